@@ -10,7 +10,8 @@
 
 use bob::{
     AgentRequest, AgentRuntime, ApprovalPort, Elicitation, ElicitationAnswer, FinishReason, LlmRequest, ModelName,
-    Risk, RuntimeBuilder, ScriptedCall, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, SessionId, ToolDescriptor,
+    PermissionMode, RuntimeBuilder, ScriptedCall, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, SessionId,
+    ToolDescriptor,
 };
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
@@ -60,7 +61,7 @@ async fn converse() -> Result<bool, Box<dyn Error>> {
         .await?;
     // The suite's tools have no annotations, and no approval is possible.
     let ask = AgentRequest::text(SessionId::parse("suite")?, "Call every tool once.");
-    let answered = runtime.run(AgentRequest { approve: Some(Risk::High), ..ask }).await;
+    let answered = runtime.run(AgentRequest { mode: Some(PermissionMode::Auto), ..ask }).await;
     runtime.shutdown().await;
     let outcome = answered?.response().clone();
     println!("{scenario}: {:?}, {}", outcome.finish_reason, outcome.content);

@@ -33,7 +33,7 @@ for config in "$fixtures"/*.toml; do
     echo "Buy apples and pears." >"$folder/notes.txt"
     rm -f "$fixtures/$name.tape"
     # One at a time: the order in which sessions come does not change what they say, and the model has one place.
-    (cd "$folder" && "$binary" --config agent.toml batch --concurrency 1 --approve medium \
+    (cd "$folder" && "$binary" --config agent.toml batch --concurrency 1 \
         --tape "record:$fixtures/$name.tape" "$fixtures/$name.jsonl") || echo "$name: not every turn has its final answer, which is as good" >&2
     : >"$fixtures/$name.journal"
     python3 -c 'import json, sys; print("\n".join(dict.fromkeys(json.loads(l)["session"] for l in open(sys.argv[1]))))' "$fixtures/$name.jsonl" |

@@ -24,6 +24,8 @@ mod file_changes;
 mod help;
 #[path = "cli/home.rs"]
 mod home;
+#[path = "cli/modes.rs"]
+mod modes;
 #[path = "cli/owners.rs"]
 mod owners;
 #[path = "cli/refund.rs"]

@@ -93,7 +93,7 @@ async fn interrupt(store: &Arc<dyn SessionStore>, sessions: &[SessionId]) {
                 "input",
                 json!({
                     "turn": turn, "request_id": null, "at": 0, "parts": [{"type": "text", "text": "Write, then finish."}],
-                    "labels": {}, "model": null, "allow_tools": null, "approve": null, "approvals": "deny",
+                    "labels": {}, "model": null, "allow_tools": null, "approvals": "deny",
                     "limits": Limits::default(), "options": null, "traceparent": null, "token": turn, "interactive": false,
                 }),
             ),

@@ -8,6 +8,7 @@ mod chat;
 mod choices;
 mod config;
 mod decisions;
+mod mode;
 mod resume;
 mod running;
 mod sessions;
@@ -22,10 +23,11 @@ pub(crate) use batch::BatchArgs;
 #[cfg(feature = "soak")]
 pub(crate) use bob_drill::soak::SoakArgs;
 pub(crate) use chat::ChatArgs;
-pub(crate) use choices::{ApprovalsArg, ApproveArg, OutputForm, output_form};
+pub(crate) use choices::{ApprovalsArg, OutputForm, output_form};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use config::{ConfigAction, ConfigArgs, InitArgs, ToolsLevel};
 pub(crate) use decisions::{DecisionsAction, DecisionsArgs};
+pub(crate) use mode::ModeArgs;
 pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
@@ -170,9 +172,9 @@ pub(crate) struct RunArgs {
     /// The final answer must be JSON that fits the schema in this file; if it does not, the model is asked again
     #[arg(long, value_name = "FILE")]
     pub(crate) output_schema: Option<PathBuf>,
-    /// Tool calls up to this risk need no approval; those of low and medium risk never do
-    #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
-    pub(crate) approve: ApproveArg,
+    /// What may run without asking
+    #[command(flatten)]
+    pub(crate) mode: ModeArgs,
     /// How to handle a call that needs an approval: end the turn, to be resumed later, or deny the call
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,

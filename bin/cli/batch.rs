@@ -21,7 +21,7 @@ mod rate;
 mod stop;
 mod tally;
 
-use bob::{ApprovalsMode, Risk};
+use bob::{ApprovalsMode, PermissionMode};
 use bob_config::Config;
 use bob_config::assemble::Choices;
 
@@ -46,7 +46,7 @@ pub(crate) struct Manner {
     finish: bool,
     /// No progress and no summary.
     is_quiet: bool,
-    approve: Option<Risk>,
+    mode: Option<PermissionMode>,
     approvals: ApprovalsMode,
 }
 
@@ -56,6 +56,7 @@ pub(crate) struct Manner {
 /// When no line could begin, because of the input, the configuration or the model's provider. Later failures are
 /// reported line by line.
 pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+    let mode = args.mode.chosen()?;
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let prepared = tokio::select! {
         prepared = prepare(args, &config) => prepared?,
@@ -66,7 +67,7 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> R
         concurrency: concurrency(args.concurrency, config.runtime.max_concurrent_turns),
         finish: args.finish,
         is_quiet: args.quiet,
-        approve: args.approve.risk(),
+        mode,
         approvals: args.approvals.mode(),
     };
     let mut control = Control::open(&opened.runtime, &config, "batch", origin).await;

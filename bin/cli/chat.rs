@@ -6,6 +6,7 @@
 //! - `talk`: the loop: read a line, run it as a turn or a command
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
+//! - `mode`: the permission mode, `/mode` and Shift-Tab
 //! - `lines`: lines of a pipe
 //! - `commands`, `inform`, `help`, `cost`: slash commands; `own_commands`: those of the project; `shell`: `!command`
 //! - `mentions`: files named with `@`
@@ -33,6 +34,7 @@ mod look_back;
 mod look_up;
 mod mentions;
 mod message;
+mod mode;
 mod own_commands;
 mod questions;
 mod recap;
@@ -46,7 +48,7 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use bob::{ModelName, SessionId};
+use bob::{ModelName, PermissionMode, SessionId};
 use bob_config::assemble::Choices;
 use bob_config::{Config, StoreKind};
 
@@ -89,6 +91,8 @@ const GO_ON: &str = "continue";
 pub(crate) enum Input {
     /// A line without its end.
     Line(Vec<u8>),
+    /// Shift-Tab, with the line as it is.
+    NextMode(String),
     /// Ctrl-C on a line with text: nothing to do.
     Cleared,
     /// Ctrl-C at a question.
@@ -136,6 +140,8 @@ pub(crate) struct Chat {
     models: Vec<String>,
     /// The model of the turns from now on; the session's or the default one if `None`.
     model: Option<ModelName>,
+    /// What the turns from now on may do without asking.
+    mode: PermissionMode,
     is_person: bool,
     /// Whether answers are shown while they grow.
     grows: bool,
@@ -169,6 +175,7 @@ pub(crate) struct Chat {
 /// When there can be no conversation: a bad id, a missing key, a store that does not open.
 pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
+    let mode = args.mode.chosen()?.unwrap_or_else(|| config.policy.rules.default_mode());
     let begin = Begin::of(args, is_person)?;
     let folder = args.cwd.as_deref().map(|cwd| begin::folder(cwd, &config)).transpose()?;
     let first = (!args.words.is_empty()).then(|| prompt::checked(args.words.join(" ").into_bytes())).transpose()?;
@@ -222,6 +229,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         ended: None,
         models: look_up::models(&config).into_iter().filter(|model| !model.ends_with(':')).collect(),
         model,
+        mode,
         is_person,
         grows,
         live: (is_person && screen::is_drawn_on()).then(Live::new),

@@ -6,7 +6,7 @@ use crate::chat::ContentPart;
 use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, TurnId};
 use crate::limits::Limits;
 use crate::options::SessionOptions;
-use crate::tools::Risk;
+use crate::permission::{PermissionMode, mode_or_risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -29,8 +29,9 @@ pub struct TurnInput {
     pub model: Option<ModelName>,
     /// The tools this turn is limited to, by name or pattern.
     pub allow_tools: Option<Arc<[String]>>,
-    /// Requests of risk up to this need no person, in this turn.
-    pub approve: Option<Risk>,
+    /// What the turn may do without asking; `None`: the session's mode. `approve` in older records.
+    #[serde(default, alias = "approve", deserialize_with = "mode_or_risk", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
     /// How a call that needs approval is handled.
     pub approvals: ApprovalsMode,
     /// The bounds of the turn.
@@ -59,7 +60,7 @@ impl TurnInput {
             labels: BTreeMap::new(),
             model: None,
             allow_tools: None,
-            approve: None,
+            mode: None,
             approvals: ApprovalsMode::Deny,
             limits: Limits::default(),
             options: None,

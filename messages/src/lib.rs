@@ -9,7 +9,7 @@
 //! |---|---|---|
 //! | [`ids`], [`trace`], [`native`], [`reply`] | – | identifiers, trace headers, names that providers accept, single-use replies |
 //! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
-//! | [`chat`], [`risk`], [`limits`] | – | messages with their parts, the risk of a call, the limits of a turn |
+//! | [`chat`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, the risk of a call, the permission mode of a session, the limits of a turn |
 //! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
 //! | [`mcp`] | – | tool servers and their states |
@@ -40,6 +40,7 @@ pub mod mcp;
 pub mod native;
 pub mod options;
 pub mod outcome;
+pub mod permission;
 pub mod replay;
 pub mod reply;
 pub mod risk;

@@ -7,7 +7,7 @@ pub use change::{Change, Configuring, OptionsPatch, SessionChange};
 pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 
 use crate::ids::{CallId, ModelName, SessionId, TurnId};
-use crate::tools::Risk;
+use crate::permission::{PermissionMode, mode_or_risk};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -29,8 +29,9 @@ pub struct SessionOptions {
     pub agent: Option<String>,
     /// The tools the session is limited to, by name or pattern.
     pub allow_tools: Option<Arc<[String]>>,
-    /// Requests of risk up to this need no person.
-    pub approve: Option<Risk>,
+    /// What the session may do without asking; `None`: what the policy says. `approve` in older records.
+    #[serde(alias = "approve", deserialize_with = "mode_or_risk", skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
     /// The tool servers that the session brings. Their keys are never journaled, and a journal starts nothing:
     /// another process must pass them again.
     pub servers: Arc<[ServerSpec]>,

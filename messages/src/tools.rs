@@ -4,6 +4,7 @@ use crate::approvals::{Approved, AskedTool, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
 use crate::native;
+use crate::permission::PermissionMode;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -299,8 +300,9 @@ pub struct CallContext {
     pub roots: Arc<[String]>,
     /// Timeout of one call in milliseconds, unless its tool has one.
     pub tool_timeout_ms: u64,
-    /// Requests of risk up to this need no person; `None` approves nothing.
-    pub approve: Option<Risk>,
+    /// What may run without asking; `None`: what the policy says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
     /// The names or patterns the session is limited to; `None` means all.
     pub allow: Option<Arc<[String]>>,
     /// W3C trace context; each call derives its span from it.

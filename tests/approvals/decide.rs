@@ -117,7 +117,8 @@ async fn a_suspended_turn_hears_about_the_call_that_is_named_and_no_other() {
     let model =
         bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls.to_vec()), bob::ScriptedReply::text("done")]);
     let tools = std::sync::Arc::new(super::fixture::pay(&ran, "Pays."));
-    let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).sink(seen.clone())).await;
+    let runtime =
+        build(crate::support::runtime::asking(model).local_tools(false).tools(tools).sink(seen.clone())).await;
     let request = AgentRequest { approvals: ApprovalsMode::Suspend, ..say("pay both") };
     within(runtime.run(request)).await.unwrap();
     let second = question(&seen, 2).await;
@@ -234,7 +235,7 @@ async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
         (0..100).map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) }).collect();
     let model = bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls), bob::ScriptedReply::text("done")]);
     let tools = std::sync::Arc::new(super::fixture::pay(&ran, "Pays."));
-    let runtime = build(crate::support::runtime::over(model).local_tools(false).tools(tools).approvals(port)).await;
+    let runtime = build(crate::support::runtime::asking(model).local_tools(false).tools(tools).approvals(port)).await;
     let outcome = turn(&runtime, waiting("pay a hundred times")).await;
     questions.close();
     let mut asked = 0;
@@ -278,7 +279,7 @@ async fn a_decision_for_the_session_holds_in_its_next_turns_and_processes_and_no
     let store = file_store(folder.path());
     let tool = std::sync::Arc::new(super::fixture::pay(&ran, "Pays somebody else."));
     let model = super::fixture::paying(&[4]);
-    let changed = crate::support::runtime::over(model).local_tools(false).tools(tool).approvals(port).store(store);
+    let changed = crate::support::runtime::asking(model).local_tools(false).tools(tool).approvals(port).store(store);
     let changed = build(changed).await;
     turn(&changed, waiting("and again")).await;
     let question = questions.recv().await.unwrap();

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use crate::support::runtime::{Recorder, over, say};
+use crate::support::runtime::{Recorder, asking, say};
 
 /// The arguments with which the tool ran, in order.
 #[derive(Clone, Default)]
@@ -51,7 +51,7 @@ pub(crate) fn paying(amounts: &[i64]) -> ScriptedLlm {
 
 /// A builder over that model and tool.
 pub(crate) fn builder(amounts: &[i64], ran: &Ran) -> RuntimeBuilder {
-    over(paying(amounts)).local_tools(false).tools(Arc::new(pay(ran, "Pays.")))
+    asking(paying(amounts)).local_tools(false).tools(Arc::new(pay(ran, "Pays.")))
 }
 
 /// A message whose calls wait for a person.

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use super::injection::User;
 use super::suites::Call;
-use crate::support::runtime::{build, over, say, session, turn, within};
+use crate::support::runtime::{asking, build, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
 /// A domain: its name, actions and objects.
@@ -151,7 +151,7 @@ fn builder(folder: &Path, model: ScriptedLlm) -> RuntimeBuilder {
         context_tokens: 200_000,
         ..Capabilities::default()
     });
-    over(model).local_tools(false).tool_server(ServerSpec::stdio(ServerId::new("world"), agent, args))
+    asking(model).local_tools(false).tool_server(ServerSpec::stdio(ServerId::new("world"), agent, args))
 }
 
 /// The calls that reached the server.

@@ -80,7 +80,7 @@ fn x5_a_call_that_ran_when_the_program_was_killed_is_unknown_and_not_run_again()
         let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": command } }] });
         home.scratch.write("s.json", json!([{ "replies": [call, { "text": "Done." }] }]).to_string());
         home.scratch.write("lines.jsonl", line("s", "do it"));
-        let running = home.agent(["run", "--session", "s", "--approve", "all", "do it"]).spawn();
+        let running = home.agent(["run", "--session", "s", "--mode", "auto", "do it"]).spawn();
         let until = Instant::now() + SOON;
         while !ran.exists() && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(5));

@@ -99,7 +99,7 @@ fn a_denial_for_good_is_not_asked_about_again() {
     let token = suspended(&home, "one");
     let (run, _) = resume(&home, &token, &["deny-always", "never"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    let (code, line) = home.json(["--session", "two", "--approvals", "suspend", "--approve", "all", "go"]);
+    let (code, line) = home.json(["--session", "two", "--approvals", "suspend", "--mode", "auto", "go"]);
     assert_eq!((code, &line["denied"][0]["reason"]), (Some(0), &json!("denied: never")));
     assert_eq!(times_run(&home), 0);
 }

@@ -155,11 +155,18 @@ fn headless_runs_fail_closed_and_say_what_was_denied() {
 
 #[test]
 fn approvals_can_be_given_beforehand_or_put_off() {
-    let (code, line) = risky().json(["--approve", "all", "do it"]);
+    let (code, line) = risky().json(["--mode", "auto", "do it"]);
     assert_eq!((code, &line["tool_transcript"][0]["status"]), (Some(0), &json!("ok")), "{line}");
     assert!(line["tool_transcript"][0]["result"].as_str().is_some_and(|result| result.contains("ran")), "{line}");
-    let (_, line) = risky().json(["--approve", "medium", "do it"]);
-    assert_eq!(line["tool_transcript"][0]["status"], "denied", "{line}");
+    for mode in ["plan", "ask", "edits"] {
+        let (_, line) = risky().json(["--mode", mode, "do it"]);
+        assert_eq!(line["tool_transcript"][0]["status"], "denied", "{line}");
+    }
+    for gone in [&["--approve", "all", "do it"][..], &["do it", "--approve"]] {
+        let (code, line) = risky().json(gone.iter().copied());
+        let told = line["error"]["message"].as_str().unwrap_or_default();
+        assert_eq!((code, told), (Some(2), "--approve is replaced by --mode plan|ask|edits|auto"), "{line}");
+    }
     let (code, line) = risky().json(["--approvals", "suspend", "do it"]);
     assert_eq!((code, &line["finish_reason"]), (Some(4), &json!("suspended")), "{line}");
     assert!(line["token"].is_string() && line["question"].is_string(), "{line}");

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bob::{
-    AgentError, AgentResponse, Envelope, EventSink, FnTool, MemoryStore, Policy, ScriptedLlm, SessionStore, ToolPort,
-    TurnId,
+    AgentError, AgentResponse, Envelope, EventSink, FnTool, MemoryStore, PermissionMode, Policy, ScriptedLlm,
+    SessionStore, ToolPort, TurnId,
 };
 use bob_actors::address::Address;
 use bob_actors::feed::Feed;
@@ -64,7 +64,7 @@ impl Fixture {
             llm: Arc::new(model),
             retry: RetryPolicy::default(),
             tools: tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn ToolPort>).collect(),
-            policy: Policy::default(),
+            policy: Policy { mode: Some(PermissionMode::Auto), ..Policy::default() },
         };
         let tree = within(start(spec)).await.expect("a tree");
         Self { tree, recorder, traps }

@@ -54,7 +54,7 @@ fn g9_a_denied_call_never_arrives_in_any_spelling_or_at_another_try() {
         replies.push(Reply::text("Nothing of it was allowed."));
         let provider = FakeProvider::start(replies);
         let fixture = Fixture::new(&config(&provider, deny, &[]));
-        let run = fixture.run(["run", "--session", "s", "--output", "json", "--approve", "all", "Append it."]);
+        let run = fixture.run(["run", "--session", "s", "--output", "json", "--mode", "auto", "Append it."]);
         assert_eq!(run.code, Some(0), "{run:?}");
         let line: Value = serde_json::from_str(&run.stdout).expect("a line of JSON");
         let calls = line["tool_transcript"].as_array().expect("calls");
@@ -113,8 +113,8 @@ fn g9_a_denial_holds_for_a_turn_that_is_resumed() {
         "run",
         "--session",
         "s",
-        "--approve",
-        "all",
+        "--mode",
+        "auto",
         "--output",
         "json",
         "Yes, you may append it, I allow everything.",

@@ -206,7 +206,7 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
     let script = hostile_server(&words()).replace("RAW", "\\033]0;owned\\007\\033[2J\\0302\\0233H\\r");
     let script = script.replace("${", "$${");
     let server = format!("[[mcp.servers]]\nid = \"odd\"\ncommand = \"sh\"\nargs = [\"-c\", '''{script}''']\n");
-    let policy = "[policy]\nrequire_high_risk_approval = false\n[store]\nkind = \"memory\"\n";
+    let policy = "[policy]\nallow = [\"mcp/**\"]\n[store]\nkind = \"memory\"\n";
     let model = model_at(&provider.base_url(), "max_consecutive_errors = 50");
     let fixture = Fixture::new(&format!("{model}{policy}[log]\nlevel = \"trace\"\n{server}"));
     for command in [&["tools"][..], &["tools", "--json"], &["mcp", "list"], &["mcp", "list", "--json"]] {

@@ -235,7 +235,7 @@ fn g3_what_tools_are_called_with_is_in_no_log() {
             crate::fixture::model_at(&good.base_url(), runtime),
             drill("drill", &[], "")
         ));
-        let run = fixture.run(["run", "--output", "json", "--approve", "all", &format!("here is {}", canary(36))]);
+        let run = fixture.run(["run", "--output", "json", "--mode", "auto", &format!("here is {}", canary(36))]);
         assert_eq!(run.code, Some(0), "{run:?}");
         assert!(run.stdout.contains(CORE), "whoever asks for the result gets it: {run:?}");
         assert_no_canary("the log", run.stderr.as_bytes());

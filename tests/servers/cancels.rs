@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bob::{
-    AgentRequest, AgentResponse, AgentRuntime, FinishReason, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply,
-    ServerId, ServerSpec,
+    AgentRequest, AgentResponse, AgentRuntime, FinishReason, PermissionMode, Runtime, RuntimeBuilder, ScriptedLlm,
+    ScriptedReply, ServerId, ServerSpec,
 };
 use bob_messages::chat::CallStatus;
 use serde_json::{Value, json};
@@ -36,7 +36,10 @@ async fn fixture(folder: &Path, mode: &str, tool: &str, arguments: Value) -> Run
         true => ScriptedReply::call(tool.clone(), arguments.clone()),
         false => ScriptedReply::text("fine"),
     });
-    let builder = RuntimeBuilder::new(model_name()).model(Arc::new(model)).tool_server(server);
+    let builder = RuntimeBuilder::new(model_name())
+        .permission_mode(PermissionMode::Auto)
+        .model(Arc::new(model))
+        .tool_server(server);
     builder.build().await.expect("a runtime")
 }
 
@@ -133,7 +136,10 @@ async fn c1_a_cancel_ends_the_wait_for_servers_that_start() {
     let args = ["drill-server", "--log", &log, "--mode", "silent-init"];
     let server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
     let model = ScriptedLlm::replies(vec![ScriptedReply::text("never asked")]);
-    let builder = RuntimeBuilder::new(model_name()).model(Arc::new(model)).tool_server(server);
+    let builder = RuntimeBuilder::new(model_name())
+        .permission_mode(PermissionMode::Auto)
+        .model(Arc::new(model))
+        .tool_server(server);
     let runtime = builder.build().await.expect("a runtime");
     let running = spawned(&runtime, 0, "hi");
     until(folder.path(), "initialize", 1).await;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::{
-    AgentEvent, AgentRuntime, ApprovalPort, BuildError, Elicitation, ElicitationAnswer, RuntimeBuilder, ScriptedLlm,
-    ScriptedReply, ServerId, ServerSpec, ServerState,
+    AgentEvent, AgentRuntime, ApprovalPort, BuildError, Elicitation, ElicitationAnswer, PermissionMode, RuntimeBuilder,
+    ScriptedLlm, ScriptedReply, ServerId, ServerSpec, ServerState,
 };
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -19,7 +19,9 @@ fn spec(id: &str, args: &[&str]) -> ServerSpec {
 }
 
 fn over(replies: Vec<ScriptedReply>) -> RuntimeBuilder {
-    RuntimeBuilder::new(model_name()).model(Arc::new(ScriptedLlm::replies(replies)))
+    RuntimeBuilder::new(model_name())
+        .permission_mode(PermissionMode::Auto)
+        .model(Arc::new(ScriptedLlm::replies(replies)))
 }
 
 async fn state(runtime: &bob::Runtime, id: &str, reached: impl Fn(&bob::ServerStatus) -> bool) -> bob::ServerStatus {

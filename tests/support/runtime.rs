@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bob::{
     AgentEvent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, Envelope, EventSink, FinishReason, LlmPort,
-    ModelName, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions, ToolOutput, TurnConfig,
-    TurnId, tool,
+    ModelName, PermissionMode, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions,
+    ToolOutput, TurnConfig, TurnId, tool,
 };
 use bob_actors::llm::RetryPolicy;
 use bob_drill::traps::Traps;
@@ -41,8 +41,13 @@ pub(crate) fn model_name() -> ModelName {
     ModelName::parse("fake:m-1").expect("a model name")
 }
 
-/// A builder over any model, whose repetitions wait a millisecond.
+/// A builder over any model, whose repetitions wait a millisecond. Everything runs without asking.
 pub(crate) fn over(model: impl LlmPort) -> RuntimeBuilder {
+    asking(model).permission_mode(PermissionMode::Auto)
+}
+
+/// As [`over`], and what changes something asks.
+pub(crate) fn asking(model: impl LlmPort) -> RuntimeBuilder {
     let retry = RetryPolicy { max: 2, backoff: Backoff { first_ms: 1, most_ms: 2 } };
     RuntimeBuilder::new(model_name()).model(Arc::new(model)).retry(retry)
 }

@@ -145,7 +145,7 @@ impl Places {
             .sink(Arc::clone(self) as Arc<dyn EventSink>)
             .local_tools(false)
             .tools(Arc::new(self.endless("test/reads").read_only()))
-            .tools(Arc::new(self.endless("test/changes")))
+            .tools(Arc::new(self.endless("test/changes").risk(Risk::Low)))
             .tools(Arc::new(self.endless("test/risky").risk(Risk::High)))
     }
 

@@ -143,8 +143,7 @@ fn replay_real(tape: &Path) {
         program.args(["--config", "agent.toml"]).args(args.iter().copied()).run()
     };
     let how = format!("replay:{}", tape.display());
-    let batch =
-        agent(&["batch", "--quiet", "--concurrency", "1", "--approve", "medium", "--tape", &how, "lines.jsonl"]);
+    let batch = agent(&["batch", "--quiet", "--concurrency", "1", "--tape", &how, "lines.jsonl"]);
     let journals = journals(&tape.with_extension("journal"));
     assert!(!journals.is_empty(), "{} has a journal", tape.display());
     for recorded in journals {

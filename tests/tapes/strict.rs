@@ -9,8 +9,8 @@ use bob::replay;
 use bob::tape::{Recorder, Redactor, Tape};
 use bob::{AgentError, TurnConfig};
 use bob::{
-    AgentRequest, AgentRuntime, LlmErrorKind, Policy, PromptLayers, Record, Runtime, RuntimeBuilder, ScriptedLlm,
-    ScriptedReply, ToolOutput, tool,
+    AgentRequest, AgentRuntime, LlmErrorKind, PermissionMode, Policy, PromptLayers, Record, Runtime, RuntimeBuilder,
+    ScriptedLlm, ScriptedReply, ToolOutput, tool,
 };
 use serde_json::json;
 
@@ -39,7 +39,7 @@ async fn recorded(file: &Path) {
 }
 
 async fn replaying(tape: &Tape) -> Runtime {
-    build(RuntimeBuilder::new(model_name()).replay(tape)).await
+    build(RuntimeBuilder::new(model_name()).permission_mode(PermissionMode::Auto).replay(tape)).await
 }
 
 async fn journal_of(runtime: &Runtime) -> Vec<Arc<Record>> {
@@ -114,12 +114,21 @@ async fn what_is_not_on_the_tape_is_told_by_what_differs_first() {
 
     let layers = PromptLayers { instructions: "Be brief.".into(), ..PromptLayers::default() };
     let turn_config = TurnConfig { layers, ..TurnConfig::new(model_name()) };
-    let other = build(RuntimeBuilder::new(model_name()).turn_config(turn_config).replay(&tape.rewound())).await;
+    let other = build(
+        RuntimeBuilder::new(model_name())
+            .permission_mode(PermissionMode::Auto)
+            .turn_config(turn_config)
+            .replay(&tape.rewound()),
+    )
+    .await;
     let (_, told) = failed(other, "first").await;
     assert!(told.contains("differs in system") && told.contains("Be brief."), "{told}");
 
     let policy = Policy { deny_tools: vec!["test/*".into()], ..Policy::default() };
-    let without = build(RuntimeBuilder::new(model_name()).policy(policy).replay(&tape.rewound())).await;
+    let without = build(
+        RuntimeBuilder::new(model_name()).permission_mode(PermissionMode::Auto).policy(policy).replay(&tape.rewound()),
+    )
+    .await;
     let (_, told) = failed(without, "first").await;
     assert!(told.contains("tools[0]") && told.contains("test/number"), "{told}");
 }
@@ -170,7 +179,10 @@ async fn g15_a_canary_is_on_no_tape_in_any_spelling() {
     let tape = Tape::load(&file, Redactor::new(["sk-quite-another".into()])).unwrap();
     let layers = PromptLayers { instructions: "Your key is sk-quite-another.".into(), ..PromptLayers::default() };
     let turn_config = TurnConfig { layers, ..TurnConfig::new(model_name()) };
-    let runtime = build(RuntimeBuilder::new(model_name()).turn_config(turn_config).replay(&tape)).await;
+    let runtime = build(
+        RuntimeBuilder::new(model_name()).permission_mode(PermissionMode::Auto).turn_config(turn_config).replay(&tape),
+    )
+    .await;
     let heard = turn(&runtime, say("my key is sk-quite-another")).await;
     assert!(heard.error.is_none() && heard.content.contains(bob::tape::MARK), "{heard:?}");
 }

@@ -9,7 +9,7 @@ use crate::support::reply::Reply;
 /// Every command that would use the configuration, without a terminal.
 const COMMANDS: &[&[&str]] = &[
     &["run", "hi"],
-    &["run", "--approve", "never", "--approvals", "deny", "hi"],
+    &["run", "--mode", "ask", "--approvals", "deny", "hi"],
     &["run", "--output", "json", "--session", "s", "hi"],
     &["chat"],
     &[],

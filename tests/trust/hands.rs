@@ -10,7 +10,7 @@ use crate::found::{Found, scripted};
 #[track_caller]
 fn called(found: &Found, tool: &str, arguments: &Value) -> Value {
     found.script(tool, arguments);
-    let run = found.named(["run", "--approve", "all", "--output", "json", "hi"]);
+    let run = found.named(["run", "--mode", "auto", "--output", "json", "hi"]);
     let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
     line["tool_transcript"][0].clone()
 }

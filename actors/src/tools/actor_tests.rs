@@ -3,6 +3,7 @@ use crate::tools::local;
 use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::{FnTool, ToolError, ToolOverride, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
+use bob_messages::permission::PermissionMode;
 use bob_messages::reply::{Answer, Interest, Reply};
 use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolOutput, ToolReturn, Verdict};
 use futures_util::FutureExt;
@@ -173,10 +174,19 @@ fn check_and_run(
     actor: &ActorRef<ToolsMessage>,
     name: &str,
 ) -> (Interest, tokio::sync::mpsc::UnboundedReceiver<Option<Verdict>>) {
+    check_and_run_in(actor, name, PermissionMode::Auto)
+}
+
+fn check_and_run_in(
+    actor: &ActorRef<ToolsMessage>,
+    name: &str,
+    mode: PermissionMode,
+) -> (Interest, tokio::sync::mpsc::UnboundedReceiver<Option<Verdict>>) {
     let check = CheckRequest { call: call(name, json!({})), approved: None, standing: Vec::new(), run: true };
     let (told, heard) = tokio::sync::mpsc::unbounded_channel();
     let (reply, interest) = Reply::noted(move |verdict| drop(told.send(verdict)));
-    actor.send_message(ToolsMessage::Check { check, context: context(), reply }).expect("the actor is there");
+    let context = Arc::new(CallContext { mode: Some(mode), ..(*context()).clone() });
+    actor.send_message(ToolsMessage::Check { check, context, reply }).expect("the actor is there");
     (interest, heard)
 }
 
@@ -193,7 +203,7 @@ async fn a_call_that_only_reads_is_judged_and_run_by_one_question() {
     let (_interest, mut heard) = check_and_run(&actor, "demo/writes");
     let allowed = heard.recv().await.flatten();
     assert!(matches!(allowed, Some(Verdict::Allow { .. })), "{allowed:?}");
-    let (_interest, mut heard) = check_and_run(&actor, "demo/risky");
+    let (_interest, mut heard) = check_and_run_in(&actor, "demo/risky", PermissionMode::Edits);
     let asked = heard.recv().await.flatten();
     assert!(matches!(asked, Some(Verdict::Ask { .. })), "{asked:?}");
 }

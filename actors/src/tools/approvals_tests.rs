@@ -151,7 +151,7 @@ impl World {
             labels: BTreeMap::new(),
             model: None,
             allow_tools: None,
-            approve: None,
+            mode: None,
             approvals,
             limits: Limits { max_consecutive_errors: 50, max_tool_calls: 50, max_steps: 50, ..Limits::default() },
             options: None,

@@ -3,7 +3,10 @@
 //! Pure, and a seat belt, not a sandbox: it sees what is written in the line, after
 //! quotes are taken off, in every place where a shell looks for a command. It does
 //! not see what a variable, an alias, a script or another program turns into a
-//! command. When in doubt it names a word too many.
+//! command. When in doubt it names a word too many. Allowances are read by
+//! [`shell_line`](super::shell_line) instead, which refuses what it does not understand.
+
+use super::shell_line::{self, NotUnderstood, Word};
 
 /// How deep lines within lines are read (`sh -c "sh -c …"`).
 const MAX_DEPTH: usize = 4;
@@ -18,47 +21,109 @@ const WRAPPERS: [&str; 31] = [
 /// Words of the shell itself that a command may follow.
 const KEYWORDS: [&str; 10] = ["if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc"];
 
+/// A word as far as it can be read without running anything.
+#[derive(Debug, Clone, Default)]
+pub(super) struct LooseWord {
+    pub(super) text: String,
+    /// Whether the shell may make something else of it.
+    is_open: bool,
+}
+
 /// The commands a line names, without their folders, in the order they are written.
 pub(crate) fn named_in(line: &str) -> Vec<String> {
     let mut named = Vec::new();
-    read_line(line, MAX_DEPTH, &mut named);
-    if line.contains("<<") {
-        // A text within the line may hold any quotes; read each line of it by itself,
-        // so that none of them hides what follows the text.
-        line.lines().for_each(|line| read_line(line, MAX_DEPTH, &mut named));
-    }
+    read_line(line, MAX_DEPTH, &mut |words| named.push(words[0].command().to_owned()));
     named
 }
 
-fn read_line(line: &str, depth: usize, named: &mut Vec<String>) {
-    for words in simple_commands(line) {
-        let mut words = words.iter().map(String::as_str).skip_while(|word| is_before_a_command(word));
-        let Some(first) = words.next() else { continue };
-        let command = base_name(first);
-        named.push(command.to_owned());
-        if !WRAPPERS.contains(&command) {
-            continue;
+/// Whether a command of the line may be one that begins with words for which these tests hold, one each.
+pub(super) fn may_begin(line: &str, tests: &[impl Fn(&str) -> bool], goes_on: bool) -> bool {
+    let mut may = false;
+    let mut take = |words: &[LooseWord]| may |= may_be(words, tests, goes_on);
+    match shell_line::commands(line) {
+        Ok(commands) => commands.into_iter().for_each(|words| {
+            let words: Vec<_> = words.into_iter().map(LooseWord::from).collect();
+            read_command(&words, MAX_DEPTH, &mut take);
+        }),
+        Err(NotUnderstood) => read_line(line, MAX_DEPTH, &mut take),
+    }
+    may
+}
+
+fn may_be(words: &[LooseWord], tests: &[impl Fn(&str) -> bool], goes_on: bool) -> bool {
+    for (at, test) in tests.iter().enumerate() {
+        match words.get(at) {
+            None => return false,
+            Some(word) if word.is_open => return true,
+            Some(word) if test(&word.text) || at == 0 && test(word.command()) => {}
+            Some(_) => return false,
         }
-        // What a wrapper runs stands somewhere among its words, or is a line in one.
-        for word in words {
-            named.push(base_name(word).to_owned());
-            if depth > 0 && word.contains(|c: char| !is_plain(c)) {
-                read_line(word, depth - 1, named);
-            }
+    }
+    goes_on || words.len() == tests.len() || words[tests.len()..].iter().any(|word| word.is_open)
+}
+
+impl From<Word> for LooseWord {
+    fn from(word: Word) -> Self {
+        match word {
+            Word::Literal(text) => Self { text, is_open: false },
+            Word::Expanded(begins) => Self { text: begins, is_open: true },
         }
     }
 }
 
+impl LooseWord {
+    fn command(&self) -> &str {
+        base_name(&self.text)
+    }
+}
+
+/// Hands out the words from each place in the line on at which a command may begin.
+fn read_line(line: &str, depth: usize, take: &mut dyn FnMut(&[LooseWord])) {
+    simple_commands(line).iter().for_each(|words| read_command(words, depth, take));
+    if line.contains("<<") && depth == MAX_DEPTH {
+        // A text within the line may hold any quotes; read each line of it by itself,
+        // so that none of them hides what follows the text.
+        for line in line.lines() {
+            simple_commands(line).iter().for_each(|words| read_command(words, depth, take));
+        }
+    }
+}
+
+fn read_command(words: &[LooseWord], depth: usize, take: &mut dyn FnMut(&[LooseWord])) {
+    let first = words.iter().position(|word| !is_before_a_command(&word.text));
+    let Some(words) = first.map(|first| &words[first..]) else { return };
+    take(words);
+    if !is_wrapper(words[0].command()) {
+        return;
+    }
+    // What a wrapper runs stands somewhere among its words, or is a line in one.
+    for (at, word) in words.iter().enumerate().skip(1) {
+        take(&words[at..]);
+        if depth > 0 && word.text.contains(|c: char| !is_plain(c)) {
+            read_line(&word.text, depth - 1, take);
+        }
+    }
+}
+
+/// Whether this program, without its folder, runs what its other words say.
+pub(super) fn is_wrapper(command: &str) -> bool {
+    WRAPPERS.contains(&command)
+}
+
 fn is_before_a_command(word: &str) -> bool {
-    let is_assignment = word.split_once('=').is_some_and(|(name, _)| {
+    is_assignment(word) || KEYWORDS.contains(&word)
+}
+
+/// Whether a word in front of a command sets a variable for it.
+pub(super) fn is_assignment(word: &str) -> bool {
+    word.split_once('=').is_some_and(|(name, _)| {
         !name.starts_with(|c: char| c.is_ascii_digit())
             && !name.is_empty()
             && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '+'))
-    });
-    is_assignment || KEYWORDS.contains(&word)
+    })
 }
 
-fn base_name(word: &str) -> &str {
+pub(super) fn base_name(word: &str) -> &str {
     word.trim_end_matches('/').rsplit('/').next().unwrap_or(word)
 }
 
@@ -75,7 +140,7 @@ enum Quotes {
 }
 
 /// The words of each simple command of a line, without quotes and redirections.
-fn simple_commands(line: &str) -> Vec<Vec<String>> {
+fn simple_commands(line: &str) -> Vec<Vec<LooseWord>> {
     let mut reader = Reader::default();
     let mut quotes = Quotes::None;
     // The quotes around each command within a command, and what ends it.
@@ -93,6 +158,9 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
             (Quotes::None, '\'') => quotes = reader.open(Quotes::Single),
             (Quotes::None, '"') => quotes = reader.open(Quotes::Double),
             (Quotes::None | Quotes::Double, '`') => {
+                if around.last().is_none_or(|(_, end)| *end != '`') {
+                    reader.open_word();
+                }
                 reader.end_command();
                 let ends = around.pop_if(|(_, end)| *end == '`').map(|(outer, _)| outer);
                 quotes = ends.unwrap_or_else(|| {
@@ -103,13 +171,21 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
             (Quotes::None | Quotes::Double, '$') => match characters.peek() {
                 Some('(') => {
                     characters.next();
+                    reader.open_word();
                     reader.end_command();
                     around.push((quotes, ')'));
                     quotes = Quotes::None;
                 }
-                // `$'rm'` is another way to quote.
-                Some('\'' | '"') if quotes == Quotes::None => {}
-                Some(_) | None => reader.push('$'),
+                // `$'rm'` is another way to quote, in which a backslash begins more than one character.
+                Some('\'' | '"') if quotes == Quotes::None => {
+                    if characters.clone().skip(1).take_while(|c| *c != '\'').any(|c| c == '\\') {
+                        reader.open_word();
+                    }
+                }
+                Some(_) | None => {
+                    reader.open_word();
+                    reader.push('$');
+                }
             },
             (Quotes::Double, other) => reader.push(other),
             (Quotes::None, '(') => {
@@ -127,6 +203,14 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
             (Quotes::None, ';' | '|' | '&' | '\n') => reader.end_command(),
             (Quotes::None, '#') if reader.word.is_none() => while characters.next_if(|next| *next != '\n').is_some() {},
             (Quotes::None, space) if space.is_whitespace() => reader.end_word(),
+            (Quotes::None, wild @ ('*' | '?' | '[' | '{' | '~')) => {
+                // A lone bracket or brace is a command of its own.
+                let is_lone = reader.word.is_none() && characters.peek().is_none_or(|next| next.is_whitespace());
+                if !(is_lone && matches!(wild, '[' | '{')) {
+                    reader.open_word();
+                }
+                reader.push(wild);
+            }
             (Quotes::None, other) => reader.push(other),
         }
     }
@@ -136,16 +220,21 @@ fn simple_commands(line: &str) -> Vec<Vec<String>> {
 
 #[derive(Default)]
 struct Reader {
-    commands: Vec<Vec<String>>,
-    words: Vec<String>,
-    word: Option<String>,
+    commands: Vec<Vec<LooseWord>>,
+    words: Vec<LooseWord>,
+    word: Option<LooseWord>,
     /// The next word is where a redirection goes, not a part of the command.
     to_file: bool,
 }
 
 impl Reader {
     fn push(&mut self, c: char) {
-        self.word.get_or_insert_default().push(c);
+        self.word.get_or_insert_default().text.push(c);
+    }
+
+    /// The shell puts something into the word.
+    fn open_word(&mut self) {
+        self.word.get_or_insert_default().is_open = true;
     }
 
     /// Quotes make a word even when there is nothing in them.
@@ -164,7 +253,7 @@ impl Reader {
 
     fn redirect(&mut self) {
         // In `2>file` the digits belong to the redirection.
-        if self.word.as_ref().is_some_and(|word| word.chars().all(|c| c.is_ascii_digit())) {
+        if self.word.as_ref().is_some_and(|word| word.text.chars().all(|c| c.is_ascii_digit())) {
             self.word = None;
         }
         self.end_word();

@@ -3,6 +3,7 @@ use crate::tools::{Concern, FnTool, ToolPort, ToolsActor, ToolsArguments, tool};
 use bob_messages::approvals::{Approved, AskedTool, Standing};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{ApprovalId, CallId, SessionId, ToolName, TurnId};
+use bob_messages::permission::PermissionMode;
 use bob_messages::reply::Reply;
 use bob_messages::tools::{CallContext, CheckRequest, Risk, ToolOutput, ToolsMessage, Verdict};
 use ractor::{Actor, ActorRef};
@@ -43,14 +44,14 @@ fn check(tool: &str, path: &str, run: bool) -> CheckRequest {
     CheckRequest { call, approved: None, standing: Vec::new(), run }
 }
 
-async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, approve: Option<Risk>) -> Verdict {
+async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, mode: Option<PermissionMode>) -> Verdict {
     let context = Arc::new(CallContext {
         session: SessionId::parse("s").expect("a plain id"),
         turn: TurnId::new("t"),
         step: 1,
         roots: Arc::from([".".to_owned()]),
         tool_timeout_ms: 10_000,
-        approve,
+        mode,
         allow: None,
         traceparent: "".into(),
     });
@@ -85,7 +86,7 @@ async fn a_concern_asks_whatever_was_approved_beside_exactly_this_call() {
         for name in ["demo/look", "demo/change"] {
             let before = RUNS.load(Ordering::SeqCst);
             let concerned = check(name, "ask", true);
-            let tool = asked(ask(&room, concerned.clone(), Some(Risk::High)).await);
+            let tool = asked(ask(&room, concerned.clone(), Some(PermissionMode::Auto)).await);
             assert!(tool.exact, "what is decided for longer is about just these arguments");
             assert_eq!(RUNS.load(Ordering::SeqCst), before, "{name}: nothing ran");
             // Of the tool as a whole, or of other arguments, it does not count.
@@ -103,7 +104,7 @@ async fn a_concern_asks_whatever_was_approved_beside_exactly_this_call() {
                 assert!(matches!(verdict, Verdict::Allow { .. }), "{name}: {verdict:?}");
             }
             let refused = CheckRequest { approved, ..check(name, "deny", true) };
-            let verdict = ask(&room, refused, Some(Risk::High)).await;
+            let verdict = ask(&room, refused, Some(PermissionMode::Auto)).await;
             assert!(matches!(&verdict, Verdict::Deny { reason } if reason.contains("never")), "{name}: {verdict:?}");
             let verdict = ask(&room, check(name, "panic", true), None).await;
             assert!(matches!(verdict, Verdict::Deny { .. }), "what cannot be looked at is not run: {verdict:?}");

@@ -4,10 +4,11 @@
 //! is allowed (`Gate::judge`) and again when it arrives with its grant
 //! (`Gate::admit`). Nothing reaches a tool by another way.
 
+use super::call_rules::CallRuling;
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
 use super::grant::{KeyPlace, RoomKey, bytes_of};
 use super::policy::{Names, Policy, PolicyError, Rules};
-use super::standing::{Stands, shown, stands};
+use super::standing::{Stands, is_allowed_exactly, shown, stands};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
 use bob_messages::tools::{CallContext, CallTraits, CheckRequest, Grant, ToolDescriptor, ToolKind, Verdict};
@@ -154,20 +155,12 @@ impl Gate {
         self.refuse_misfits(tool, call)?;
         self.refuse_forbidden_command(tool, call)?;
         let ToolDescriptor { risk, read_only, idempotent, .. } = *tool.descriptor;
-        let wanted = match (stands(check, || tool.definition.digest()), self.rules.asks(&tool.descriptor, context)) {
-            (Stands::Denied(reason), _) => {
-                let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };
-                return Err(Refusal::Denied(reason.to_owned()));
-            }
-            (Stands::Allowed, _) | (Stands::Nothing, None) => None,
-            (Stands::ChangedSinceDenied, _) => Some("the tool was denied for good, and has changed since"),
-            (Stands::Nothing, Some(reason)) => Some(reason),
-        };
+        let wanted = self.wanted(check, tool, context)?;
         Ok(match wanted {
             Some(reason) => {
                 let tool = shown(check, &tool.descriptor, tool.definition.digest());
                 let changed = "its definition has changed since somebody decided about it";
-                let reason = if tool.changes.is_some() { format!("{reason}; {changed}") } else { reason.to_owned() };
+                let reason = if tool.changes.is_some() { format!("{reason}; {changed}") } else { reason };
                 Judged::Told(Verdict::Ask { risk, reason, tool })
             }
             None if check.run && read_only => Judged::MayRun(self.admitted(tool, context)),
@@ -175,6 +168,31 @@ impl Gate {
                 grant: self.key.grant(call, &tool.definition),
                 traits: CallTraits { read_only, idempotent },
             }),
+        })
+    }
+
+    /// Why a person must be asked about a call that fits its tool; `None`: it may run.
+    fn wanted(&self, check: &CheckRequest, tool: &Tool, context: &CallContext) -> Result<Option<String>, Refusal> {
+        let ruling = self.rules.ruling(&tool.descriptor, &check.call, context);
+        if let CallRuling::Denied(rule) = ruling {
+            return Err(Refusal::Denied(format!("the rule {rule:?} of the policy denies it")));
+        }
+        if let Some(reason) = self.rules.denied_by_mode(&tool.descriptor, context) {
+            return Err(Refusal::Denied(reason));
+        }
+        let stands = stands(check, || tool.definition.digest());
+        Ok(match (stands, ruling) {
+            (Stands::Denied(reason), _) => {
+                let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };
+                return Err(Refusal::Denied(reason.to_owned()));
+            }
+            (Stands::ChangedSinceDenied, _) => Some("the tool was denied for good, and has changed since".to_owned()),
+            // What is always asked about is allowed by a yes to exactly this.
+            (_, CallRuling::Asks(rule)) if !is_allowed_exactly(check, &tool.definition.digest()) => {
+                Some(format!("the rule {rule:?} of the policy asks"))
+            }
+            (Stands::Allowed, _) | (Stands::Nothing, CallRuling::Allowed) => None,
+            (Stands::Nothing, _) => self.rules.asks(&tool.descriptor, context).map(str::to_owned),
         })
     }
 

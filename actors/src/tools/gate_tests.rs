@@ -3,6 +3,7 @@ use crate::tools::grant::Definition;
 use crate::tools::{FnTool, ToolPort, tool};
 use bob_messages::approvals::{Approved, AskedTool};
 use bob_messages::ids::{ApprovalId, CallId, SessionId, TurnId};
+use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{Risk, ToolOutput};
 use serde_json::{Value, json};
 
@@ -32,7 +33,7 @@ fn gate_with(policy: Policy) -> Gate {
     let shell = tool("demo/shell", "Runs a line", |_: Line, _| async { Ok(ToolOutput::text("ran")) });
     let ports = [
         pick("demo/look").read_only().list_tools(),
-        pick("demo/change").list_tools(),
+        pick("demo/change").local().kind(ToolKind::Edit).list_tools(),
         pick("demo/danger").risk(Risk::High).idempotent().list_tools(),
         shell.kind(ToolKind::Execute).list_tools(),
         vec![broken],
@@ -51,7 +52,7 @@ fn context() -> CallContext {
         step: 1,
         roots: Arc::from([]),
         tool_timeout_ms: 1000,
-        approve: None,
+        mode: Some(PermissionMode::Edits),
         allow: None,
         traceparent: "".into(),
     }
@@ -121,13 +122,8 @@ fn high_risk_asks_until_somebody_has_said_yes() {
     let verdict = gate().check(&CheckRequest { approved: Some(Box::new(blind)), ..good("demo/danger") }, &context());
     assert!(matches!(verdict, Verdict::Ask { .. }), "{verdict:?}");
 
-    for (approve, allowed) in [(Risk::Low, false), (Risk::Medium, false), (Risk::High, true)] {
-        let context = CallContext { approve: Some(approve), ..context() };
-        let verdict = gate().check(&good("demo/danger"), &context);
-        assert_eq!(matches!(verdict, Verdict::Allow { .. }), allowed, "{approve:?}: {verdict:?}");
-    }
-    let lenient = Policy { require_high_risk_approval: false, ..Policy::default() };
-    grant_of(gate_with(lenient).check(&good("demo/danger"), &context()));
+    let auto = CallContext { mode: Some(PermissionMode::Auto), ..context() };
+    grant_of(gate().check(&good("demo/danger"), &auto));
 }
 
 #[test]
@@ -264,7 +260,7 @@ fn a_grant_outlives_a_new_list_only_for_a_tool_that_stayed_as_it_was() {
     let mut gate = gate();
     let (kept, changed) = (good("demo/look"), good("demo/change"));
     let grants = [&kept, &changed].map(|checked| grant_of(gate.check(checked, &context())));
-    let mut drifted = pick("demo/change").list_tools();
+    let mut drifted = pick("demo/change").local().kind(ToolKind::Edit).list_tools();
     drifted[0].description = "Picks every number".to_owned();
     gate.renew([pick("demo/look").read_only().list_tools(), drifted, pick("demo/new").list_tools()]).expect("renewed");
 

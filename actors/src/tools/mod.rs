@@ -19,7 +19,9 @@
 //! | `concern` | calls that need a person's yes whatever their tool's risk |
 //! | `grant` | permission bound to exactly one call |
 //! | `standing` | what people decided about a tool before |
-//! | `commands` | which commands a shell line names |
+//! | `call_rules`, `patterns` | rules over a tool and its arguments |
+//! | `commands` | which commands a shell line may name, for denials |
+//! | `shell_line` | which commands a shell line runs, for allowances |
 //! | [`registry`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`progress`] | what a running call says of how far it is |
@@ -28,6 +30,7 @@
 pub mod actor;
 #[cfg(test)]
 mod approvals_tests;
+mod call_rules;
 pub(crate) mod catalogue;
 mod clip;
 mod commands;
@@ -38,11 +41,13 @@ pub(crate) mod grant;
 pub(crate) mod host;
 pub mod local;
 pub mod output;
+mod patterns;
 pub mod policy;
 pub mod port;
 pub mod progress;
 pub mod registry;
 mod schema;
+mod shell_line;
 mod standing;
 
 pub use actor::{ToolsActor, ToolsArguments};

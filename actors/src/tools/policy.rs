@@ -13,9 +13,13 @@
 //!   the one with the tool's own name, else the pattern with the longest beginning before its
 //!   first `*`, `?`, `[` or `{`.
 
+use super::call_rules::{CallRules, CallRuling};
+use super::patterns::{BadPattern, glob, glob_set};
+use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
-use bob_messages::tools::{CallContext, Risk, RiskSource, ToolDescriptor};
-use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
+use bob_messages::permission::PermissionMode;
+use bob_messages::tools::{CallContext, Risk, RiskSource, ToolDescriptor, ToolKind, ToolSource};
+use globset::{GlobMatcher, GlobSet};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -26,11 +30,19 @@ pub struct Policy {
     pub allow_tools: Vec<String>,
     /// Patterns of the tools that may not, whatever `allow_tools` says.
     pub deny_tools: Vec<String>,
+    /// Rules over calls that run without asking, as `local/shell_exec(git *)`; see [`Rules`].
+    pub allow: Vec<String>,
+    /// Rules over calls that ask in every mode, whatever `allow` says.
+    pub ask: Vec<String>,
+    /// Rules over calls that are denied, whatever the others say. One without arguments denies the tool.
+    pub deny: Vec<String>,
     /// Commands no shell line may name, each a single word.
     pub deny_commands: Vec<String>,
     /// How large a call's arguments may be, as JSON, in bytes.
     pub max_payload_bytes: usize,
-    /// Whether a person must allow each high-risk call.
+    /// What sessions may do without asking, unless a session or a request names a mode.
+    pub mode: Option<PermissionMode>,
+    /// Whether the mode is [`PermissionMode::Ask`] where none is named; otherwise it is [`PermissionMode::Auto`].
     pub require_high_risk_approval: bool,
     /// What is said of tools, by full name or pattern.
     pub tools: BTreeMap<String, ToolOverride>,
@@ -56,11 +68,23 @@ impl Default for Policy {
         Self {
             allow_tools: vec!["*".to_owned()],
             deny_tools: vec!["local/shell_exec".to_owned()],
+            allow: Vec::new(),
+            ask: Vec::new(),
+            deny: Vec::new(),
             deny_commands: DENIED_COMMANDS.map(str::to_owned).to_vec(),
             max_payload_bytes: 1024 * 1024,
+            mode: None,
             require_high_risk_approval: true,
             tools: BTreeMap::new(),
         }
+    }
+}
+
+impl Policy {
+    /// The mode of sessions that name none.
+    pub fn default_mode(&self) -> PermissionMode {
+        let unnamed = if self.require_high_risk_approval { PermissionMode::Ask } else { PermissionMode::Auto };
+        self.mode.unwrap_or(unnamed)
     }
 }
 
@@ -77,6 +101,18 @@ pub enum PolicyError {
         /// What is wrong with it.
         reason: String,
     },
+    /// Not a rule over calls.
+    #[error(
+        "`{key}` has the rule {rule:?}, which cannot be read ({reason}); write for example \"local/shell_exec(git *)\""
+    )]
+    Rule {
+        /// The key of the policy.
+        key: &'static str,
+        /// What was written.
+        rule: String,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// Not one word.
     #[error("`deny_commands` has the entry {0:?}, which is not a single command; write for example \"rm\"")]
     Command(String),
@@ -88,6 +124,7 @@ pub struct Rules {
     policy: Policy,
     allow: Names,
     deny: GlobSet,
+    calls: CallRules,
     /// What is said of tools, the most specific first.
     said: Vec<Said>,
     /// How long a call may run when nothing is said of its tool; `None`: as long as
@@ -101,19 +138,23 @@ impl Rules {
     /// # Errors
     /// [`PolicyError`] at the first rule that cannot be understood.
     pub fn new(policy: Policy) -> Result<Self, PolicyError> {
-        let allow = Names::new(&policy.allow_tools).map_err(|error| error.of("allow_tools"))?;
-        let lowered: Vec<String> = policy.deny_tools.iter().map(|pattern| pattern.trim().to_lowercase()).collect();
-        let deny = glob_set(&lowered).map_err(|error| error.of("deny_tools"))?;
+        let of = |key| move |bad: BadPattern| PolicyError::Pattern { key, pattern: bad.pattern, reason: bad.reason };
+        let calls = CallRules::new(&policy.allow, &policy.ask, &policy.deny);
+        let calls = calls.map_err(|(key, bad)| PolicyError::Rule { key, rule: bad.pattern, reason: bad.reason })?;
+        let allow = Names::new(&policy.allow_tools).map_err(of("allow_tools"))?;
+        let denied = policy.deny_tools.iter().chain(CallRules::denied_tools(&policy.deny));
+        let lowered: Vec<String> = denied.map(|pattern| pattern.trim().to_lowercase()).collect();
+        let deny = glob_set(&lowered).map_err(of("deny_tools"))?;
         if let Some(bad) =
             policy.deny_commands.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace))
         {
             return Err(PolicyError::Command(bad.clone()));
         }
         let said = policy.tools.iter().map(|(pattern, settings)| Said::new(pattern, *settings));
-        let mut said = said.collect::<Result<Vec<_>, _>>().map_err(|error| error.of("tools"))?;
+        let mut said = said.collect::<Result<Vec<_>, _>>().map_err(of("tools"))?;
         // Stable, so that those alike stay in the order of their letters.
         said.sort_by_key(|said| std::cmp::Reverse(said.specificity()));
-        Ok(Self { policy, allow, deny, said, timeout_ms: None })
+        Ok(Self { policy, allow, deny, calls, said, timeout_ms: None })
     }
 
     /// Sets the time limit of calls for which no rule has one.
@@ -171,12 +212,39 @@ impl Rules {
         said.or(self.timeout_ms)
     }
 
-    /// Why a person must be asked before a call of this tool; `None`: nobody must.
+    /// What the rules over single calls say of this one.
+    pub(crate) fn ruling(&self, tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> CallRuling<'_> {
+        self.calls.judge(tool, call, context)
+    }
+
+    /// The mode of a call's session.
+    pub fn mode(&self, context: &CallContext) -> PermissionMode {
+        context.mode.unwrap_or_else(|| self.policy.default_mode())
+    }
+
+    /// Why the mode of its session denies a call of this tool, whatever was decided about it.
+    pub fn denied_by_mode(&self, tool: &ToolDescriptor, context: &CallContext) -> Option<String> {
+        let is_denied = self.mode(context) == PermissionMode::Plan && tool.risk > Risk::Low;
+        is_denied.then(|| {
+            format!(
+                "{} changes something, and this session is in the mode \"plan\", in which nothing is changed: say what \
+                 you would do",
+                tool.id
+            )
+        })
+    }
+
+    /// Why a person must be asked before a call of this tool, in the mode of its session; `None`: it may run unasked.
     pub fn asks(&self, tool: &ToolDescriptor, context: &CallContext) -> Option<&'static str> {
-        let approved = context.approve.is_some_and(|up_to| up_to >= tool.risk);
+        let is_unasked = match (tool.risk, self.mode(context)) {
+            (Risk::Low, _) | (_, PermissionMode::Auto) => true,
+            (Risk::Medium, PermissionMode::Edits) => is_own_edit(tool),
+            (Risk::Medium | Risk::High, PermissionMode::Plan | PermissionMode::Ask)
+            | (Risk::High, PermissionMode::Edits) => false,
+        };
         match (tool.risk, &tool.risk_from) {
-            (Risk::Low | Risk::Medium, _) => None,
-            (Risk::High, _) if approved || !self.policy.require_high_risk_approval => None,
+            (Risk::Low | Risk::Medium | Risk::High, _) if is_unasked => None,
+            (Risk::Low | Risk::Medium, _) => Some("the tool changes something"),
             (Risk::High, RiskSource::Default) => {
                 Some("its server does not say what the tool may do, so it is of high risk")
             }
@@ -195,6 +263,16 @@ impl Rules {
     /// How large a call's arguments may be, as JSON, in bytes.
     pub fn max_payload_bytes(&self) -> usize {
         self.policy.max_payload_bytes
+    }
+}
+
+/// Whether it is one of the runtime's own tools for changing files, which stay inside the session's folders.
+fn is_own_edit(tool: &ToolDescriptor) -> bool {
+    match tool.kind {
+        ToolKind::Edit | ToolKind::Delete | ToolKind::Move => tool.source == ToolSource::Local,
+        ToolKind::Read | ToolKind::Search | ToolKind::Execute | ToolKind::Think | ToolKind::Fetch | ToolKind::Other => {
+            false
+        }
     }
 }
 
@@ -250,35 +328,6 @@ impl Names {
     pub(crate) fn contain(&self, name: &ToolName) -> bool {
         self.0.is_match(name.as_str())
     }
-}
-
-struct BadPattern {
-    pattern: String,
-    reason: String,
-}
-
-impl BadPattern {
-    fn of(self, key: &'static str) -> PolicyError {
-        PolicyError::Pattern { key, pattern: self.pattern, reason: self.reason }
-    }
-}
-
-fn bad(pattern: &str, error: &globset::Error) -> BadPattern {
-    BadPattern { pattern: pattern.to_owned(), reason: error.kind().to_string() }
-}
-
-fn glob(pattern: &str) -> Result<Glob, BadPattern> {
-    let everything = pattern == "*";
-    let glob = GlobBuilder::new(if everything { "**" } else { pattern }).literal_separator(true).build();
-    glob.map_err(|error| bad(pattern, &error))
-}
-
-fn glob_set(patterns: &[String]) -> Result<GlobSet, BadPattern> {
-    let mut set = GlobSetBuilder::new();
-    for pattern in patterns {
-        set.add(glob(pattern)?);
-    }
-    set.build().map_err(|error| bad("", &error))
 }
 
 #[cfg(test)]

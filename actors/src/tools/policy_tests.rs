@@ -208,3 +208,49 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_modes_do_what_their_table_says() {
+    use PermissionMode::{Ask, Auto, Edits, Plan};
+    let context = crate::tools::local::fixture::Workspace::new().context();
+    let tool = |kind, risk, is_local| {
+        let tool = crate::tools::tool("x/y", "", |_: serde_json::Map<String, serde_json::Value>, _| async {
+            Ok(bob_messages::tools::ToolOutput::text(""))
+        });
+        let tool = if is_local { tool.local() } else { tool };
+        crate::tools::ToolPort::list_tools(&tool.kind(kind).risk(risk)).remove(0)
+    };
+    let rules = Rules::new(Policy::default()).expect("well formed");
+    let said = |mode, tool: &ToolDescriptor| {
+        let context = CallContext { mode: Some(mode), ..context.clone() };
+        match (rules.denied_by_mode(tool, &context), rules.asks(tool, &context)) {
+            (Some(_), _) => "denied",
+            (None, Some(_)) => "asks",
+            (None, None) => "runs",
+        }
+    };
+    let all = |tool: ToolDescriptor| [Plan, Ask, Edits, Auto].map(|mode| said(mode, &tool));
+    assert_eq!(all(tool(ToolKind::Read, Risk::Low, true)), ["runs", "runs", "runs", "runs"]);
+    assert_eq!(all(tool(ToolKind::Execute, Risk::Low, false)), ["runs", "runs", "runs", "runs"]);
+    for kind in [ToolKind::Edit, ToolKind::Delete, ToolKind::Move] {
+        assert_eq!(all(tool(kind, Risk::Medium, true)), ["denied", "asks", "runs", "runs"]);
+        assert_eq!(all(tool(kind, Risk::Medium, false)), ["denied", "asks", "asks", "runs"], "of another program");
+        assert_eq!(all(tool(kind, Risk::High, true)), ["denied", "asks", "asks", "runs"], "said to be of high risk");
+    }
+    assert_eq!(all(tool(ToolKind::Other, Risk::Medium, true)), ["denied", "asks", "asks", "runs"]);
+    assert_eq!(all(tool(ToolKind::Execute, Risk::High, true)), ["denied", "asks", "asks", "runs"]);
+}
+
+#[test]
+fn a_mode_is_the_calls_or_the_policys_or_ask() {
+    let mode = |mode, policy, require_high_risk_approval| {
+        let policy = Policy { mode: policy, require_high_risk_approval, ..Policy::default() };
+        let context = CallContext { mode, ..crate::tools::local::fixture::Workspace::new().context() };
+        Rules::new(policy).expect("well formed").mode(&context)
+    };
+    let (plan, edits) = (Some(PermissionMode::Plan), Some(PermissionMode::Edits));
+    assert_eq!(mode(plan, edits, false), PermissionMode::Plan);
+    assert_eq!(mode(None, edits, false), PermissionMode::Edits);
+    assert_eq!(mode(None, None, true), PermissionMode::Ask);
+    assert_eq!(mode(None, None, false), PermissionMode::Auto);
+}

@@ -5,6 +5,7 @@ use crate::tools::{Gate, Policy};
 use bob_messages::approvals::Scope;
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{CallId, SessionId, ToolName, TurnId};
+use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{CallContext, Risk, ToolSource, Verdict};
 use expect_test::{Expect, expect};
 use serde_json::json;
@@ -16,7 +17,7 @@ fn tool(name: &str, description: &str, kind: ToolKind, risk: Risk) -> ToolDescri
         kind,
         description: description.to_owned(),
         schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
-        source: ToolSource::Embedded,
+        source: if kind == ToolKind::Edit { ToolSource::Local } else { ToolSource::Embedded },
         risk,
         risk_from: Default::default(),
         idempotent: false,
@@ -40,7 +41,7 @@ fn context() -> CallContext {
         step: 1,
         roots: Arc::from([]),
         tool_timeout_ms: 1_000,
-        approve: None,
+        mode: Some(PermissionMode::Edits),
         allow: None,
         traceparent: "".into(),
     }
@@ -112,7 +113,7 @@ fn a_denial_for_good_holds_where_nobody_is_asked() {
     let denied = [decided("Notes.", "demo/note", "a", false)];
     let verdict = gate("Notes.").check(&asks("demo/note", "b", &denied), &context());
     assert!(matches!(verdict, Verdict::Deny { .. }), "{verdict:?}");
-    let all = CallContext { approve: Some(Risk::High), ..context() };
+    let all = CallContext { mode: Some(PermissionMode::Auto), ..context() };
     let denied = [decided("Sends.", "demo/send", "a", false)];
     assert!(matches!(gate("Sends.").check(&asks("demo/send", "b", &denied), &all), Verdict::Deny { .. }));
     // A tool that was denied does not get in by describing itself anew.

@@ -66,6 +66,7 @@ pub use bob_messages::options::{
     SessionOptions,
 };
 pub use bob_messages::outcome::{DeniedCall, SuspendReason, TranscriptEntry, TurnOutcome};
+pub use bob_messages::permission::PermissionMode;
 pub use bob_messages::session_state::{OpenTurn, Session};
 pub use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules};
 pub use bob_messages::store::{Glance, Record, SessionFilter, SessionPage, SessionState, SessionSummary};

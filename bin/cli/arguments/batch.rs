@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{ApprovalsArg, ApproveArg, TapeArg};
+use super::{ApprovalsArg, ModeArgs, TapeArg};
 
 /// `batch`.
 #[derive(Debug, Args)]
@@ -38,9 +38,9 @@ pub(crate) struct BatchArgs {
     /// The model of lines that name none, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
-    /// Tool calls up to this risk need no approval; those of low and medium risk never do
-    #[arg(long, value_enum, default_value_t = ApproveArg::Never, value_name = "LEVEL")]
-    pub(crate) approve: ApproveArg,
+    /// What may run without asking
+    #[command(flatten)]
+    pub(crate) mode: ModeArgs,
     /// How to handle a call that needs an approval: end the turn, to be resumed later, or deny the call
     #[arg(long, value_enum, default_value_t = ApprovalsArg::Deny, value_name = "HOW")]
     pub(crate) approvals: ApprovalsArg,

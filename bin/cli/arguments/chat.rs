@@ -4,13 +4,15 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::ModeArgs;
+
 /// `chat`.
 #[derive(Debug, Default, Args)]
 #[command(after_help = "\
 `chat` can be left out: `cli-agent \"fix the build\"` is a chat that begins with these words, and `cli-agent -c` one
 that continues. A single word that is nearly the name of a command is refused; `cli-agent chat WORD` sends it.
-At the prompt: /help lists the commands. Esc or Ctrl-C during an answer cancels it; at the prompt Ctrl-C clears the
-line, and twice on an empty line it quits, as Ctrl-D does once.
+At the prompt: /help lists the commands, Shift-Tab changes the mode. Esc or Ctrl-C during an answer cancels it; at the
+prompt Ctrl-C clears the line, and twice on an empty line it quits, as Ctrl-D does once.
 On a pipe every line is one message (commands work as well), nothing is decorated, and the
 exit code is that of the first turn that failed.
 
@@ -38,6 +40,9 @@ pub(crate) struct ChatArgs {
     /// The model, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// What may run without asking
+    #[command(flatten)]
+    pub(crate) mode: ModeArgs,
     /// Take over sessions held by another process; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,

@@ -1,6 +1,6 @@
 //! Enumerated options of `run`.
 
-use bob::{ApprovalsMode, Risk};
+use bob::ApprovalsMode;
 use clap::ValueEnum;
 
 /// Output format of `run`.
@@ -13,31 +13,6 @@ pub(crate) enum OutputForm {
     Json,
     /// One event a line, as JSON
     StreamJson,
-}
-
-/// `--approve`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ApproveArg {
-    /// Nothing
-    Never,
-    /// Tools that only read
-    Low,
-    /// Tools that change something local
-    Medium,
-    /// Everything
-    All,
-}
-
-impl ApproveArg {
-    /// The highest risk that needs no person.
-    pub(crate) fn risk(self) -> Option<Risk> {
-        match self {
-            Self::Never => None,
-            Self::Low => Some(Risk::Low),
-            Self::Medium => Some(Risk::Medium),
-            Self::All => Some(Risk::High),
-        }
-    }
 }
 
 /// `--approvals`.

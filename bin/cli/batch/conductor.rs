@@ -158,7 +158,7 @@ impl<'a> Conductor<'a> {
             labels: line.labels,
             request_id: line.request_id,
             output_schema: line.output_schema,
-            approve: self.manner.approve,
+            mode: self.manner.mode,
             approvals: self.manner.approvals,
             ..AgentRequest::text(line.session, line.prompt)
         }

@@ -4,7 +4,7 @@ use bob::file_changes::of_records;
 use bob::{AgentRuntime, Change, ModelName, OptionsPatch, ServerId, SessionId};
 
 use super::choose::Choice;
-use super::{Chat, begin};
+use super::{Chat, begin, mode};
 use crate::commands::file_changes::{self, Which};
 #[cfg(feature = "mcp")]
 use crate::commands::ps;
@@ -78,6 +78,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             chat.opened.runtime.configure(chat.session.clone(), patch, None).await?;
         }
         "/undo" => chat.undo(argument).await?,
+        "/mode" => mode::obey(chat, argument)?,
         "/cancel" => {
             let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;
             print::note(if was_running { "cancelled" } else { "nothing is running" });

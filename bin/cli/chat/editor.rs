@@ -6,14 +6,15 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
-use rustyline::CompletionType;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
+use rustyline::{CompletionType, EventHandler, KeyCode, KeyEvent, Modifiers};
 use tokio::sync::{mpsc, oneshot};
 
 use super::Input;
 use super::helper::{Aid, LookUp};
 use super::history::{self, HISTORY_LINES, History};
+use super::mode::ModeKey;
 use crate::exit::Failure;
 use crate::terminal::{print, settings};
 
@@ -98,6 +99,9 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     };
     let Ok(mut editor) = Rustyline::with_config(settings) else { return };
     editor.set_helper(Some(Aid::new(Rc::clone(&is_typed), Rc::clone(&is_message), look_up)));
+    let mode_key = ModeKey::default();
+    let handler = EventHandler::Conditional(Box::new(mode_key.clone()));
+    editor.bind_sequence(KeyEvent(KeyCode::BackTab, Modifiers::NONE), handler);
     let file: Option<PathBuf> = history.file();
     if let Some(file) = &file {
         let _there_may_be_none_yet = editor.load_history(file);
@@ -105,7 +109,7 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     while let Some(ask) = asked.blocking_recv() {
         is_typed.set(false);
         is_message.set(ask.is_message);
-        let input = read(&mut editor, &ask, &is_typed);
+        let input = read(&mut editor, &ask, &is_typed, &mode_key);
         if let (Input::Line(line), true) = (&input, ask.is_message) {
             let line = String::from_utf8_lossy(line);
             let is_kept = history.keeps(&line) && editor.add_history_entry(line).unwrap_or(false);
@@ -123,16 +127,20 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     }
 }
 
-fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>) -> Input {
+fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, mode_key: &ModeKey) -> Input {
     let mut initial = ask.initial.as_str();
     let mut is_warned = false;
     loop {
+        mode_key.begin(ask.is_message);
         let line = match initial.is_empty() {
             true => editor.readline(ask.prompt.as_str()),
             false => editor.readline_with_initial(ask.prompt.as_str(), (initial, "")),
         };
         match line {
             Ok(line) => return Input::Line(line.into_bytes()),
+            Err(ReadlineError::Interrupted) if let Some(line) = mode_key.pressed(&ask.prompt) => {
+                return Input::NextMode(line);
+            }
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
             // It may have been meant for an answer that ended just before.

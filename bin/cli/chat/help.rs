@@ -9,6 +9,8 @@ pub(super) enum Takes {
     Model,
     /// Something that is not completed.
     Text,
+    /// A permission mode.
+    Mode,
     /// Something to do with tool servers.
     Action,
 }
@@ -29,7 +31,7 @@ const fn command(name: &'static str, takes: Takes, form: &'static str, does: &'s
 }
 
 /// Every command, in the order of the help.
-pub(super) const COMMANDS: [Command; 19] = [
+pub(super) const COMMANDS: [Command; 20] = [
     command("/help", Takes::Nothing, "", "this list"),
     command("/status", Takes::Nothing, "", "the model, the session, its folder and what it has used"),
     command("/context", Takes::Nothing, "", "how much of the model's context is used, and when it is condensed"),
@@ -66,6 +68,7 @@ pub(super) const COMMANDS: [Command; 19] = [
         "[N|all]",
         "put files back as they were before the last turn, turn N or the session; `force` behind it overwrites later changes",
     ),
+    command("/mode", Takes::Mode, "[M]", "what may run without asking: plan, ask, edits or auto"),
     command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Esc or Ctrl-C)"),
     command("/exit", Takes::Nothing, "", "leave, as exit and Ctrl-D do"),
     command("/quit", Takes::Nothing, "", "the same as /exit"),
@@ -75,10 +78,11 @@ pub(super) const COMMANDS: [Command; 19] = [
 const GROUPS: [(&str, &str); 3] =
     [("Look, also while an answer is written", "/help"), ("Conversation", "/resume"), ("Leave", "/exit")];
 
-const KEYS: [(&str, &str); 9] = [
+const KEYS: [(&str, &str); 10] = [
     ("Tab", "completes commands, sessions, models, tool servers, and files after @"),
     ("Esc", "interrupts the answer, as Ctrl-C does"),
     ("Ctrl-C", "interrupts the answer; at the prompt it clears the line, and twice on an empty line leaves"),
+    ("Shift-Tab", "the next mode: ask, edits, auto, plan"),
     ("Ctrl-O", "while an answer is written: the whole result of the last call, as /output"),
     ("@FILE", "in a message: the file goes with it"),
     ("!COMMAND", "runs a command of yours in the folder of the session; the model does not see it"),

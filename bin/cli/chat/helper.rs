@@ -7,6 +7,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bob::PermissionMode;
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
 use rustyline::hint::{Hint, Hinter};
@@ -87,6 +88,10 @@ fn candidates(line: &str, look_up: &LookUp) -> (usize, Vec<Pair>) {
         (Takes::Nothing | Takes::Text, _) => (line.len(), Vec::new()),
         (Takes::Session, _) => (begins, found(Wanted::Session, argument)),
         (Takes::Model, _) => (begins, found(Wanted::Model, argument)),
+        (Takes::Mode, _) => {
+            let modes = PermissionMode::ALL.into_iter().filter(|mode| mode.as_str().starts_with(argument));
+            (begins, modes.map(|mode| pair(mode.as_str(), "")).collect())
+        }
         (Takes::Action, None) => {
             let actions = [("restart", " "), ("reload", "")].into_iter().filter(|(name, _)| name.starts_with(argument));
             (begins, actions.map(|(name, end)| pair(name, end)).collect())
@@ -189,6 +194,7 @@ mod tests {
         is("/resume ", 8, &["abc-1", "abd-2"]);
         is("/resume abd", 8, &["abd-2"]);
         is("/model op", 7, &["openai:gpt"]);
+        is("/mode a", 6, &["ask", "auto"]);
         is("/mcp re", 5, &["restart ", "reload"]);
         is("/mcp restart fi", 13, &["files"]);
         is("/mcp reload fi", 14, &[]);

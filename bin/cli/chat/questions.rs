@@ -76,7 +76,7 @@ impl Asked {
             let prompt = if arguments.is_some() { EDIT_PROMPT } else { approvals::PROMPT };
             let line = match editor.answer(prompt, arguments.as_deref().unwrap_or_default()).await {
                 Input::Line(line) => String::from_utf8_lossy(&line).into_owned(),
-                Input::Cleared => continue,
+                Input::Cleared | Input::NextMode(_) => continue,
                 Input::End | Input::Interrupted if arguments.take().is_some() => continue,
                 Input::End | Input::Interrupted => {
                     print::note("[not decided; /resume asks again]");
@@ -179,7 +179,7 @@ async fn about_call(
     loop {
         let line = match line(editor, owner, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
-            Some(Input::Cleared) => continue,
+            Some(Input::Cleared | Input::NextMode(_)) => continue,
             Some(Input::End) => String::new(),
             Some(Input::Interrupted) => return About::Interrupted,
             None => return About::TakenBack,
@@ -219,7 +219,7 @@ async fn edit(
         };
         match input {
             Input::Line(line) => arguments = String::from_utf8_lossy(&line).into_owned(),
-            Input::Cleared | Input::End | Input::Interrupted => return Some(None),
+            Input::Cleared | Input::NextMode(_) | Input::End | Input::Interrupted => return Some(None),
         }
         match approvals::edited(&arguments) {
             Ok(decision) => return Some(Some(decision)),

@@ -31,6 +31,7 @@ impl Chat {
         let attached = attach::parts(&files, "@")?;
         let mut request = AgentRequest {
             model: self.model.clone(),
+            mode: Some(self.mode),
             interactive: true,
             // Without a terminal no question can be asked.
             approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::choose::{self, Choice, Chosen};
 use super::commands::{self, Obeyed};
 use super::inform::View;
-use super::{ANSWER_PROMPT, Chat, GO_ON, GO_ON_PROMPT, Input, PROMPT, Source, message};
+use super::{ANSWER_PROMPT, Chat, GO_ON, GO_ON_PROMPT, Input, Source, message, mode};
 use crate::commands::prompt;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::{Caught, Signals};
@@ -41,7 +41,7 @@ impl Chat {
             let prompt = match (self.is_asked, is_limited) {
                 (true, _) => ANSWER_PROMPT,
                 (false, true) => GO_ON_PROMPT,
-                (false, false) => PROMPT,
+                (false, false) => mode::prompt(self.mode),
             };
             let input = match self.next_input(prompt, source, signals).await? {
                 Next::Input(input) => input,
@@ -53,6 +53,10 @@ impl Chat {
                 Input::End if self.is_person && settings::is_gone() => return Ok(Exit::HungUp),
                 Input::End => break,
                 Input::Cleared | Input::Interrupted => continue,
+                Input::NextMode(line) => {
+                    (self.mode, self.begun, self.is_limited) = (self.mode.next(), line, is_limited);
+                    continue;
+                }
                 Input::Line(line) => line,
             };
             if line.iter().all(u8::is_ascii_whitespace) {

@@ -60,6 +60,7 @@ struct Prepared {
 
 /// Everything that can be refused before anything is sent.
 async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
+    args.mode.chosen()?;
     for id in [&args.session, &args.resume].into_iter().flatten() {
         SessionId::parse(id)?;
     }
@@ -113,7 +114,7 @@ async fn one_turn(
     let request = AgentRequest {
         model: args.model.as_deref().map(ModelName::parse).transpose()?,
         approvals: args.approvals.mode(),
-        approve: args.approve.risk(),
+        mode: args.mode.chosen()?,
         output_schema,
         interactive: true,
         input: said,

@@ -54,6 +54,8 @@ pub(super) enum Rule {
     Address,
     /// A pattern of tool names.
     Pattern,
+    /// A pattern of tool names, and perhaps one of arguments in parentheses.
+    CallRule,
     /// A short name of letters, digits, `_` and `-`.
     Id,
 }
@@ -89,6 +91,7 @@ impl Rule {
                 Some("must not carry a user or a password; use `api_key` or a header".to_owned())
             }
             Self::Address => unless(is_address(text?), "must begin with http:// or https:// and a host"),
+            Self::CallRule => unless(is_call_rule(text?), CALL_RULE_FORM),
             Self::Pattern => unless(is_pattern(text?), PATTERN_FORM),
             Self::Id => unless(is_id(text?), ID_FORM),
         }
@@ -109,6 +112,18 @@ fn is_address(text: &str) -> bool {
 
 const PATTERN_FORM: &str =
     "matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone \"*\" is every tool";
+
+const CALL_RULE_FORM: &str = "must be a tool, or a tool with a pattern of its arguments in parentheses, for example \
+    \"local/shell_exec(git *)\" or \"local/edit_file(src/**)\"";
+
+fn is_call_rule(text: &str) -> bool {
+    match text.split_once('(') {
+        None => is_pattern(text),
+        Some((tool, about)) => {
+            is_pattern(tool) && about.strip_suffix(')').is_some_and(|about| !about.trim().is_empty())
+        }
+    }
+}
 
 pub(super) fn is_pattern(text: &str) -> bool {
     let is_space = |space: &str| matches!(space, "local" | "mcp" | "agent") || space.contains(['*', '?', '[', '{']);

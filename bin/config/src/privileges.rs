@@ -14,8 +14,8 @@ mod starts;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bob::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
+use bob::{PermissionMode, Policy as ToolPolicy};
 
 use super::{
     Config, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills, Store,
@@ -172,7 +172,11 @@ impl Config {
             deny_tools: _,
             deny_commands,
             max_payload_bytes: _,
-            require_high_risk_approval,
+            mode,
+            allow,
+            ask: _,
+            deny: _,
+            require_high_risk_approval: _,
             tools: _,
         } = rules;
         let mut loosens = |what: String| privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
@@ -187,8 +191,17 @@ impl Config {
             loosens::shorter("secret_files", secret_files, &default.secret_files),
         ];
         shorter.into_iter().flatten().for_each(&mut loosens);
-        if !require_high_risk_approval {
-            loosens("calls of high risk need no approval (require_high_risk_approval = false)".to_owned());
+        if !allow.is_empty() {
+            loosens(format!("calls run without asking by the rules {} (allow)", allow.join(", ")));
+        }
+        let key = match mode {
+            Some(mode) => format!("mode = \"{mode}\""),
+            None => "require_high_risk_approval = false".to_owned(),
+        };
+        match rules.default_mode() {
+            PermissionMode::Plan | PermissionMode::Ask => {}
+            PermissionMode::Edits => loosens(format!("files are changed without asking ({key})")),
+            PermissionMode::Auto => loosens(format!("calls of medium and high risk need no approval ({key})")),
         }
     }
 

@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use bob::tools::{SECRET_FILES, ToolOverride};
-use bob::{Limits, OnRestart, Policy as ToolPolicy, Risk, ToolModeChoice};
+use bob::{Limits, OnRestart, PermissionMode, Policy as ToolPolicy, Risk, ToolModeChoice};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
-use super::keys::Rule::{Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{CallRule, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
 use super::secret::Secret;
@@ -146,6 +146,10 @@ keys! {
     default ToolPolicy {
         allow_tools: Vec<String> => Pattern,
         deny_tools: Vec<String> => Pattern,
+        mode: Option<PermissionMode>,
+        allow: Vec<String> => CallRule,
+        ask: Vec<String> => CallRule,
+        deny: Vec<String> => CallRule,
         deny_commands: Vec<String> => Text,
         max_payload_bytes: usize => Whole(1, 67_108_864),
         require_high_risk_approval: bool,

@@ -1,6 +1,6 @@
 //! Enumerated values.
 
-use bob::{OnRestart, Risk, ToolModeChoice};
+use bob::{OnRestart, PermissionMode, Risk, ToolModeChoice};
 use tracing::level_filters::LevelFilter;
 
 use super::read::{Read, Reader};
@@ -27,6 +27,7 @@ macro_rules! words {
 words!(OnRestart: Report Resume);
 words!(ToolModeChoice: Auto Json Native);
 words!(Risk: Low Medium High);
+words!(PermissionMode: Plan Ask Edits Auto);
 words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 
 words! {

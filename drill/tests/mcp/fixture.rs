@@ -127,7 +127,7 @@ impl Fixture {
             step: 1,
             roots: Arc::from([]),
             tool_timeout_ms: timeout_ms,
-            approve: None,
+            mode: None,
             allow: None,
             traceparent: "".into(),
         };

@@ -2,7 +2,7 @@
 
 use super::{ParentTurn, ServerSpec, SessionOptions};
 use crate::ids::{ModelName, RequestId};
-use crate::tools::Risk;
+use crate::permission::PermissionMode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub struct OptionsPatch {
     pub agent: Change<String>,
     /// The tools the session is limited to.
     pub allow_tools: Change<Arc<[String]>>,
-    /// The highest risk that needs no approval.
-    pub approve: Change<Risk>,
+    /// What the session may do without asking.
+    pub mode: Change<PermissionMode>,
     /// The tool servers that the session brings: the complete list.
     pub servers: Change<Arc<[ServerSpec]>>,
     /// The turn of another session that this one works for.
@@ -98,7 +98,7 @@ impl OptionsPatch {
             instructions: set(&options.instructions),
             agent: set(&options.agent),
             allow_tools: set(&options.allow_tools),
-            approve: set(&options.approve),
+            mode: set(&options.mode),
             servers: Change::Set(options.servers.clone()),
             parent: set(&options.parent),
             title: set(&options.title),
@@ -114,7 +114,7 @@ impl OptionsPatch {
         self.instructions.apply(&mut options.instructions);
         self.agent.apply(&mut options.agent);
         self.allow_tools.apply(&mut options.allow_tools);
-        self.approve.apply(&mut options.approve);
+        self.mode.apply(&mut options.mode);
         self.servers.apply_or_empty(&mut options.servers);
         self.parent.apply(&mut options.parent);
         self.title.apply(&mut options.title);
@@ -135,7 +135,7 @@ impl From<SessionOptions> for OptionsPatch {
             instructions: all(options.instructions),
             agent: all(options.agent),
             allow_tools: all(options.allow_tools),
-            approve: all(options.approve),
+            mode: all(options.mode),
             servers: Change::Set(options.servers),
             parent: all(options.parent),
             title: all(options.title),

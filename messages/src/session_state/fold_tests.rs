@@ -10,6 +10,7 @@ use crate::limits::Limits;
 use crate::llm::{LlmError, LlmErrorKind};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
+use crate::permission::PermissionMode;
 use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Reasoning, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolKind, ToolOutput, ToolTitle};
@@ -102,7 +103,7 @@ fn one_of_each() -> Vec<Fact> {
         instructions: Some("Be brief.".to_owned()),
         agent: Some("helper".to_owned()),
         allow_tools: Some(Arc::from(["local/*".to_owned()])),
-        approve: Some(Risk::Medium),
+        mode: Some(PermissionMode::Edits),
         servers: Arc::from([crate::options::ServerSpec::stdio(crate::ids::ServerId::new("x"), "serve", ["-v"])]),
         parent: Some(crate::options::ParentTurn {
             session: session_id(),

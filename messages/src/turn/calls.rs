@@ -367,7 +367,7 @@ impl Turn {
             step: open.spent.steps,
             roots,
             tool_timeout_ms: open.input.limits.tool_timeout_ms,
-            approve: open.input.approve.max(options.approve),
+            mode: open.input.mode.or(options.mode),
             allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
         }))

@@ -17,7 +17,7 @@ fn endless(name: &str) -> Arc<dyn ToolPort> {
         std::future::pending::<()>().await;
         Ok(ToolOutput::text("never"))
     };
-    Arc::new(tool(name, "Never ends.", run))
+    Arc::new(tool(name, "Never ends.", run).risk(Risk::Low))
 }
 
 async fn with_tools(llm: ScriptedLlm, store: Arc<dyn SessionStore>) -> Fixture {

@@ -44,7 +44,7 @@ async fn tree_whose_clock_jumps(llm: ScriptedLlm, store: Arc<dyn SessionStore>, 
         store: Arc::clone(&store),
         llm: Arc::new(llm),
         retry: RetryPolicy::default(),
-        tools: vec![risky(), Arc::new(tool("test/jump", "Moves the clock.", jumps))],
+        tools: vec![risky(), Arc::new(tool("test/jump", "Moves the clock.", jumps).risk(Risk::Low))],
         policy: Policy::default(),
     });
     Fixture { tree: tree.await.unwrap(), store }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bob::{
-    AgentRequest, AgentRuntime, ApprovalsMode, Decision, FnTool, Policy, ResumeReply, Risk, ScriptedLlm, ScriptedReply,
-    ToolOutput, tool,
+    AgentRequest, AgentRuntime, ApprovalsMode, Decision, FnTool, PermissionMode, Policy, ResumeReply, Risk,
+    ScriptedLlm, ScriptedReply, ToolOutput, tool,
 };
 use serde_json::json;
 
@@ -31,11 +31,16 @@ pub(crate) async fn denied(stage: &Stage) {
         (1, _) => ScriptedReply::call("test/denied", json!({})),
         _ => ScriptedReply::text("so be it"),
     });
-    let builder = stage.with(model).policy(policy).tools(Arc::new(denied)).tools(Arc::new(risky()));
+    let builder = stage
+        .with(model)
+        .policy(policy)
+        .permission_mode(PermissionMode::Ask)
+        .tools(Arc::new(denied))
+        .tools(Arc::new(risky()));
     let runtime = build(builder).await;
     stage.say(&runtime, say("call what is denied")).await;
     stage.say(&runtime, say("call the risky one, with nobody there")).await;
-    stage.say(&runtime, AgentRequest { approve: Some(Risk::High), ..say("call the risky one, approved") }).await;
+    stage.say(&runtime, AgentRequest { mode: Some(PermissionMode::Auto), ..say("call the risky one, approved") }).await;
     let only = Some(vec!["test/other".to_owned()]);
     stage.say(&runtime, AgentRequest { allow_tools: only, ..say("call the risky one, not among yours") }).await;
     runtime.shutdown().await;
@@ -61,7 +66,8 @@ pub(crate) async fn questions(stage: &Stage) {
 }
 
 pub(crate) async fn approvals(stage: &Stage) {
-    let runtime = build(stage.with(calls_then_answers("test/risky")).tools(Arc::new(risky()))).await;
+    let builder = stage.with(calls_then_answers("test/risky")).permission_mode(PermissionMode::Ask);
+    let runtime = build(builder.tools(Arc::new(risky()))).await;
     let decisions =
         [Decision::AllowOnce, Decision::Deny { reason: "not today".into() }, Decision::Edit { arguments: json!({}) }];
     for decision in decisions {

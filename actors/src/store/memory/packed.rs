@@ -15,9 +15,9 @@ use std::sync::Arc;
 const SAMPLE: &str = concat!(
     r#"{"kind":"malformed","body":{"kind":"intent","body":{"call":"traits":{"read_only":false,"idempotent":false}}}],"#,
     r#"["1-1",1,"-",{"kind":"options","body":{"cwd":null,"roots":[],"model":null,"instructions":null,"agent":null,"#,
-    r#""allow_tools":null,"approve":null,"servers":[],"parent":null}}],["1-2",1,{"+":"{"kind":"input","body":{"turn":""#,
+    r#""allow_tools":null,"servers":[],"parent":null}}],["1-2",1,{"+":"{"kind":"input","body":{"turn":""#,
     r#"","request_id":"","at":"parts":[{"type":"text","text":""}],"labels":{},"model":null,"allow_tools":null,"#,
-    r#""approve":null,"approvals":"wait","approvals":"deny","limits":{"max_steps":12,"max_tool_calls":8,"#,
+    r#""approvals":"wait","approvals":"deny","limits":{"max_steps":12,"max_tool_calls":8,"#,
     r#""max_consecutive_errors":2,"max_identical_calls":3,"max_total_tokens":0,"turn_timeout_ms":90000,"#,
     r#""tool_timeout_ms":15000,"approval_timeout_ms":600000,"suspend_timeout_ms":604800000},"options":null,"#,
     r#""traceparent":null,"token":"","interactive":true,"interactive":false}}],["1-3",1,"=","#,

@@ -3,6 +3,7 @@
 use crate::tools::{FnTool, Invocation, ProgressRoom, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{CallId, SessionId, TurnId};
+use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{CallContext, ToolOutput};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,7 @@ impl Workspace {
             step: 1,
             roots: self.roots.clone().into(),
             tool_timeout_ms: 10_000,
-            approve: None,
+            mode: Some(PermissionMode::Auto),
             allow: None,
             traceparent: "".into(),
         }

@@ -49,6 +49,7 @@ impl RuntimeBuilder {
     /// required tool server does not start; actors that were started are stopped.
     pub async fn build(self) -> Result<Runtime, BuildError> {
         let mut builder = self;
+        builder.policy.mode = builder.mode.or(builder.policy.mode);
         if builder.local_tools && !builder.taped.is_replay() {
             builder.tools.splice(0..0, local::tools(&builder.watcher, &builder.protection, &builder.policy));
         }

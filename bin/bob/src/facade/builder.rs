@@ -18,6 +18,7 @@ use bob_messages::ids::ModelName;
 use bob_messages::limits::Limits;
 #[cfg(feature = "mcp")]
 use bob_messages::options::ServerSpec;
+use bob_messages::permission::PermissionMode;
 use bob_messages::skills::SkillRules;
 use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions::SessionRules;
@@ -34,6 +35,7 @@ pub struct RuntimeBuilder {
     pub(super) store: Option<Arc<dyn SessionStore>>,
     pub(super) sinks: Vec<Arc<dyn EventSink>>,
     pub(super) policy: Policy,
+    pub(super) mode: Option<PermissionMode>,
     pub(super) protection: Protection,
     pub(super) retry: RetryPolicy,
     pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
@@ -75,6 +77,7 @@ impl RuntimeBuilder {
             store: None,
             sinks: Vec::new(),
             policy: Policy::default(),
+            mode: None,
             protection: Protection::default(),
             retry: RetryPolicy::default(),
             model_servers: (ModelServers::default(), Vec::new()),
@@ -151,6 +154,13 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// What sessions may do without asking, unless a session or a request names a mode; instead of the policy's.
+    #[must_use]
+    pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
+        self.mode = Some(mode);
         self
     }
 

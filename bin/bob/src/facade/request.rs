@@ -6,8 +6,8 @@ use bob_messages::input::ApprovalsMode;
 use bob_messages::limits::Limits;
 use bob_messages::options::SessionOptions;
 use bob_messages::outcome::{SuspendReason, TurnOutcome};
+use bob_messages::permission::PermissionMode;
 use bob_messages::store::SessionState;
-use bob_messages::tools::Risk;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,8 +35,8 @@ pub struct AgentRequest {
     pub traceparent: Option<String>,
     /// How a call that needs approval is handled.
     pub approvals: ApprovalsMode,
-    /// Requests of risk up to this need no person.
-    pub approve: Option<Risk>,
+    /// What the turn may do without asking; else the session's mode, else the policy's.
+    pub mode: Option<PermissionMode>,
     /// Bounds for this turn instead of the runtime's.
     pub limits: Option<Limits>,
     /// Options of the session from this turn on, all of them; `None` changes nothing. They are
@@ -64,7 +64,7 @@ impl AgentRequest {
             allow_tools: None,
             traceparent: None,
             approvals: ApprovalsMode::Deny,
-            approve: None,
+            mode: None,
             limits: None,
             options: None,
             interactive: false,

@@ -143,7 +143,7 @@ impl Runtime {
             labels: request.labels,
             model: request.model,
             allow_tools: request.allow_tools.map(Into::into),
-            approve: request.approve,
+            mode: request.mode,
             approvals: request.approvals,
             limits: request.limits.unwrap_or(inner.limits),
             options: options.map(Arc::new),

@@ -4,8 +4,9 @@ use bob_actors::tools::Policy;
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::limits::Limits;
+use bob_messages::permission::PermissionMode;
 use bob_messages::store::Record;
-use bob_messages::tools::{Risk, ToolDescriptor};
+use bob_messages::tools::ToolDescriptor;
 use bob_messages::turn_config::TurnConfig;
 use std::sync::Arc;
 
@@ -18,7 +19,7 @@ pub struct RunnerRequest {
     pub(super) tools: Vec<ToolDescriptor>,
     pub(super) policy: Policy,
     pub(super) limits: Limits,
-    pub(super) approve: Option<Risk>,
+    pub(super) mode: Option<PermissionMode>,
     pub(super) journal: Vec<Arc<Record>>,
 }
 
@@ -32,7 +33,7 @@ impl RunnerRequest {
             tools: Vec::new(),
             policy: Policy::default(),
             limits: Limits::default(),
-            approve: None,
+            mode: None,
             journal: Vec::new(),
         }
     }
@@ -67,10 +68,10 @@ impl RunnerRequest {
         Self { limits, ..self }
     }
 
-    /// Calls up to this risk need no approval, regardless of the policy.
+    /// What the turn may do without asking, instead of the policy's mode.
     #[must_use]
-    pub fn approve(self, risk: Risk) -> Self {
-        Self { approve: Some(risk), ..self }
+    pub fn mode(self, mode: PermissionMode) -> Self {
+        Self { mode: Some(mode), ..self }
     }
 
     /// Sets the session's journal, to continue a session.

@@ -80,7 +80,7 @@ pub(super) enum Stand {
 
 impl Run {
     pub(super) fn begin(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
-        let RunnerRequest { session, input, turn_config, tools, policy, limits, approve, journal } = request;
+        let RunnerRequest { session, input, turn_config, tools, policy, limits, mode, journal } = request;
         let name = turn_config.default_model.clone();
         let capabilities = model.capabilities(&name)?;
         if input.iter().all(|part| part.bytes() == 0) {
@@ -97,7 +97,7 @@ impl Run {
         let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
         let token = ResumeToken::new(uuid::Uuid::new_v4().simple().to_string());
         let (at, approvals) = (clock::now(), ApprovalsMode::Wait);
-        let input = TurnInput { at, approve, approvals, limits, ..TurnInput::bare(submission.clone(), token, input) };
+        let input = TurnInput { at, mode, approvals, limits, ..TurnInput::bare(submission.clone(), token, input) };
         let input = Arc::new(input);
         let mut run = Self {
             turn: Turn::new(session.clone()),

@@ -5,6 +5,7 @@ use bob_actors::tools::{FnTool, Policy, ToolPort, tool};
 use bob_messages::chat::{CallStatus, FinishReason, GuardReason};
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::limits::Limits;
+use bob_messages::permission::PermissionMode;
 use bob_messages::session_state::Session;
 use bob_messages::tools::Risk;
 use serde_json::json;
@@ -26,7 +27,7 @@ fn session() -> SessionId {
 fn request(tools: &[FnTool]) -> RunnerRequest {
     let model = ModelName::parse("scripted:one").unwrap();
     let tools = tools.iter().flat_map(ToolPort::list_tools).collect();
-    RunnerRequest::text(session(), model, "go").tools(tools)
+    RunnerRequest::text(session(), model, "go").tools(tools).mode(PermissionMode::Auto)
 }
 
 fn calls(names: &[&str]) -> ScriptedReply {
@@ -152,8 +153,9 @@ async fn results_are_one_for_each_call_or_the_runner_stays_as_it_was() {
 #[tokio::test]
 async fn a_call_of_high_risk_runs_after_an_approval_only() {
     let model = model(&["local/a", "local/b"]);
-    let tools = [note("local/a").risk(Risk::High), note("local/b")];
-    let runner = wanted(AgentRunner::new(request(&tools), &model).unwrap().infer(&model).await);
+    let tools = [note("local/a").risk(Risk::High), note("local/b").risk(Risk::Low)];
+    let asking = request(&tools).mode(PermissionMode::Ask);
+    let runner = wanted(AgentRunner::new(asking, &model).unwrap().infer(&model).await);
     let given = results(runner.pending_calls());
     assert!(runner.approval_wanted(&runner.pending_calls()[0].id).is_some());
     assert!(runner.approval_wanted(&runner.pending_calls()[1].id).is_none());
@@ -164,7 +166,7 @@ async fn a_call_of_high_risk_runs_after_an_approval_only() {
     let kept: Vec<_> = done.response.tool_transcript.iter().map(|entry| entry.result.as_str()).collect();
     assert_eq!(kept, ["of local/a", "of local/b"]);
 
-    let runner = AgentRunner::new(request(&tools).approve(Risk::High), &model).unwrap();
+    let runner = AgentRunner::new(request(&tools), &model).unwrap();
     let runner = wanted(runner.infer(&model).await);
     assert!(runner.approval_wanted(&runner.pending_calls()[0].id).is_none());
 }
@@ -240,7 +242,8 @@ async fn a_turn_runs_to_its_end_and_denies_what_needs_a_person() {
     assert_eq!(done.response.tool_transcript[0].result, "kept local/a");
 
     let risky = note("local/a").risk(Risk::High);
-    let ready = AgentRunner::new(request(std::slice::from_ref(&risky)), &script).unwrap();
+    let asking = request(std::slice::from_ref(&risky)).mode(PermissionMode::Ask);
+    let ready = AgentRunner::new(asking, &script).unwrap();
     let done = ready.run_to_completion(&script, &risky).await;
     assert_eq!(done.response.finish_reason, FinishReason::Cancelled);
     assert!(done.response.content.contains("no approval is possible"), "{}", done.response.content);
@@ -257,7 +260,8 @@ async fn a_runner_and_a_runtime_write_the_same_journal_apart_from_names_and_time
 
     let name = ModelName::parse("scripted:one").unwrap();
     let runtime = RuntimeBuilder::new(name).model(Arc::new(script())).tools(Arc::new(tools)).build().await.unwrap();
-    runtime.run(AgentRequest::text(session(), "go")).await.unwrap();
+    let mode = Some(PermissionMode::Auto);
+    runtime.run(AgentRequest { mode, ..AgentRequest::text(session(), "go") }).await.unwrap();
     let run = runtime.records(session()).await.unwrap();
     runtime.shutdown().await;
 

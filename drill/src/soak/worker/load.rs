@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::traps::Traps;
-use bob::{AgentRequest, AgentRunResult, AgentRuntime, Risk, Runtime, SessionFilter, SessionId};
+use bob::{AgentRequest, AgentRunResult, AgentRuntime, PermissionMode, Runtime, SessionFilter, SessionId};
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::ids::RequestId;
@@ -178,7 +178,7 @@ impl Clients {
         let started = Instant::now();
         let asked = AgentRequest {
             request_id: Some(RequestId::new(request.clone())),
-            approve: self.plan.own.is_none().then_some(Risk::High),
+            mode: self.plan.own.is_none().then_some(PermissionMode::Auto),
             ..AgentRequest::text(session.clone(), text)
         };
         let mut run = self.runtime.run(asked);

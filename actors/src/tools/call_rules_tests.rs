@@ -1,0 +1,185 @@
+use super::*;
+use crate::tools::local::fixture::Workspace;
+use bob_messages::ids::{CallId, ToolName};
+use bob_messages::tools::{Risk, RiskSource, ToolSource};
+use serde_json::json;
+
+#[path = "call_rules_tests/oracle.rs"]
+mod oracle;
+
+fn tool(name: &str, kind: ToolKind) -> ToolDescriptor {
+    ToolDescriptor {
+        id: ToolName::new(name),
+        title: String::new(),
+        kind,
+        description: String::new(),
+        schema: json!({}),
+        source: ToolSource::Local,
+        risk: Risk::High,
+        risk_from: RiskSource::Program,
+        idempotent: false,
+        read_only: false,
+    }
+}
+
+fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> CallRules {
+    let owned = |list: &[&str]| list.iter().map(|rule| (*rule).to_owned()).collect::<Vec<_>>();
+    CallRules::new(&owned(allow), &owned(ask), &owned(deny)).unwrap_or_else(|(key, bad)| panic!("{key}: {bad:?}"))
+}
+
+fn ruling<'a>(rules: &'a CallRules, name: &str, kind: ToolKind, arguments: Value) -> CallRuling<'a> {
+    let (id, name) = (CallId::new("c1"), ToolName::new(name));
+    let call = ToolCall { id, name: name.clone(), arguments, argument_bytes: 0, signatures: Vec::new() };
+    let context = CallContext { roots: ["/work".to_owned(), "/data".to_owned()].into(), ..Workspace::new().context() };
+    rules.judge(&tool(name.as_str(), kind), &call, &context)
+}
+
+fn line<'a>(rules: &'a CallRules, line: &str) -> CallRuling<'a> {
+    ruling(rules, "local/shell_exec", ToolKind::Execute, json!({ "command": line }))
+}
+
+fn is_allowed(pattern: &str, text: &str) -> bool {
+    line(&rules(&[&format!("local/shell_exec({pattern})")], &[], &[]), text) == CallRuling::Allowed
+}
+
+#[test]
+fn a_line_is_allowed_when_each_of_its_commands_is() {
+    let git = rules(&["local/shell_exec(git *)", "local/shell_exec(wc -l)"], &[], &[]);
+    for fine in [
+        "git",
+        "git status",
+        "git log 'a; rm x'",
+        "git log | wc -l",
+        "git a; git b && (git c)",
+        "git log $X *.rs",
+        "git $(git x) 2>&1",
+    ] {
+        assert_eq!(line(&git, fine), CallRuling::Allowed, "{fine}");
+    }
+    for other in [
+        "gitx",
+        "/usr/bin/git status",
+        "./git",
+        "rm x",
+        "git a; rm x",
+        "git a | wc",
+        "git a\nrm x",
+        "git $(rm x)",
+        "git `rm x`",
+        "git \"$(rm x)\"",
+        "A=1 git status",
+        "env git status",
+        "git > x",
+        "git <<EOF\nx\nEOF",
+        "$GIT status",
+        "g?t status",
+        "if git; then git; fi",
+        "git() { rm x; }; git",
+        "alias git=rm; git x",
+        "PATH=/x; git x",
+        "",
+        " ",
+        "#",
+    ] {
+        assert_eq!(line(&git, other), CallRuling::Nothing, "{other}");
+    }
+}
+
+#[test]
+fn words_are_compared_as_the_shell_reads_them() {
+    assert!(is_allowed("git status", "git \"status\"") && is_allowed("git status", "g\\it  st'at'us"));
+    assert!(!is_allowed("git status", "git status -s") && !is_allowed("git status", "'git status'"));
+    assert!(is_allowed("git status *", "git status") && is_allowed("git status *", "git status -s x"));
+    assert!(!is_allowed("git status *", "git stat $X") && !is_allowed("git status *", "git $X"));
+    assert!(is_allowed("cat src/*.rs", "cat src/a/b.rs") && !is_allowed("cat src/*.rs", "cat src/*.rs"));
+    assert!(is_allowed("cargo t?st --lib", "cargo test --lib") && !is_allowed("cargo t?st", "cargo tst"));
+    assert!(is_allowed("RUST_LOG=debug cargo test *", "RUST_LOG=debug cargo test x"));
+    assert!(!is_allowed("RUST_LOG=debug *", "RUST_LOG=debug rm x"));
+    assert!(is_allowed("*", "anything at all") && !is_allowed("*", "A=1 x") && !is_allowed("*", "$X"));
+    // Of what runs others, and of what changes later commands, only the very words are allowed.
+    for (all, words) in [
+        ("env *", "env git x"),
+        ("sh -c *", "sh -c ls"),
+        ("find *", "find . -delete"),
+        ("export *", "export PATH=/x"),
+        ("*", "xargs rm"),
+    ] {
+        assert!(!is_allowed(all, words) && is_allowed(words, words), "{words}");
+    }
+}
+
+#[test]
+fn what_asks_and_denies_applies_wherever_it_may() {
+    let both = rules(&["local/shell_exec"], &["local/shell_exec(git push *)"], &["local/shell_exec(curl *)"]);
+    for (text, wanted) in [
+        ("git status", CallRuling::Allowed),
+        ("echo curl", CallRuling::Allowed),
+        ("git push", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("/usr/bin/git 'push' -f", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("git $X", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("git p*", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("git $(echo push)", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("git \"`x`\"", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("ls; A=1 nice git push", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("cat <<'\nEOF\ngit push", CallRuling::Asks("local/shell_exec(git push *)")),
+        ("git push; curl x", CallRuling::Denied("local/shell_exec(curl *)")),
+        ("sh -c 'CURL x'", CallRuling::Denied("local/shell_exec(curl *)")),
+        ("if true; then curl x; fi", CallRuling::Denied("local/shell_exec(curl *)")),
+        ("echo `curl x`", CallRuling::Denied("local/shell_exec(curl *)")),
+        ("$'\\x63url' x", CallRuling::Denied("local/shell_exec(curl *)")),
+        ("{curl,x}", CallRuling::Denied("local/shell_exec(curl *)")),
+        ("c$@url x", CallRuling::Denied("local/shell_exec(curl *)")),
+    ] {
+        assert_eq!(line(&both, text), wanted, "{text}");
+    }
+    let no_command = ruling(&both, "local/shell_exec", ToolKind::Execute, json!({}));
+    assert_eq!(no_command, CallRuling::Denied("local/shell_exec(curl *)"), "what cannot be read may be it");
+}
+
+#[test]
+fn paths_are_below_the_working_folder_or_whole() {
+    let edit = |pattern: &str, path: &str, is_denial: bool| {
+        let list = [&*format!("local/*({pattern})")];
+        let rules = if is_denial { rules(&["local/*"], &[], &list) } else { rules(&list, &[], &[]) };
+        let said = ruling(&rules, "local/edit_file", ToolKind::Edit, json!({ "path": path }));
+        if is_denial { matches!(said, CallRuling::Denied(_)) } else { said == CallRuling::Allowed }
+    };
+    for (pattern, path, allowed, denied) in [
+        ("src/**", "src/a/b.rs", true, true),
+        ("src/**", "./src//a.rs", true, true),
+        ("src/**", "/work/src/a.rs", true, true),
+        ("src/**", "src/../agent.toml", false, false),
+        ("src/**", "a/../src/x", false, true),
+        ("src/**", "SRC/x", false, true),
+        ("src/**", "/data/src/x", false, true),
+        ("src/**", "lib/src/x", false, false),
+        ("src/*", "src/a/b", false, false),
+        ("*.md", "a.md", true, true),
+        ("*.md", "docs/a.md", false, false),
+        ("**/*.md", "docs/a.md", true, true),
+        ("/data/**", "/data/x", true, true),
+        ("/etc/**", "../etc/x", false, true),
+    ] {
+        assert_eq!((edit(pattern, path, false), edit(pattern, path, true)), (allowed, denied), "{pattern} {path}");
+    }
+    let url = |pattern: &str, url: &str| {
+        let rules = rules(&[&format!("local/web_fetch({pattern})")], &[], &[]);
+        ruling(&rules, "local/web_fetch", ToolKind::Fetch, json!({ "url": url })) == CallRuling::Allowed
+    };
+    assert!(url("https://docs.rs/**", "https://docs.rs/a/b") && !url("https://docs.rs/**", "https://docs.rs.x/a"));
+    let whole = rules(&["mcp/x/*"], &[], &[]);
+    assert_eq!(ruling(&whole, "mcp/x/y", ToolKind::Other, json!({ "a": 1 })), CallRuling::Allowed);
+    assert_eq!(ruling(&whole, "mcp/z/y", ToolKind::Other, json!({ "a": 1 })), CallRuling::Nothing);
+    let part = rules(&["mcp/x/*(a*)"], &[], &["mcp/y/*(a*)"]);
+    assert_eq!(ruling(&part, "mcp/x/y", ToolKind::Other, json!({ "a": 1 })), CallRuling::Nothing);
+    assert_eq!(ruling(&part, "mcp/y/y", ToolKind::Other, json!({ "a": 1 })), CallRuling::Denied("mcp/y/*(a*)"));
+}
+
+#[test]
+fn what_is_no_rule_is_refused() {
+    for text in
+        ["local/shell_exec(git *", "local/shell_exec()", "local/shell_exec( )", "local/[", "local/x(a[)", "local/x(a) "]
+    {
+        assert!(CallRule::new(text).is_err(), "{text}");
+    }
+}
