@@ -29,6 +29,15 @@ test:
 fuzz seconds="60":
     scripts/fuzz.sh {{seconds}}
 
+# Bob and its peers on the same turns, in one table; builds the peers. `just race --rounds=1 --percent=10` is quick
+race *options:
+    cargo build --release --manifest-path benches/peers/Cargo.toml --target-dir target/peers
+    cargo bench --bench race -- {{options}}
+
+# Whether a turn costs more than it did; `just growth --accept` takes what it costs now
+growth *options:
+    sh scripts/growth.sh {{options}}
+
 # The API documentation, with its warnings as errors
 doc:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features

@@ -7,9 +7,12 @@ a new session with its one turn (its actor is started for it), and a further tur
 session whose actor is there. Both in one thread, with the scripted model and the
 memory store.
 
-usage: benches/instructions.py [folder for callgrind's files]
+With --profile=dist the program is built as it is given to other people.
+
+usage: benches/instructions.py [--profile=PROFILE] [folder for callgrind's files]
 needs: valgrind
 """
+import argparse
 import json
 import re
 import subprocess
@@ -19,9 +22,9 @@ STEPS = 4
 WARMUP = 20
 
 
-def program():
+def program(profile):
     """Builds the race; the path of its program."""
-    build = ["cargo", "bench", "--bench", "race", "--no-run", "--message-format=json"]
+    build = ["cargo", "bench", "--profile", profile, "--bench", "race", "--no-run", "--message-format=json"]
     built = subprocess.run(build, stdout=subprocess.PIPE, text=True, check=True)
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]
     paths = [m.get("executable") for m in messages if m.get("target", {}).get("name") == "race"]
@@ -41,8 +44,11 @@ def count(race, sessions, turns, folder):
 
 
 def main():
-    folder = sys.argv[1] if len(sys.argv) > 1 else "."
-    race = program()
+    options = argparse.ArgumentParser()
+    options.add_argument("--profile", default="bench")
+    options.add_argument("folder", nargs="?", default=".")
+    given = options.parse_args()
+    folder, race = given.folder, program(given.profile)
     short, long, twice = (count(race, *run, folder) for run in [(100, 1), (600, 1), (600, 2)])
     new = (long - short) / 500
     # The first session and those of the warm-up run two turns as well.

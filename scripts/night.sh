@@ -40,6 +40,8 @@ phase "$agent" soak --sessions 1000 --turns 20 --seed "$seed" --chaos default,pr
 race() {
     cargo bench -q --bench race -- "$@"
 }
+phase cargo build -q --release --manifest-path benches/peers/Cargo.toml --target-dir target/peers
+phase race --rounds=1 --percent=5
 phase race --mode=load --backend=mock --n=200
 phase race --mode=hold --backend=mock --n=200 --latency=200
 phase race --mode=idle --backend=mock --n=200 --warmup=20

@@ -8,7 +8,8 @@ pub(crate) struct Arguments {
     /// reader. `appends`: no turns; `conc` sessions append `n` records of `words` bytes each through the store's
     /// actor, one after another. `recover`: a new runtime finds and finishes `n` sessions with interrupted turns.
     /// `cancel`: `conc` sessions are busy with turns of `k` calls, and `n` others are cancelled in each state and
-    /// each wait. `activate`: a long session is activated `n` times.
+    /// each wait. `activate`: a long session is activated `n` times. `provider`: no turns; serves the model of `http` and
+    /// `stream` until it is ended, at the address it prints.
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,
@@ -32,7 +33,7 @@ pub(crate) struct Arguments {
     /// Sessions before the first figure is taken.
     pub(crate) warmup: usize,
     /// Base URL of the provider.
-    #[cfg_attr(not(feature = "genai"), allow(dead_code, reason = "only real providers have one"))]
+    #[allow(dead_code, reason = "without the feature genai there is none")]
     pub(crate) base: String,
     /// Behind how many records `activate` has a snapshot; 0 is never.
     pub(crate) snapshots: u64,
@@ -41,18 +42,15 @@ pub(crate) struct Arguments {
 }
 
 impl Arguments {
+    /// The model's name: the provider of the race reads from it what it is to do.
+    pub(crate) fn model(&self) -> String {
+        format!("fake-k{}-l{}", self.k, self.latency)
+    }
+
     /// The arguments of this process; `None` when no mode is given, as under a test runner.
     pub(crate) fn given() -> Option<Self> {
-        let given: Vec<String> = std::env::args().collect();
-        let text = |name: &str, otherwise: &str| {
-            let prefix = format!("--{name}=");
-            given.iter().find_map(|word| word.strip_prefix(&prefix)).unwrap_or(otherwise).to_owned()
-        };
-        let number = |name: &str, otherwise: usize| match text(name, "").as_str() {
-            "" => otherwise,
-            value => value.parse().unwrap_or_else(|_| panic!("--{name} takes a number, not {value:?}")),
-        };
-        given.iter().any(|word| word.starts_with("--mode=")).then(|| Self {
+        let (text, number) = (Self::text, Self::number);
+        std::env::args().any(|word| word.starts_with("--mode=")).then(|| Self {
             mode: text("mode", "load"),
             backend: text("backend", "mock"),
             store: text("store", "memory"),
@@ -68,5 +66,19 @@ impl Arguments {
             snapshots: number("snapshots", 200) as u64,
             threads: number("threads", 0),
         })
+    }
+
+    /// What is given for this name.
+    pub(crate) fn text(name: &str, otherwise: &str) -> String {
+        let given = std::env::args().find_map(|word| word.strip_prefix(&format!("--{name}=")).map(str::to_owned));
+        given.unwrap_or_else(|| otherwise.to_owned())
+    }
+
+    /// The number that is given for this name.
+    pub(crate) fn number(name: &str, otherwise: usize) -> usize {
+        match Self::text(name, "").as_str() {
+            "" => otherwise,
+            value => value.parse().unwrap_or_else(|_| panic!("--{name} takes a number, not {value:?}")),
+        }
     }
 }

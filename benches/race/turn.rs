@@ -1,6 +1,7 @@
 //! The turn that is run, and the runtime it runs on.
 
 use crate::arguments::Arguments;
+use crate::driver::Contender;
 use bob::*;
 use serde_json::json;
 use std::sync::Arc;
@@ -31,7 +32,7 @@ impl Workload {
             "http" | "stream" => Arc::new(provider(arguments)),
             other => panic!("the backend {other:?} is not known: use mock or, with the feature genai, http or stream"),
         };
-        let model = format!("fake:fake-k{}-l{}", arguments.k, arguments.latency);
+        let model = format!("fake:{}", arguments.model());
         let layers = PromptLayers { instructions: "You are a bot.".into(), ..PromptLayers::default() };
         let turn_config = TurnConfig { layers, ..TurnConfig::new(ModelName::parse(&model).unwrap()) };
         let echo = tool("local/echo", "Echo text", |echo: Echo, _| async move { Ok(ToolOutput::text(echo.text)) });
@@ -53,16 +54,20 @@ impl Workload {
         let read = arguments.mode == "deltas";
         Self { runtime, calls: arguments.k, turns: arguments.turns, answer: answer.into(), read }
     }
+}
 
-    /// Waits until no session is in memory.
-    pub(crate) async fn rest(&self) {
+impl Contender for Workload {
+    const NAME: &'static str = "bob";
+    /// The runtime keeps it.
+    type Kept = ();
+
+    async fn rest(&self) {
         while self.runtime.health().await.live_sessions > 0 {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
     }
 
-    /// Runs the turns of one new session.
-    pub(crate) async fn session(&self, number: usize) {
+    async fn session(&self, number: usize) {
         let session = SessionId::parse(&format!("race-{number}")).unwrap();
         for _ in 0..self.turns {
             let request = AgentRequest::text(session.clone(), "Echo three times, then finish.");

@@ -97,6 +97,8 @@ const COMMANDS: &[(&str, By)] = &[
         Test("g15_a_run_is_recorded_without_its_keys_and_replayed_without_server_and_keys"),
     ),
     ("sh scripts/record-fixtures.sh --real", Test("what_a_real_model_said_is_replayed_without_it")),
+    ("just race", Script("benches/peers/Cargo.toml")),
+    ("cargo bench --bench race", Script("race --rounds=1")),
     ("cargo bench --bench race -- --mode=load --backend=mock --n=5000", Script("race --mode=load --backend=mock")),
     (
         "cargo bench --bench race -- --mode=hold --backend=mock --n=10000 --latency=2000",
