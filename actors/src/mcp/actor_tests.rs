@@ -11,6 +11,7 @@ use bob_messages::chat::CallStatus;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::ServerState;
 use bob_messages::options::ServerSpec;
+use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{CallContext, Risk, Verdict};
 use serde_json::json;
 use std::time::Instant as Clock;
@@ -262,8 +263,10 @@ async fn the_policy_stands_before_the_server() {
     arguments.policy.deny_tools.push("mcp/sh/echo".to_owned());
     let risky = crate::tools::ToolOverride { risk: Some(Risk::High), ..Default::default() };
     arguments.policy.tools.insert("mcp/sh/die".to_owned(), risky);
-    let fixture = Fixture::start(arguments).await;
+    let mut fixture = Fixture::start(arguments).await;
     assert_eq!(fixture.ready().await.tools, 2);
+    let asks = CallContext { mode: Some(PermissionMode::Ask), ..(*fixture.context).clone() };
+    fixture.context = Arc::new(asks);
     assert!(matches!(fixture.check(&call("mcp/sh/echo", json!({}))).await, Verdict::Deny { .. }));
     assert!(matches!(fixture.check(&call("mcp/sh/die", json!({}))).await, Verdict::Ask { .. }));
 }
