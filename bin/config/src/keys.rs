@@ -55,7 +55,7 @@ pub(super) enum Rule {
     /// A pattern of tool names.
     Pattern,
     /// A pattern of tool names, and perhaps one of arguments in parentheses.
-    CallRule,
+    CallPattern,
     /// A short name of letters, digits, `_` and `-`.
     Id,
 }
@@ -91,7 +91,7 @@ impl Rule {
                 Some("must not carry a user or a password; use `api_key` or a header".to_owned())
             }
             Self::Address => unless(is_address(text?), "must begin with http:// or https:// and a host"),
-            Self::CallRule => unless(is_call_rule(text?), CALL_RULE_FORM),
+            Self::CallPattern => unless(is_call_rule(text?), CALL_RULE_FORM),
             Self::Pattern => unless(is_pattern(text?), PATTERN_FORM),
             Self::Id => unless(is_id(text?), ID_FORM),
         }

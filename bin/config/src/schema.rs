@@ -12,7 +12,7 @@ use bob::{Limits, OnRestart, PermissionMode, Policy as ToolPolicy, Risk, ToolMod
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
-use super::keys::Rule::{CallRule, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{CallPattern, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
 use super::secret::Secret;
@@ -147,9 +147,9 @@ keys! {
         allow_tools: Vec<String> => Pattern,
         deny_tools: Vec<String> => Pattern,
         mode: Option<PermissionMode>,
-        allow: Vec<String> => CallRule,
-        ask: Vec<String> => CallRule,
-        deny: Vec<String> => CallRule,
+        allow: Vec<String> => CallPattern,
+        ask: Vec<String> => CallPattern,
+        deny: Vec<String> => CallPattern,
         deny_commands: Vec<String> => Text,
         max_payload_bytes: usize => Whole(1, 67_108_864),
         require_high_risk_approval: bool,
