@@ -12,7 +12,7 @@
 //! - `mentions`: files named with `@`
 //! - `say`: one turn
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
-//! - `questions`, `approvals`, `forms`: questions during a turn
+//! - `questions`, `approvals`, `edits`, `forms`: questions during a turn
 //! - `look_back`: suspended turns of the session that are resumed
 
 mod approvals;
@@ -22,6 +22,7 @@ mod commands;
 mod cost;
 mod draft;
 mod editor;
+mod edits;
 #[cfg(feature = "mcp")]
 mod forms;
 mod help;

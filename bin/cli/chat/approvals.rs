@@ -1,14 +1,16 @@
 //! Approval of a call: rendering of the question, and parsing of the decision.
 //!
 //! The question is rendered from typed data, each line behind a bar that no text of a model or a tool can draw. All
-//! arguments are shown as they would run; invisible characters are shown by their number and never omitted. Invalid
+//! arguments are shown as they would run, those of an edit as a difference; invisible characters are shown by their number and never omitted. Invalid
 //! input repeats the question; an empty line denies.
 
 use std::fmt::Write as _;
 
+use anstyle::{AnsiColor, Style};
 use bob::{ApprovalQuestion, Decision, Risk};
 use serde_json::Value;
 
+use super::edits;
 use crate::terminal::approval::visible;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
@@ -38,10 +40,18 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
     row(&mut text, "┌ ", &format!("allow this call? {name}{title}"), look);
     row(&mut text, "│ ", &format!("risk: {risk}; {reason}"), look);
-    let arguments = serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
+    let edit = edits::lines(&question.call);
+    let is_edit = edit.is_some();
+    let json = || serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
+    let arguments = edit.unwrap_or_else(|| json().lines().map(str::to_owned).collect());
     let mut lines: Vec<String> = Vec::new();
-    for line in arguments.lines() {
-        lines.extend(wrapped(&seen(line), look));
+    for line in &arguments {
+        let style = match line.chars().next().filter(|_| is_edit) {
+            Some('+') => look.coloured(AnsiColor::Green),
+            Some('-') => look.coloured(AnsiColor::Red),
+            _ => Style::new(),
+        };
+        lines.extend(wrapped(&seen(line), look).into_iter().map(|line| format!("{style}{line}{style:#}")));
     }
     let most = if is_whole { usize::MAX } else { MOST_LINES };
     for line in lines.iter().take(most) {

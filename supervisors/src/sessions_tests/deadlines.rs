@@ -150,7 +150,7 @@ async fn a_turn_that_makes_progress_goes_on_and_one_that_does_not_ends() {
         llm: Arc::new(llm),
         retry: RetryPolicy::default(),
         tools: vec![Arc::new(tool("test/slow", "Takes its time.", slow))],
-        policy: Policy::default(),
+        policy: Policy { mode: Some(bob_messages::permission::PermissionMode::Auto), ..Policy::default() },
     });
     let fixture = Fixture { tree: tree.await.unwrap(), store };
     let began = Instant::now();
