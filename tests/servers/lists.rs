@@ -91,7 +91,7 @@ fn a_person_fills_in_the_form_of_a_server() {
     let fixture = Fixture::new(&provider, &drill("drill", &[], ""));
     let mut terminal = Terminal::start(AGENT, &["--config", "agent.toml"], fixture.scratch.path(), &[])
         .deadline(Duration::from_secs(120));
-    terminal.wait_for("you>");
+    terminal.wait_for("auto>");
     terminal.type_line("Ask me.");
     terminal.wait_for("What shall the drill use?");
     terminal.wait_for("Name [Ada]>");
@@ -116,7 +116,7 @@ fn a_person_fills_in_the_form_of_a_server() {
     terminal.type_line("Are you there?");
     terminal.wait_for("Yes.");
     // The editor has the keyboard again.
-    terminal.wait_until("three prompts", |screen| screen.contents().matches("you>").count() == 3);
+    terminal.wait_until("three prompts", |screen| screen.contents().matches("auto>").count() == 3);
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().success());
 }

@@ -20,7 +20,7 @@ fn m6_ten_hung_servers_do_not_hold_up_the_prompt() {
         let begun = Stopwatch::start();
         let mut terminal = Terminal::start(AGENT, &["--config", "agent.toml"], fixture.scratch.path(), &[])
             .deadline(Duration::from_secs(120));
-        terminal.wait_for("you>");
+        terminal.wait_for("auto>");
         let took = begun.elapsed();
         terminal.press(CTRL_D);
         assert!(terminal.wait_exit().success());

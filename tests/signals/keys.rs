@@ -12,7 +12,7 @@ use crate::support::reply::Reply;
 use crate::support::stopwatch::Stopwatch;
 use crate::support::terminal::{CTRL_C, Terminal};
 
-const PROMPT: &str = "you>";
+const PROMPT: &str = "auto>";
 
 fn chat(fixture: &Fixture) -> Terminal {
     let terminal =
@@ -83,7 +83,7 @@ fn x2_ctrl_c_over_and_over_cancels_each_turn_soon() {
         terminal.wait_written("[cancelled]", number);
         took.push(began.elapsed());
         // The next line is read by the editor again, which paints its prompt first.
-        terminal.wait_until("the next prompt", |screen| screen.cursor_position().1 == 5);
+        terminal.wait_until("the next prompt", |screen| screen.cursor_position().1 == 6);
     }
     took.sort_unstable();
     eprintln!("from Ctrl-C to the word on the terminal: p50 {:?}, max {:?}", took[TURNS / 2], took[TURNS - 1]);
