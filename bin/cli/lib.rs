@@ -13,7 +13,7 @@ mod terminal;
 mod top;
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use bob::tape::MARK;
@@ -65,7 +65,7 @@ fn soak_worker(arguments: &[OsString]) -> Option<Result<Exit, Failure>> {
     if arguments.next()? != "soak-worker" {
         return None;
     }
-    let folder = arguments.next().map(PathBuf::from).unwrap_or_default();
+    let folder = arguments.next().map(std::path::PathBuf::from).unwrap_or_default();
     Some(in_runtime(soak::worker(folder)))
 }
 
