@@ -30,7 +30,7 @@ fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> CallRules {
 fn ruling<'a>(rules: &'a CallRules, name: &str, kind: ToolKind, arguments: Value) -> CallRuling<'a> {
     let (id, name) = (CallId::new("c1"), ToolName::new(name));
     let call = ToolCall { id, name: name.clone(), arguments, argument_bytes: 0, signatures: Vec::new() };
-    let context = CallContext { roots: ["/work".to_owned(), "/data".to_owned()].into(), ..Workspace::new().context() };
+    let context = CallContext { roots: ["/project".to_owned(), "/data".to_owned()].into(), ..Workspace::new().context() };
     rules.judge(&tool(name.as_str(), kind), &call, &context)
 }
 
@@ -147,7 +147,7 @@ fn paths_are_below_the_working_folder_or_whole() {
     for (pattern, path, allowed, denied) in [
         ("src/**", "src/a/b.rs", true, true),
         ("src/**", "./src//a.rs", true, true),
-        ("src/**", "/work/src/a.rs", true, true),
+        ("src/**", "/project/src/a.rs", true, true),
         ("src/**", "src/../agent.toml", false, false),
         ("src/**", "a/../src/x", false, true),
         ("src/**", "SRC/x", false, true),
