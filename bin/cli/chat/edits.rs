@@ -4,7 +4,9 @@
 
 use bob::ToolCall;
 use serde_json::{Map, Value};
-use similar::{ChangeTag, TextDiff};
+use similar::ChangeTag;
+
+use crate::terminal::diff::difference;
 
 /// The lines of a difference, each with its sign; `None` for a call that is no edit of Bob's own tools, or that has more
 /// arguments than are shown here.
@@ -50,7 +52,7 @@ fn one(edit: &Map<String, Value>) -> Option<Vec<String>> {
         Some(value) => value.as_bool()?,
     };
     let head = if is_everywhere { "@@ everywhere in the file" } else { "@@" };
-    let diff = TextDiff::from_lines(old, new);
+    let diff = difference(old, new);
     let changes = diff.iter_all_changes().map(|change| {
         let sign = match change.tag() {
             ChangeTag::Equal => ' ',

@@ -2,6 +2,8 @@
 //!
 //! Text of files is foreign: each line is cleaned before it is coloured.
 
+use std::time::Duration;
+
 use anstyle::AnsiColor;
 use bob::file_changes::FileChange;
 use bob_config::sanitise;
@@ -9,11 +11,19 @@ use similar::{ChangeTag, TextDiff};
 
 use crate::terminal::screen::look::{Look, cut};
 
+/// How long the smallest difference is looked for; after that a larger one is shown.
+const LOOKED_FOR: Duration = Duration::from_millis(200);
+
 /// How many lines around a change are shown.
 const CONTEXT: usize = 3;
 
 /// How many changed lines of one call are shown in the transcript.
 const MOST_BESIDE: usize = 16;
+
+/// Two texts compared line by line, in a bounded time: a model may replace a large file by another one.
+pub(crate) fn difference<'t>(before: &'t str, after: &'t str) -> TextDiff<'t, 't, str> {
+    TextDiff::configure().timeout(LOOKED_FOR).diff_lines(before, after)
+}
 
 /// The difference of one file, cleaned.
 pub(crate) fn unified(file: &FileChange) -> String {
@@ -26,7 +36,7 @@ pub(crate) fn unified(file: &FileChange) -> String {
         Some(_) => format!("{side}/{path}"),
         None => "/dev/null".to_owned(),
     };
-    let diff = TextDiff::from_lines(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
+    let diff = difference(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
     let (a, b) = (name('a', before), name('b', after));
     sanitise::clean(&diff.unified_diff().context_radius(CONTEXT).header(&a, &b).to_string()).into_owned()
 }
@@ -63,7 +73,7 @@ pub(crate) fn beside(changes: &[FileChange]) -> Vec<String> {
             continue;
         }
         let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_deref().unwrap_or_default());
-        let diff = TextDiff::from_lines(before, after);
+        let diff = difference(before, after);
         let changed: Vec<String> = diff
             .iter_all_changes()
             .filter_map(|change| {
@@ -113,6 +123,16 @@ mod tests {
             coloured.contains("\u{1b}[31m-two\u{1b}[0m") && coloured.contains("\u{1b}[32m+2\u{1b}[0m"),
             "{coloured:?}"
         );
+    }
+
+    #[test]
+    fn of_large_files_without_a_line_in_common_all_lines_are_told() {
+        let text = |from: u32| (from..from + 60_000).map(|number| format!("{number}\n")).collect::<String>();
+        let file = change(Some(&text(0)), Some(&text(1_000_000)));
+        let diff = unified(&file);
+        let count = |sign: char| diff.lines().skip(2).filter(|line| line.starts_with(sign)).count();
+        assert_eq!((count('-'), count('+')), (60_000, 60_000));
+        assert_eq!(beside(&[file])[0], "  src/a.rs: +60000 -60000");
     }
 
     #[test]
