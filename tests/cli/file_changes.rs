@@ -72,3 +72,17 @@ fn a_chat_undoes_and_tells_the_model_so() {
     let shown = home.run(["sessions", "show", "s"]).stdout;
     assert!(shown.contains("undone your changes of these files: a.txt, new/b.txt"), "{shown}");
 }
+
+#[test]
+fn what_was_undone_in_one_session_is_not_told_in_another() {
+    let home = changed();
+    let run = home.agent(["chat", "--session", "s"]).stdin("/undo\n/new\nthanks\n").run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("a.txt: restored"), "{run:?}");
+    let list: Value = serde_json::from_str(&home.run(["sessions", "list", "--json"]).stdout).expect("JSON");
+    let ids = list["sessions"].as_array().expect("a list").iter().filter_map(|session| session["session_id"].as_str());
+    let others: Vec<&str> = ids.filter(|id| *id != "s").collect();
+    assert_eq!(others.len(), 1, "{list}");
+    let shown = home.run(["sessions", "show", others[0]]).stdout;
+    assert!(shown.contains("you: thanks") && !shown.contains("undone"), "{shown}");
+}

@@ -59,6 +59,8 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             chat.cwd = chat.folder.clone();
             chat.spent = Spending::default();
             chat.is_asked = false;
+            // What was undone belongs to the session before.
+            chat.undone.clear();
             print::note(&format!("session {}", chat.session));
         }
         "/resume" if argument.is_empty() => return Ok(Obeyed::Choose(Choice::Session)),
@@ -158,6 +160,7 @@ impl Chat {
     pub(super) async fn resume(&mut self, session: SessionId) -> Result<(), Failure> {
         print::note(&format!("session {session}"));
         self.session = session;
+        self.undone.clear();
         self.look_back().await
     }
 

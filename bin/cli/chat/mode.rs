@@ -38,7 +38,7 @@ pub(super) fn obey(chat: &mut Chat, name: &str) -> Result<(), Failure> {
 fn means(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "tools that only read run, all others are denied",
-        PermissionMode::Ask => "whatever changes something asks",
+        PermissionMode::Ask => "what changes something asks",
         PermissionMode::Edits => "file tools change files in the workspace, the rest asks",
         PermissionMode::Auto => "everything the policy allows runs without asking",
     }

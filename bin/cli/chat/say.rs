@@ -29,6 +29,11 @@ impl Chat {
     pub(super) fn message(&mut self, text: String) -> Result<Work, Failure> {
         let files = if self.is_person { mentions::files(&text, &self.working_folder()) } else { Vec::new() };
         let attached = attach::parts(&files, "@")?;
+        if !files.is_empty() {
+            // A text that was pasted may name a file that the person did not see.
+            let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();
+            print::note(&format!("[with {}]", names.join(", ")));
+        }
         let mut request = AgentRequest {
             model: self.model.clone(),
             mode: Some(self.mode),
