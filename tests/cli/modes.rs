@@ -48,7 +48,7 @@ fn seen(home: &Home, mode: &[&str]) -> &'static str {
     let (code, put_off) = home.json(args("suspend"));
     if code == Some(4) {
         let (_, denied) = home.json(args("deny"));
-        assert_eq!(denied["tool_transcript"][0]["status"], "denied", "where nobody can be asked: {denied}");
+        assert_eq!(denied["tool_transcript"][0]["status"], "denied", "without a person to ask: {denied}");
         assert_eq!(denied["denied"].as_array().map(Vec::len), Some(1), "it is listed: {denied}");
         return "asks";
     }

@@ -9,7 +9,7 @@ use crate::home::Home;
 /// How long a command may outlive a program that had no chance to end it.
 const OUTLIVED: Duration = Duration::from_secs(10);
 
-/// A model that makes these calls one after the other, and then says or does this; the shell is allowed and asks nobody.
+/// A model that makes these calls one after the other, and then says or does this; the shell is allowed without a question.
 fn calling(calls: &[(&str, Value)], last: Value) -> Home {
     let replies = calls.iter().map(|(name, arguments)| json!({ "calls": [{ "name": name, "arguments": arguments }] }));
     let script = json!([{ "replies": replies.chain([last]).collect::<Vec<_>>() }]);

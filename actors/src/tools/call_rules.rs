@@ -72,7 +72,7 @@ impl CallRules {
         }
     }
 
-    /// The rules that deny a tool whatever its arguments.
+    /// The rules that deny a tool with any arguments.
     pub(super) fn denied_tools(deny: &[String]) -> impl Iterator<Item = &String> {
         deny.iter().filter(|rule| !rule.contains('('))
     }
@@ -262,7 +262,7 @@ fn is_like_whatever_case(pattern: &str, word: &str) -> bool {
 #[derive(Debug)]
 struct PathPattern {
     glob: GlobMatcher,
-    /// As `glob`, whatever the case of its letters.
+    /// As `glob`, ignoring case.
     caseless: GlobMatcher,
     is_absolute: bool,
 }

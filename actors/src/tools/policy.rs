@@ -32,9 +32,9 @@ pub struct Policy {
     pub deny_tools: Vec<String>,
     /// Rules over calls that run without asking, as `local/shell_exec(git *)`; see [`Rules`].
     pub allow: Vec<String>,
-    /// Rules over calls that ask in every mode, whatever `allow` says.
+    /// Rules over calls that ask in every mode, also those that `allow` covers.
     pub ask: Vec<String>,
-    /// Rules over calls that are denied, whatever the others say. One without arguments denies the tool.
+    /// Rules over calls that are denied, also those that the others cover. One without arguments denies the tool.
     pub deny: Vec<String>,
     /// Commands no shell line may name, each a single word.
     pub deny_commands: Vec<String>,
@@ -222,7 +222,7 @@ impl Rules {
         context.mode.unwrap_or_else(|| self.policy.default_mode())
     }
 
-    /// Why the mode of its session denies a call of this tool, whatever was decided about it.
+    /// Why the mode of its session denies a call of this tool, also one that was allowed before.
     pub fn denied_by_mode(&self, tool: &ToolDescriptor, context: &CallContext) -> Option<String> {
         let is_denied = self.mode(context) == PermissionMode::Plan && tool.risk > Risk::Low;
         is_denied.then(|| {

@@ -136,7 +136,7 @@ async fn run(shell: &Shell, command: &str, folder: &Path, invocation: &Invocatio
     Ok(report(exit, &stdout, &stderr))
 }
 
-/// How a command ended is a result, whatever its exit code.
+/// The end of a command is a result, with any exit code.
 fn report(exit: Exit, stdout: &Kept, stderr: &Kept) -> ToolOutput {
     let mut parts = Vec::new();
     if !stdout.is_empty() {

@@ -143,7 +143,7 @@ impl<'a> Walk<'a> {
 /// A pattern of paths beneath the one that is looked through.
 pub(super) struct Pattern {
     matcher: GlobMatcher,
-    /// Without a separator it is about names, in whatever folder.
+    /// Without a separator it is about names, in any folder.
     is_of_names: bool,
 }
 

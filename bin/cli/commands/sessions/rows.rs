@@ -22,7 +22,7 @@ const MOST_FOLDER: usize = 24;
 /// A narrower terminal has the time since the last use instead of the time of day.
 const NARROW: usize = 60;
 
-/// How many columns a title keeps, whatever stands beside it.
+/// How many columns a title keeps beside everything else.
 const LEAST_TITLE: usize = 12;
 
 /// The first column of a list.
