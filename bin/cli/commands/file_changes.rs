@@ -139,7 +139,9 @@ pub(crate) fn take_back(
         }
     }
     match is_refused {
-        true => Err(Failure::usage("nothing was undone; --force overwrites what was changed since")),
+        true => Err(Failure::usage(
+            "nothing was undone; --force, in a chat `/undo force`, overwrites what was changed since",
+        )),
         false => Ok(names),
     }
 }
