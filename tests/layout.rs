@@ -47,7 +47,7 @@ fn front_ends_name_the_library_and_nothing_below_it() {
 
 #[test]
 fn an_embedder_of_the_library_compiles_nothing_of_the_program() {
-    let (library, program) = (listed("bob", &["--all-features"]), listed("cli-agent", &["--all-features"]));
+    let (library, program) = (listed("bob-agents", &["--all-features"]), listed("cli-agent", &["--all-features"]));
     let of = |list: &[String]| {
         OF_THE_PROGRAM.into_iter().filter(|name| list.iter().any(|other| other == name)).collect::<Vec<_>>()
     };
@@ -58,7 +58,7 @@ fn an_embedder_of_the_library_compiles_nothing_of_the_program() {
 #[test]
 fn nothing_but_the_programs_soak_has_fault_injection() {
     let has_it = |package: &str, features: &[&str]| listed(package, features).iter().any(|name| name == "bob-drill");
-    for package in ["bob-messages", "bob-actors", "bob-supervisors", "bob", "bob-config"] {
+    for package in ["bob-messages", "bob-actors", "bob-supervisors", "bob-agents", "bob-config"] {
         assert!(!has_it(package, &["--all-features"]), "{package}");
     }
     assert!(!has_it("cli-agent", &["--no-default-features", "--features", "genai,mcp,sqlite,skills,top,markdown"]));

@@ -26,9 +26,9 @@ const LOCAL: &str = "local:smollm2-135m";
 
 /// What starts the model on this machine, as it is kept for programs without a copy of the repository.
 const SCRIPTS: [(&str, &str); 3] = [
-    ("local-model.sh", include_str!("../../../scripts/local-model.sh")),
-    ("local_model.py", include_str!("../../../scripts/local_model.py")),
-    ("local-model-tools.jinja", include_str!("../../../scripts/local-model-tools.jinja")),
+    ("local-model.sh", include_str!("../files/local-model.sh")),
+    ("local_model.py", include_str!("../files/local_model.py")),
+    ("local-model-tools.jinja", include_str!("../files/local-model-tools.jinja")),
 ];
 
 /// The document of the defaults for what these layers leave open; empty when they say enough. A file that was named

@@ -2,7 +2,7 @@
 //!
 //! It owns the parsing, the order of the layers (defaults < file < environment < command line) and all error
 //! messages; the front ends load it once at their start. A [`Config`] is plain data: loading starts nothing and opens
-//! only its files. [`mod@assemble`] maps it onto the runtime of the package `bob`.
+//! only its files. [`mod@assemble`] maps it onto the runtime of the library `bob`.
 //!
 //! - `assemble`: maps a configuration onto a `RuntimeBuilder`
 //! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
@@ -66,7 +66,7 @@ pub use words::{LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, S
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.
     pub fn example() -> &'static str {
-        include_str!("../../../agent.toml")
+        include_str!("../files/agent.toml")
     }
 
     /// Returns a text as it was written, with `${NAME}` in place of substituted values, which may be keys. Values
