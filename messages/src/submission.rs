@@ -147,8 +147,8 @@ pub enum TurnNews {
         approval: ApprovalId,
         /// The ticket of the decision.
         asker: Option<Ticket>,
-        /// Whether it counts: the question was open until now.
-        counts: bool,
+        /// Its effect.
+        heard: Heard,
     },
     /// The person answered: the turn's clock continues.
     Unpaused { submission: TurnId },

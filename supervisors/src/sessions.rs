@@ -290,7 +290,7 @@ impl SessionsState {
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
             TurnNews::Paused { submission, question } => self.pause(session, &submission, *question, myself),
-            TurnNews::Decided { approval, asker, counts } => self.decided(session, &approval, asker, counts),
+            TurnNews::Decided { approval, asker, heard } => self.decided(session, &approval, asker, heard),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),

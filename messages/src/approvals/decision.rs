@@ -38,6 +38,6 @@ pub enum Heard {
     Counts,
     /// No such question is open in the turn that runs; nothing changed.
     NotAsked,
-    /// The session has no live actor; nothing changed.
+    /// The session has no live actor, or its journal could not be read; nothing changed.
     NotLive,
 }

@@ -3,7 +3,7 @@
 use super::news::decision_heard;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
-use crate::approvals::{ApprovalQuestion, Approved, AskedTool, CHOICES, Decision, Scope, Standing};
+use crate::approvals::{ApprovalQuestion, Approved, AskedTool, CHOICES, Decision, Heard, Scope, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::{AgentEvent, CallState};
 use crate::ids::{ApprovalId, Ticket};
@@ -26,7 +26,7 @@ impl Turn {
         let is_heard = !self.unrecovered && !matches!(self.state, State::Done(_));
         let counts = is_heard && self.is_asked(approval);
         if asker.is_some() || counts {
-            effects.push(decision_heard(approval, asker, counts));
+            effects.push(decision_heard(approval, asker, if counts { Heard::Counts } else { Heard::NotAsked }));
         }
         counts
     }

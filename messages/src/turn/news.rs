@@ -1,6 +1,7 @@
 //! Effects that answer the callers of a session.
 
 use super::{Effect, TurnMessage};
+use crate::approvals::Heard;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, Ticket, TurnId};
 use crate::outcome::TurnOutcome;
@@ -41,9 +42,9 @@ pub(super) fn steered(request_id: &RequestId, result: Result<bool, AgentError>) 
     Effect::Report(TurnNews::Steered { request_id: request_id.clone(), result })
 }
 
-/// Whether a decision counts.
-pub(super) fn decision_heard(approval: &ApprovalId, asker: Option<Ticket>, counts: bool) -> Effect {
-    Effect::Report(TurnNews::Decided { approval: approval.clone(), asker, counts })
+/// The effect of a decision.
+pub(super) fn decision_heard(approval: &ApprovalId, asker: Option<Ticket>, heard: Heard) -> Effect {
+    Effect::Report(TurnNews::Decided { approval: approval.clone(), asker, heard })
 }
 
 /// Whether it is in the journal is not known: sent again, it might run twice.

@@ -8,6 +8,7 @@ use super::acks::Settled;
 use super::news::{decision_heard, finished, in_doubt, refused, refused_request, steered};
 use super::state::State;
 use super::{Effect, Outbox, Turn, TurnMessage};
+use crate::approvals::Heard;
 use crate::error::AgentError;
 use crate::ids::TurnId;
 use crate::outcome::TurnOutcome;
@@ -89,7 +90,10 @@ impl Turn {
         });
         for request in std::mem::take(&mut self.deferred) {
             match &request {
-                TurnMessage::Decided { approval, asker, .. } => effects.push(decision_heard(approval, *asker, false)),
+                // Whether the question is open is not known; who decides is told what the store says.
+                TurnMessage::Decided { approval, asker, .. } => {
+                    effects.push(decision_heard(approval, *asker, Heard::NotLive));
+                }
                 // Nothing runs; but an actor before may have taken it.
                 TurnMessage::Steered { steer } => {
                     let result = if came_before { Err(in_doubt(error.to_string())) } else { Ok(false) };

@@ -2,13 +2,13 @@
 //! session that was only looked at.
 
 use super::world::{Question, World, answer};
-use crate::approvals::Decision;
+use crate::approvals::{Decision, Heard};
 use crate::ids::{ApprovalId, RequestId, Ticket, TurnId};
 use crate::input::{ApprovalsMode, ResumeReply};
 use crate::options::{Change, Configuring, OptionsPatch, SessionChange};
 use crate::outcome::EndReason;
 use crate::replay::replay;
-use crate::store::Fact;
+use crate::store::{Fact, StoreError};
 use crate::submission::TurnNews;
 use crate::tools::{Risk, Verdict};
 use crate::turn::tests::stories::{native, told};
@@ -40,7 +40,7 @@ fn decides(approval: &str) -> TurnMessage {
 /// Whether the last decision counted.
 fn counted(world: &World) -> bool {
     let last = world.news.iter().rev().find_map(|news| match news {
-        TurnNews::Decided { counts, .. } => Some(*counts),
+        TurnNews::Decided { heard, .. } => Some(*heard == Heard::Counts),
         _ => None,
     });
     last.expect("it is told whether it counts")
@@ -154,6 +154,24 @@ fn a_session_that_is_only_looked_at_keeps_its_question_for_whoever_goes_on_with_
         assert!(counted(&world));
         assert_eq!(world.dispatched, ["c00000001"]);
     }
+}
+
+#[test]
+fn a_decision_whose_journal_cannot_be_read_is_not_said_to_be_about_nothing() {
+    let mut world = world(ApprovalsMode::Wait, "calls local__ask {\"a\":1}");
+    let input = Arc::clone(&world.turn.session().and_then(|session| session.open.as_ref()).unwrap().input);
+    world.crash();
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*world.turn_config).clone() });
+    world.say(TurnMessage::Start { input, turn_config });
+    world.say(decides(FIRST));
+    let Some(Question::Claim(ticket, _)) = world.questions.pop() else { panic!("the journal is read") };
+    let result = Err(StoreError::Unavailable("no disk".into()));
+    world.say(TurnMessage::Loaded { ticket, result });
+    let heard = world.news.iter().find_map(|news| match news {
+        TurnNews::Decided { heard, .. } => Some(*heard),
+        _ => None,
+    });
+    assert_eq!(heard, Some(Heard::NotLive), "the question may be open");
 }
 
 #[test]

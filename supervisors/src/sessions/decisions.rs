@@ -57,13 +57,13 @@ impl SessionsState {
         self.send(session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: Some(ticket) });
     }
 
-    pub(super) fn decided(&mut self, session: &SessionId, approval: &ApprovalId, asker: Option<Ticket>, counts: bool) {
+    pub(super) fn decided(&mut self, session: &SessionId, approval: &ApprovalId, asker: Option<Ticket>, heard: Heard) {
         let waiting = &mut self.deciding.waiting;
         if let Some(at) = waiting.iter().position(|(_, ticket, _)| Some(*ticket) == asker) {
             let (_, _, reply) = waiting.swap_remove(at);
-            reply.send(if counts { Heard::Counts } else { Heard::NotAsked });
+            reply.send(heard);
         }
-        if counts {
+        if heard == Heard::Counts {
             self.close_question(session, approval);
         }
     }
