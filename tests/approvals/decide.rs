@@ -179,6 +179,29 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
 }
 
 #[tokio::test]
+async fn a_decision_counts_also_when_its_turn_has_ended_before_its_caller_looks() {
+    for allowed in [true, false] {
+        let (ran, folder) = (Ran::default(), Scratch::new());
+        let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
+        let (after, again) = next_process(builder(&[1], &ran), folder.path()).await;
+        let decision = if allowed { Decision::AllowOnce } else { deny("not now") };
+        let mut decided = std::pin::pin!(after.decide(session("s"), asked, decision));
+        // It is on its way when the turn is taken up, and is not polled again until the turn has ended.
+        tokio::select! {
+            biased;
+            () = again.seen(|event| matches!(event, bob::AgentEvent::TurnStarted { .. })) => {}
+            early = &mut decided => assert!(early.unwrap()),
+        }
+        again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+        assert!(within(decided).await.unwrap(), "the turn went by it");
+        assert_eq!(ran.with(), if allowed { vec![1] } else { vec![] });
+        within(before.shutdown()).await;
+        within(lost).await.unwrap().unwrap();
+        within(after.shutdown()).await;
+    }
+}
+
+#[tokio::test]
 async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
     let (ran, folder) = (Ran::default(), Scratch::new());
     let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;

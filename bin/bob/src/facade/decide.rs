@@ -10,8 +10,11 @@ use bob_messages::reply::Reply;
 use bob_messages::session_state::{OpenTurn, Session};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::turn_config::{OnRestart, TurnConfig};
+use futures_util::FutureExt;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::task::unconstrained;
 
 /// How often a decision is resent after the actor ended before it replied.
 const MOST_AGAIN: u32 = 2;
@@ -74,20 +77,21 @@ async fn take_up(
     let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**runtime.turn_config()).clone() });
     let input = super::finish::as_owed(open);
     let mut owed = runtime.hand_in(folded.id.clone(), input, turn_config);
-    tokio::select! {
+    let mut said = pin!(say_when_live(runtime, &folded.id, approval, decision));
+    let waits = || AgentError::Busy("the turn waits for its place; decide again when it has one".into());
+    let heard = tokio::select! {
         biased;
-        // The turn was refused, or ended before the decision arrived.
+        heard = tokio::time::timeout(LIVE_WITHIN, &mut said) => heard.map_err(|_late| waits())?,
         ended = &mut owed => match ended {
-            Some(Err(refused)) => Err(refused),
-            Some(Ok(_)) | None => Ok(false),
+            Some(Err(refused)) => return Err(refused),
+            // The effect of a decision is told before the outcome of its turn. Without one, the turn ended before the
+            // decision arrived.
+            Some(Ok(_)) | None => unconstrained(said).now_or_never().unwrap_or(Some(Heard::NotAsked)),
         },
-        heard = tokio::time::timeout(LIVE_WITHIN, say_when_live(runtime, &folded.id, approval, decision)) => {
-            // The turn continues without a waiting caller.
-            drop(owed);
-            let waits = || AgentError::Busy("the turn waits for its place; decide again when it has one".into());
-            heard.map_err(|_late| waits())?.map(|heard| heard == Heard::Counts).ok_or_else(|| runtime.gone())
-        }
-    }
+    };
+    // The turn continues without a waiting caller.
+    drop(owed);
+    heard.map(|heard| heard == Heard::Counts).ok_or_else(|| runtime.gone())
 }
 
 /// Sends the decision once the session has an actor: the turn may be queued, or an old actor may be ending.

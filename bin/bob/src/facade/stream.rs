@@ -8,7 +8,9 @@ use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope, StreamItem, StreamView};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::outcome::TurnOutcome;
+use futures_util::FutureExt;
 use std::sync::Arc;
+use tokio::task::unconstrained;
 
 /// The effect of dropping a stream on its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -33,6 +35,8 @@ pub struct AgentStream {
     turn: TurnId,
     events: Subscription,
     owed: Option<Owed>,
+    /// The outcome, until the events before it were read.
+    told: Option<Result<Box<TurnOutcome>, AgentError>>,
     ended: Option<Result<AgentRunResult, AgentError>>,
     view: StreamView,
     on_drop: OnDrop,
@@ -53,6 +57,7 @@ impl AgentStream {
             submission,
             events,
             owed: Some(owed),
+            told: None,
             ended: None,
             view: StreamView::default(),
             on_drop: OnDrop::Detach,
@@ -90,15 +95,27 @@ impl AgentStream {
     /// The next event of any kind; `None` after `turn.finished`. Cancel-safe.
     pub async fn next_event(&mut self) -> Option<Arc<Envelope>> {
         loop {
-            let owed = self.owed.as_mut()?;
-            let event = tokio::select! {
-                biased;
-                // A detached reader learns the end from the outcome.
-                Ok(event) = self.events.next() => event,
-                // Without a last event before it: refused, answered before, or detached.
-                result = owed => {
-                    self.owed = None;
-                    return self.end_with(result.unwrap_or_else(|| Err(self.runtime.gone())));
+            let event = if let Some(owed) = &mut self.owed {
+                tokio::select! {
+                    biased;
+                    // A detached reader learns the end from the outcome.
+                    Ok(event) = self.events.next() => event,
+                    result = owed => {
+                        self.owed = None;
+                        self.told = Some(result.unwrap_or_else(|| Err(self.runtime.gone())));
+                        continue;
+                    }
+                }
+            } else {
+                // The events of a turn are published before its outcome is told, perhaps between the two looks above.
+                let told = self.told.take()?;
+                match unconstrained(self.events.next()).now_or_never() {
+                    Some(Ok(event)) => {
+                        self.told = Some(told);
+                        event
+                    }
+                    // Without a last event before it: refused, answered before, or detached.
+                    Some(Err(_)) | None => return self.end_with(told),
                 }
             };
             if self.is_ours(&event) {
@@ -133,7 +150,7 @@ impl AgentStream {
             return false;
         }
         if let AgentEvent::TurnFinished { outcome } = &event.event {
-            self.owed = None;
+            (self.owed, self.told) = (None, None);
             self.ended = Some(Ok(outcome.clone().into()));
         }
         true
