@@ -1,5 +1,6 @@
 //! Checks the layout described in ARCHITECTURE.md: dependencies between packages, and those of an embedding program.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -56,6 +57,19 @@ fn an_embedder_of_the_library_compiles_nothing_of_the_program() {
 }
 
 #[test]
+fn a_build_compiles_no_more_packages_than_it_may() {
+    let library = ["--no-default-features", "--features"];
+    for (package, features, most) in [
+        ("bob-agents", &[library[0]][..], 110),
+        ("bob-agents", &[library[0], library[1], "genai,mcp,sqlite"][..], 200),
+        ("cli-agent", &[][..], 330),
+    ] {
+        let names = BTreeSet::from_iter(tree(package, "normal,build", features));
+        assert!(names.len() > 50 && names.len() <= most, "{package} {features:?}: {} of at most {most}", names.len());
+    }
+}
+
+#[test]
 fn nothing_but_the_programs_soak_has_fault_injection() {
     let has_it = |package: &str, features: &[&str]| listed(package, features).iter().any(|name| name == "bob-drill");
     for package in ["bob-messages", "bob-actors", "bob-supervisors", "bob-agents", "bob-config"] {
@@ -67,15 +81,20 @@ fn nothing_but_the_programs_soak_has_fault_injection() {
 
 /// The packages that this one compiles, tests apart.
 fn listed(package: &str, features: &[&str]) -> Vec<String> {
+    tree(package, "normal", features).iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+}
+
+/// The packages behind these kinds of dependencies, with their versions; one may be there several times.
+fn tree(package: &str, kinds: &str, features: &[&str]) -> Vec<String> {
     let tree = Command::new(env!("CARGO"))
-        .args(["tree", "--offline", "--locked", "-e", "normal", "--prefix", "none", "-p", package])
+        .args(["tree", "--offline", "--locked", "--format", "{p}", "-e", kinds, "--prefix", "none", "-p", package])
         .args(features)
         .current_dir(root())
         .output()
         .expect("cargo starts");
     assert!(tree.status.success(), "{}", String::from_utf8_lossy(&tree.stderr));
     let text = String::from_utf8(tree.stdout).expect("names");
-    text.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()
+    text.lines().map(|line| line.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
 }
 
 fn root() -> &'static Path {

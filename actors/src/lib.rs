@@ -39,6 +39,7 @@ mod loopback;
 pub mod mcp;
 pub mod metrics;
 pub mod model_server;
+#[cfg(any(test, feature = "local-tools"))]
 pub mod prompt_files;
 pub mod rooms;
 mod secrets;

@@ -8,6 +8,7 @@ use crate::at_work::AtWork;
 use crate::clock::WallClock;
 use crate::compactor::Compactor;
 use crate::metrics::Metrics;
+#[cfg(any(test, feature = "local-tools"))]
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
 use crate::tools::ToolRegistry;
@@ -55,6 +56,7 @@ pub struct Rooms {
     /// The hosts of tools: the actor of those in this process, and the tool servers.
     pub tools: ToolRegistry,
     /// Reads the prompt files.
+    #[cfg(any(test, feature = "local-tools"))]
     pub prompt_files: PromptReader,
     /// Summarises histories that became too long.
     pub compactor: Compactor,

@@ -3,7 +3,8 @@
 //! In JSON mode a model says `{"type":"final","content":"…"}`; people shall see the
 //! decoded content and nothing of the envelope, and nothing at all of a call.
 
-use jiter::{JsonObject, JsonValue, PartialMode};
+use serde::Deserialize;
+use std::borrow::Cow;
 
 /// As much of an envelope as is kept for showing, in bytes; what follows is not shown.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
@@ -17,6 +18,15 @@ pub(super) struct GrowingEnvelope {
     next: usize,
     /// How many bytes of the content were shown.
     shown: usize,
+}
+
+/// What is shown of an envelope, and what it is shown by.
+#[derive(Deserialize)]
+struct Shown<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    content: Cow<'a, str>,
 }
 
 impl GrowingEnvelope {
@@ -36,13 +46,11 @@ impl GrowingEnvelope {
 
     fn read(&mut self) -> Option<String> {
         self.next = self.text.len() + self.text.len() / 64 + 1;
-        let json = unfenced(&self.text)?.as_bytes();
-        let value = JsonValue::parse_with_config(json, false, PartialMode::TrailingStrings);
-        let Ok(JsonValue::Object(envelope)) = value else { return None };
-        if string(&envelope, "type")? != "final" {
+        let text = closed(unfenced(&self.text)?);
+        let Shown { kind, content } = serde_json::from_str(&text).ok()?;
+        if kind != "final" {
             return None;
         }
-        let content = string(&envelope, "content")?;
         let new = content.get(self.shown..).filter(|new| !new.is_empty())?.to_owned();
         self.shown = content.len();
         Some(new)
@@ -61,11 +69,69 @@ fn unfenced(text: &str) -> Option<&str> {
     }
 }
 
-fn string<'a>(object: &'a JsonObject<'_>, key: &str) -> Option<&'a str> {
-    object.iter().find_map(|(name, value)| match value {
-        JsonValue::Str(text) if name == key => Some(&**text),
-        _not_this_one => None,
-    })
+/// The beginning of an object, made whole: a text among its own values ends where it has come to; any other unfinished
+/// field is left out.
+fn closed(text: &str) -> Cow<'_, str> {
+    let mut depth = 0_usize;
+    // Where the last field of the object itself that is whole ends, and whether a value of it comes next.
+    let (mut whole, mut is_value) = (0, false);
+    let mut bytes = text.bytes().enumerate();
+    while let Some((at, byte)) = bytes.next() {
+        match byte {
+            b'{' | b'[' => {
+                depth += 1;
+                if depth == 1 {
+                    whole = at + 1;
+                }
+            }
+            b'}' | b']' => {
+                depth = depth.saturating_sub(1);
+                if depth == 0 {
+                    return Cow::Borrowed(text);
+                }
+            }
+            b',' if depth == 1 => (whole, is_value) = (at, false),
+            b':' if depth == 1 => is_value = true,
+            b'"' => {
+                let mut is_escaped = false;
+                let ends = |(_, byte): &(usize, u8)| {
+                    let ends = *byte == b'"' && !is_escaped;
+                    is_escaped = *byte == b'\\' && !is_escaped;
+                    ends
+                };
+                match bytes.find(ends) {
+                    Some((end, _)) if depth == 1 && is_value => whole = end + 1,
+                    Some(_) => {}
+                    None if depth == 1 && is_value => {
+                        return Cow::Owned(format!("{}\"}}", whole_letters(text, at + 1)));
+                    }
+                    None => break,
+                }
+            }
+            _other => {}
+        }
+    }
+    Cow::Owned(format!("{}}}", &text[..whole]))
+}
+
+/// The text without an escape at its end that is not whole, or is the first half of a letter. Its JSON text begins at
+/// `start`.
+fn whole_letters(text: &str, start: usize) -> &str {
+    let inside = &text.as_bytes()[start..];
+    let mut at = 0;
+    while at < inside.len() {
+        let length = match &inside[at..] {
+            [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', ..] => 12,
+            [b'\\', b'u', ..] => 6,
+            [b'\\', ..] => 2,
+            _letter => 1,
+        };
+        if at + length > inside.len() {
+            return &text[..start + at];
+        }
+        at += length;
+    }
+    text
 }
 
 #[cfg(test)]

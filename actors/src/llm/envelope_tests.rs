@@ -69,3 +69,18 @@ fn a_long_envelope_in_small_pieces_is_read_a_bounded_number_of_times() {
     assert_eq!(all, content);
     assert!(readings < 1_000, "{readings} readings of {} pieces", text.len() / 4);
 }
+
+#[test]
+fn the_content_is_shown_as_far_as_it_has_come() {
+    let escaped = serde_json::json!({"type": "final", "n": [{"a": "]"}], "content": CONTENT, "rest": {"x": 1}});
+    let escaped = escaped.to_string().replace('🦀', "\\ud83e\\udd80");
+    let (mut seen, mut last) = (0, String::new());
+    for end in (0..=escaped.len()).filter(|end| escaped.is_char_boundary(*end)) {
+        let mut envelope = GrowingEnvelope { text: escaped[..end].to_owned(), ..GrowingEnvelope::default() };
+        let now = envelope.finish().unwrap_or_default();
+        assert!(CONTENT.starts_with(&now) && now.len() >= last.len(), "{now:?} of {:?}", &escaped[..end]);
+        seen += usize::from(now.len() > last.len());
+        last = now;
+    }
+    assert_eq!((last.as_str(), seen), (CONTENT, CONTENT.chars().count()));
+}

@@ -125,7 +125,10 @@ impl FnTool {
         self.limit = Some(Box::new(limit_ms));
         self
     }
+}
 
+#[cfg(any(test, feature = "local-tools"))]
+impl FnTool {
     /// Its calls leave this running.
     pub(crate) fn leaving(mut self, leaves: Arc<dyn Leaving>) -> Self {
         self.leaves = Some(leaves);
@@ -193,6 +196,7 @@ fn schema_of<A: JsonSchema>() -> Value {
 
 /// Leaves out of a schema what says nothing to a model: the width of integers, which some providers refuse, and defaults
 /// that are nothing.
+#[cfg(any(test, feature = "local-tools"))]
 fn leave_out_noise(schema: &mut Value) {
     match schema {
         Value::Object(keys) => {

@@ -226,6 +226,12 @@ impl TurnState {
                 }
                 again::profile(rooms, model, answer(myself, move |result| TurnMessage::Profiled { ticket, result }));
             }
+            // A runtime without the feature has no files to read.
+            #[cfg(not(any(test, feature = "local-tools")))]
+            Effect::ReadLayers { ticket, .. } => {
+                return Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) });
+            }
+            #[cfg(any(test, feature = "local-tools"))]
             Effect::ReadLayers { ticket, cwd } => {
                 let read = move |result| TurnMessage::LayersRead { ticket, result };
                 rooms.prompt_files.read(cwd, answer(myself, read));

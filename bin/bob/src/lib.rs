@@ -33,6 +33,7 @@ pub use bob_actors::llm::{DeltaSink, LlmPort, ProviderLimits, ScriptedCall, Scri
 pub use bob_actors::metrics::{
     LatencyBucket, LatencyFigures, LatencyQuantiles, MetricsSnapshot, RestartCounts, TokenCounts, TurnCounts,
 };
+#[cfg(feature = "local-tools")]
 pub use bob_actors::prompt_files::{PROJECT_FILES, PromptFiles, PromptReader};
 pub use bob_actors::skills::SkillPort;
 #[cfg(feature = "skills")]
@@ -103,6 +104,7 @@ pub mod model_server {
 
 /// Tools: the rules of the policy, protected files, and the schema of a structured answer.
 pub mod tools {
+    #[cfg(feature = "local-tools")]
     pub use bob_actors::tools::local::{Protection, SECRET_FILES};
     pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};
     pub use bob_actors::tools::policy::{DENIED_COMMANDS, Rules, ToolOverride};
@@ -110,6 +112,7 @@ pub mod tools {
 
 /// What the turns of a session changed of files, and how it is taken back.
 pub mod file_changes {
+    #[cfg(feature = "local-tools")]
     pub use bob_actors::tools::local::{Undone, undo};
     pub use bob_messages::file_changes::{TurnChanges, of_records, together};
     pub use bob_messages::tools::FileChange;

@@ -8,9 +8,11 @@ use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::Elicit;
+#[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+#[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
 use bob_actors::watchdog::Watchdog;
 use bob_messages::turn_config::TurnConfig;
@@ -51,21 +53,34 @@ impl RuntimeBuilder {
         let mut builder = self;
         builder.policy.mode = builder.mode.or(builder.policy.mode);
         if builder.local_tools && !builder.taped.is_replay() {
-            builder.tools.splice(0..0, local::tools(&builder.watcher, &builder.protection, &builder.policy));
+            builder.add_local_tools();
         }
         builder.on_tape().start().await
     }
+
+    #[cfg(feature = "local-tools")]
+    fn add_local_tools(&mut self) {
+        self.tools.splice(0..0, local::tools(&self.watcher, &self.protection, &self.policy));
+    }
+
+    #[cfg(not(feature = "local-tools"))]
+    fn add_local_tools(&mut self) {}
 
     async fn start(self) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let (tools, ports) = (self.tools.clone(), self.tools);
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
-        let mut turn_config = TurnConfig { reads_files: self.prompt_files.is_some(), ..self.turn_config };
-        let prompt_files = self.prompt_files.map(PromptReader::new).unwrap_or_default();
+        let mut turn_config = TurnConfig { reads_files: false, ..self.turn_config };
+        #[cfg(feature = "local-tools")]
+        let prompt_files = {
+            turn_config.reads_files = self.prompt_files.is_some();
+            self.prompt_files.map(PromptReader::new).unwrap_or_default()
+        };
         let rooms = Rooms {
             approver,
             memory: self.memory,
+            #[cfg(feature = "local-tools")]
             prompt_files,
             compactor: self.compactor,
             watchdog: Watchdog::with_hook(self.hook),

@@ -8,9 +8,11 @@ use bob_actors::compactor::{Compactor, ContextCompactorPort};
 use bob_actors::feed::EventSink;
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+#[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptFiles;
 use bob_actors::skills::SkillPort;
 use bob_actors::store::SessionStore;
+#[cfg(feature = "local-tools")]
 use bob_actors::tools::local::Protection;
 use bob_actors::tools::{Policy, ToolPort};
 use bob_actors::watchdog::{BLOCKED_AFTER, Hook};
@@ -36,6 +38,7 @@ pub struct RuntimeBuilder {
     pub(super) sinks: Vec<Arc<dyn EventSink>>,
     pub(super) policy: Policy,
     pub(super) mode: Option<PermissionMode>,
+    #[cfg(feature = "local-tools")]
     pub(super) protection: Protection,
     pub(super) retry: RetryPolicy,
     pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
@@ -47,6 +50,7 @@ pub struct RuntimeBuilder {
     pub(super) brought_end_after: Duration,
     #[cfg(feature = "mcp")]
     pub(super) brought_bounds: bob_supervisors::tools::brought::BroughtBounds,
+    #[cfg(feature = "local-tools")]
     pub(super) prompt_files: Option<PromptFiles>,
     pub(super) compactor: Compactor,
     pub(super) skills: Option<(Arc<dyn SkillPort>, SkillRules)>,
@@ -78,6 +82,7 @@ impl RuntimeBuilder {
             sinks: Vec::new(),
             policy: Policy::default(),
             mode: None,
+            #[cfg(feature = "local-tools")]
             protection: Protection::default(),
             retry: RetryPolicy::default(),
             model_servers: (ModelServers::default(), Vec::new()),
@@ -89,6 +94,7 @@ impl RuntimeBuilder {
             brought_end_after: bob_supervisors::tools::brought::ENDS_AFTER,
             #[cfg(feature = "mcp")]
             brought_bounds: bob_supervisors::tools::brought::BroughtBounds::default(),
+            #[cfg(feature = "local-tools")]
             prompt_files: None,
             compactor: Compactor::default(),
             skills: None,
@@ -115,7 +121,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Whether the built-in local tools (files, search, shell) are offered; default `true`.
+    /// Whether the built-in local tools (files, search, shell) are offered; default `true`. A library without the
+    /// feature `local-tools` has none.
     #[must_use]
     pub fn local_tools(mut self, offered: bool) -> Self {
         self.local_tools = offered;
@@ -165,6 +172,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the files that local tools do not touch without approval.
+    #[cfg(feature = "local-tools")]
     #[must_use]
     pub fn protection(mut self, protection: Protection) -> Self {
         self.protection = protection;
@@ -231,6 +239,7 @@ impl RuntimeBuilder {
     /// Files that stand before each conversation: looked up for each turn in the session's
     /// folder, then in the configuration's, and read when they changed. Their texts stand
     /// in for the layers of the [`turn_config`](Self::turn_config).
+    #[cfg(feature = "local-tools")]
     #[must_use]
     pub fn prompt_files(mut self, files: PromptFiles) -> Self {
         self.prompt_files = Some(files);

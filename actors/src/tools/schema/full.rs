@@ -1,0 +1,102 @@
+//! What is checked with the feature `json-schema`: all that a schema says.
+//!
+//! A schema may come from a stranger. It is small and not deep when it arrives here, and
+//! can still ask for more than anybody has: a few references double the work at each
+//! step, a chain of them is as deep as the stack, a pattern becomes a machine of many
+//! megabytes. So it is surveyed before it is compiled ([`survey`]), and what a check
+//! would cost is counted before it is made ([`cost`](super::cost)). Patterns are matched in linear
+//! time. Nothing is ever fetched.
+
+use super::cost::Cost;
+use super::survey::{self, Survey};
+use super::{FEW_STEPS, MAX_COMPLAINTS, Misfit, STEPS_PER_VALUE, clip};
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+
+/// How large one compiled pattern may be, in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// Up to which depth the survey's bound lets a schema be compiled where we are; a deeper
+/// one is compiled on a stack of its own.
+const NEAR: usize = 64;
+
+/// The stack on which a deep schema is compiled, in bytes. Memory is used as it is needed.
+const DEEP_STACK_BYTES: usize = 64 << 20;
+
+/// A schema that was read.
+#[derive(Debug)]
+pub(in crate::tools) struct Checker {
+    validator: Validator,
+    /// How many values the schema consists of.
+    values: usize,
+    /// Whether each of its parts is reached in one way only.
+    is_tree: bool,
+}
+
+impl Checker {
+    /// Reads a schema.
+    ///
+    /// # Errors
+    /// Why no arguments can be checked against it.
+    pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
+        let Survey { values, is_tree, depth, .. } = Survey::of(schema)?;
+        let validator = match depth {
+            0..=NEAR => compile(schema)?,
+            _ => compile_apart(schema)?,
+        };
+        Ok(Self { validator, values, is_tree })
+    }
+
+    /// Checks arguments against the schema, which must be the one that was read.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(in crate::tools) fn check(&self, schema: &Value, arguments: &Value) -> Result<(), Misfit> {
+        let steps = self.steps(schema, arguments).ok_or(Misfit::TooMuch)?;
+        if self.validator.is_valid(arguments) {
+            return Ok(());
+        }
+        if steps > FEW_STEPS {
+            return Err(Misfit::Complaints(vec!["they are too large to say where".to_owned()]));
+        }
+        let complaints = self.validator.iter_errors(arguments).take(MAX_COMPLAINTS);
+        let complaints = complaints.map(|error| match error.instance_path().as_str() {
+            "" => clip(&error.to_string()),
+            place => format!("{}: {}", clip(place), clip(&error.to_string())),
+        });
+        Err(Misfit::Complaints(complaints.collect()))
+    }
+
+    /// How many steps a check takes at most; `None`: more than it may.
+    fn steps(&self, schema: &Value, arguments: &Value) -> Option<usize> {
+        let values = survey::values_in(arguments);
+        // In a tree each part meets each value at most once.
+        let at_most = self.values.saturating_mul(values);
+        if self.is_tree && at_most <= FEW_STEPS {
+            return Some(at_most);
+        }
+        let limit = FEW_STEPS.saturating_add(values.saturating_mul(STEPS_PER_VALUE));
+        Cost::of(schema, self.values, arguments, limit)
+    }
+}
+
+fn compile(schema: &Value) -> Result<Validator, String> {
+    let patterns = PatternOptions::regex().size_limit(MAX_PATTERN_BYTES).dfa_size_limit(MAX_PATTERN_BYTES);
+    let options = jsonschema::options().with_pattern_options(patterns);
+    // A pattern among the arguments would be compiled to see whether it is one.
+    let options = options.with_format("regex", |_any_text: &str| true);
+    options.build(schema).map_err(|error| clip(&error.to_string()))
+}
+
+fn compile_apart(schema: &Value) -> Result<Validator, String> {
+    let failed = || "it is too deep to be read here".to_owned();
+    std::thread::scope(|scope| {
+        let apart = std::thread::Builder::new().stack_size(DEEP_STACK_BYTES);
+        let compiling = apart.spawn_scoped(scope, || compile(schema)).map_err(|_no_thread| failed())?;
+        compiling.join().unwrap_or_else(|_panicked| Err(failed()))
+    })
+}
+
+#[cfg(test)]
+#[path = "schema_tests.rs"]
+mod tests;
