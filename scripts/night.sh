@@ -1,6 +1,7 @@
 #!/bin/sh
 # What takes too long for every change, in about four hours on two cores: an hour of fuzzing, a million simulated
-# seeds, soaks at high rates, with 200 kills of each store, benchmarks, MCP conformance. Every phase runs, whatever became of the others;
+# seeds, soaks at high rates, with 200 kills of each store, benchmarks, MCP conformance, both ends of the range of genai.
+# Every phase runs, whatever became of the others;
 # the exit code is 1 when one failed. The log of a failed phase names the seed that shows it again.
 #
 #   scripts/night.sh [SEED]     the first seed of the soaks; the number of today's date by default
@@ -55,6 +56,7 @@ phase scripts/exits.py --rounds 2
 phase drill/refund/refund.py --agent "$agent" --times 10
 phase benches/instructions.py
 phase sh scripts/mcp-conformance.sh
+phase sh scripts/genai-range.sh
 phase sh scripts/fuzz.sh 3600
 
 if [ -n "$failed" ]; then
