@@ -12,9 +12,10 @@
 //! may turn into what the rule names, and to arguments that it cannot read. Links are not followed; what they may reach is
 //! bounded by the tool.
 
-use super::commands::{base_name, is_assignment, is_wrapper, may_begin};
+use super::commands::{base_name, is_assignment, may_begin};
 use super::patterns::{BadPattern, glob};
 use super::shell_line::{Word, commands};
+use super::starting::{is_shifty, may_start};
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolKind};
 use globset::{GlobBuilder, GlobMatcher};
@@ -206,11 +207,17 @@ impl LinePattern {
         let mut programs = command.iter().enumerate().skip_while(|(_, word)| match word {
             Word::Literal(word) | Word::Expanded(word) => is_assignment(word),
         });
+        // With no words of its own, the pattern is any command that sets nothing.
+        let is_named = |at: usize| at == 0 || at < self.words.len();
+        // How many words behind the program the rule has as they are.
+        let is_literal = |word: &&String| !word.contains(['*', '?']);
+        let literal = self.words.iter().take_while(is_literal).count();
         is_exact
             || match programs.next() {
-                // With no words of its own, the pattern is any command that sets nothing.
-                Some((0, Word::Literal(program))) => !is_shifty(base_name(program)),
-                Some((at, Word::Literal(program))) => at < self.words.len() && !is_shifty(base_name(program)),
+                Some((at, Word::Literal(program))) => {
+                    let seen = literal.saturating_sub(at + 1);
+                    is_named(at) && !is_shifty(base_name(program)) && !may_start(program, &command[at + 1..], seen)
+                }
                 Some((_, Word::Expanded(_))) | None => false,
             }
     }
@@ -221,15 +228,6 @@ impl LinePattern {
             self.words.iter().map(|pattern| move |word: &str| is_like_whatever_case(pattern, word)).collect();
         may_begin(line, &tests, self.goes_on)
     }
-}
-
-/// Programs whose words run others, and words of the shell that change what later commands of the line are.
-fn is_shifty(program: &str) -> bool {
-    const CHANGING: [&str; 14] = [
-        ".", "source", "alias", "unalias", "hash", "export", "declare", "typeset", "readonly", "local", "set", "unset",
-        "enable", "shopt",
-    ];
-    is_wrapper(program) || CHANGING.contains(&program)
 }
 
 /// Whether the word is like the pattern, in which `*` stands for any characters and `?` for one.

@@ -52,8 +52,8 @@ fn a_line_is_allowed_when_each_of_its_commands_is() {
         "git log 'a; rm x'",
         "git log | wc -l",
         "git a; git b && (git c)",
-        "git log $X *.rs",
-        "git $(git x) 2>&1",
+        "git log src/*.rs -- $X *.rs",
+        "git log a$(git x) 2>&1",
     ] {
         assert_eq!(line(&git, fine), CallRuling::Allowed, "{fine}");
     }
@@ -71,6 +71,8 @@ fn a_line_is_allowed_when_each_of_its_commands_is() {
         "A=1 git status",
         "env git status",
         "git > x",
+        "git log *.rs",
+        "git $(git x)",
         "git <<EOF\nx\nEOF",
         "$GIT status",
         "g?t status",
@@ -107,6 +109,84 @@ fn words_are_compared_as_the_shell_reads_them() {
     ] {
         assert!(!is_allowed(all, words) && is_allowed(words, words), "{words}");
     }
+}
+
+#[test]
+fn a_star_covers_no_argument_that_starts_a_program() {
+    let rules: Vec<String> = ["git", "tar", "cargo", "rsync", "sort", "rg", "sed", "ssh", "A=1 git"]
+        .map(|program| format!("local/shell_exec({program} *)"))
+        .to_vec();
+    let all = super::CallRules::new(&rules, &[], &[]).unwrap();
+    for starting in [
+        "git -c alias.x='!sh' x",
+        "git -c core.pager=sh log",
+        "git --config-env=core.pager=X log",
+        "git --exec-path=/tmp x",
+        "git -C /tmp/other status",
+        "git --git-dir=/tmp/x status",
+        "git config alias.x '!sh'",
+        "git fetch --upload-pack=sh x",
+        "git fetch --upload-p sh x",
+        "git clone -u sh x",
+        "git clone -qu sh x",
+        "git clone --template=/tmp/x y",
+        "git clone 'ext::sh -c id' y",
+        "git push --receive-pack=sh x",
+        "git rebase -x sh HEAD~1",
+        "git rebase --exec sh HEAD~1",
+        "git bisect run sh",
+        "git submodule foreach sh",
+        "git difftool -x sh",
+        "git grep -Osh x",
+        "git grep --open-files-in-pager=sh x",
+        "git diff --ext-diff",
+        "git diff --output=.git/hooks/pre-commit",
+        "git 'lo'\"g\" \"--out\"put=x",
+        "git $X status",
+        "A=1 git -c core.pager=sh log",
+        "tar xf a.tar --to-command=sh",
+        "tar cf a.tar --checkpoint=1 --checkpoint-action=exec=sh x",
+        "tar cIf 'sh' a.tar x",
+        "tar -Ish -cf a.tar x",
+        "tar xf a.tar *",
+        "cargo test --config 'target.x.runner=\"sh\"'",
+        "rsync -e sh a b",
+        "rsync -ave sh a b",
+        "sort --compress-program=sh x",
+        "sort --comp=sh x",
+        "rg --pre sh x",
+        "sed '1e id' x",
+        "ssh host id",
+    ] {
+        assert_eq!(line(&all, starting), CallRuling::Nothing, "{starting}");
+    }
+    for fine in [
+        "git status -s",
+        "git --no-pager log --oneline -5",
+        "git add -u",
+        "git push -u origin x",
+        "git commit -m 'a -c b'",
+        "git checkout -b x",
+        "git log --pretty=oneline -- --output=x",
+        "tar tf a.tar",
+        "tar -czf a.tar.gz x",
+        "cargo test --workspace",
+        "rsync -av a b",
+        "sort -u x",
+        "rg --pretty x",
+    ] {
+        assert_eq!(line(&all, fine), CallRuling::Allowed, "{fine}");
+    }
+    for words in ["git -c core.pager=cat log", "git config user.name", "tar xf a --to-command=sh", "sed -n 1p x"] {
+        assert!(is_allowed(words, words), "the very words are allowed: {words}");
+    }
+    assert!(is_allowed("git -c core.pager=cat *", "git -c core.pager=cat log"), "what the rule has itself");
+    assert!(!is_allowed("git -c core.pager=cat *", "git -c core.pager=cat -c core.pager=sh log"));
+    assert!(
+        is_allowed("git submodule *", "git submodule update")
+            && !is_allowed("git submodule *", "git submodule foreach x")
+    );
+    assert!(is_allowed("git config --get *", "git config --get user.name"));
 }
 
 #[test]

@@ -22,6 +22,7 @@
 //! | `call_rules`, `patterns` | rules over a tool and its arguments |
 //! | `commands` | which commands a shell line may name, for denials |
 //! | `shell_line` | which commands a shell line runs, for allowances |
+//! | `starting` | arguments that start other programs, which no `*` covers |
 //! | [`registry`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`progress`] | what a running call says of how far it is |
@@ -50,6 +51,7 @@ pub mod registry;
 mod schema;
 mod shell_line;
 mod standing;
+mod starting;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;

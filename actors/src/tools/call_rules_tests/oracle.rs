@@ -1,4 +1,4 @@
-//! Ten thousand generated lines against an oracle that knows what is in them since it wrote them, and lines of dice
+//! Twelve thousand generated lines against an oracle that knows what is in them since it wrote them, and lines of dice
 //! against a real shell.
 
 use super::*;
@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-const LINES: u64 = 10_000;
+const LINES: u64 = 12_000;
 
 /// Rules, and what they mean: the words a command begins with, and whether more may follow.
 const RULES: [&[(&str, &[&str], bool)]; 5] = [
@@ -159,6 +159,14 @@ impl Writer {
         }
         if self.dice.u8(..8) == 0 {
             words.push(self.pick(&[">/dev/null", "2>&1", "2> /dev/null", "</dev/null"]).to_owned());
+        }
+        // What the shell makes of a word may be an option that starts a program, and so may an option of git itself.
+        let arguments = part.iter().skip_while(|word| word.as_deref() != Some(program)).skip(1);
+        let begins_open =
+            arguments.clone().next().is_some_and(|word| word.as_deref().is_some_and(|w| w.starts_with('-')));
+        let takes_options = matches!(program, "git" | "cargo");
+        if takes_options && arguments.clone().any(Option::is_none) || program == "git" && begins_open {
+            self.is_simple = false;
         }
         self.parts.push(part);
         words.join(self.pick(&[" ", "  ", "\t", " \\\n "]))
