@@ -224,6 +224,14 @@ fn sessions_have_titles_states_and_options_that_can_be_set() {
         let shown: Value =
             serde_json::from_str(&home.run(["sessions", "show", "notes", "--json"]).stdout).expect("JSON");
         assert_eq!(shown["options"]["instructions"], "Be brief.");
+        assert!(shown["options"]["mode"].is_null(), "{shown}");
+        let mode = |option: [&str; 2]| {
+            let set = home.run(["sessions", "set", "notes", option[0], option[1], "--json"]);
+            assert_eq!(set.code, Some(0), "{}", set.stderr);
+            let said: Value = serde_json::from_str(&set.stdout).expect("JSON");
+            said["options"]["mode"].clone()
+        };
+        assert_eq!((mode(["--mode", "plan"]), mode(["--clear", "mode"])), (json!("plan"), Value::Null));
         assert_eq!((&shown["title"], &shown["state"]), (&json!("Mend the roof, please"), &json!("idle")));
         assert_eq!(home.run(["sessions", "set", "notes", "--clear", "instructions"]).code, Some(0));
         let shown: Value =

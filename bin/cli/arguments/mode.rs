@@ -37,11 +37,17 @@ impl ModeArgs {
         if self.approve.is_some() {
             return Err(Failure::usage("--approve is replaced by --mode plan|ask|edits|auto"));
         }
-        Ok(self.mode.map(|mode| match mode {
-            ModeArg::Plan => PermissionMode::Plan,
-            ModeArg::Ask => PermissionMode::Ask,
-            ModeArg::Edits => PermissionMode::Edits,
-            ModeArg::Auto => PermissionMode::Auto,
-        }))
+        Ok(self.mode.map(PermissionMode::from))
+    }
+}
+
+impl From<ModeArg> for PermissionMode {
+    fn from(mode: ModeArg) -> Self {
+        match mode {
+            ModeArg::Plan => Self::Plan,
+            ModeArg::Ask => Self::Ask,
+            ModeArg::Edits => Self::Edits,
+            ModeArg::Auto => Self::Auto,
+        }
     }
 }

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::mode::ModeArg;
+
 /// `sessions`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -77,8 +79,11 @@ pub(crate) enum SessionsAction {
         /// The instructions instead of the configuration's
         #[arg(long, value_name = "TEXT")]
         instructions: Option<String>,
+        /// What its turns may do without asking, unless a turn names a mode
+        #[arg(long, value_enum, value_name = "MODE")]
+        mode: Option<ModeArg>,
         /// Reset to the configured value; repeatable
-        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions"])]
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions", "mode"])]
         clear: Vec<String>,
         /// Print one JSON object instead of text
         #[arg(long)]

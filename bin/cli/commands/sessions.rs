@@ -65,9 +65,10 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 false => records.iter().try_for_each(|record| print::json(&**record))?,
             }
         }
-        SessionsAction::Set { id, model, cwd, instructions, clear, json } => {
+        SessionsAction::Set { id, model, cwd, instructions, mode, clear, json } => {
             let id = listing.find(id).await?;
-            let patch = change::patch(model.as_deref(), cwd.as_deref(), instructions.as_deref(), clear, config)?;
+            let (model, cwd, mode) = (model.as_deref(), cwd.as_deref(), mode.map(Into::into));
+            let patch = change::patch(model, cwd, instructions.as_deref(), mode, clear, config)?;
             let options = change::set(&*store, &id, &patch).await?;
             match json {
                 true => print::json(&json!({ "session_id": id, "options": options }))?,

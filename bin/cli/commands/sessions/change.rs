@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bob::store::{Append, FORMAT, Fact, StoreError};
 use bob::{
-    Change, Millis, ModelName, OptionsPatch, Record, RecordId, RequestId, Session, SessionId, SessionOptions,
-    SessionStore, TurnId, clock,
+    Change, Millis, ModelName, OptionsPatch, PermissionMode, Record, RecordId, RequestId, Session, SessionId,
+    SessionOptions, SessionStore, TurnId, clock,
 };
 use bob_config::{Config, sanitise};
 
@@ -22,6 +22,7 @@ pub(super) fn patch(
     model: Option<&str>,
     cwd: Option<&Path>,
     instructions: Option<&str>,
+    mode: Option<PermissionMode>,
     clear: &[String],
     config: &Config,
 ) -> Result<OptionsPatch, Failure> {
@@ -41,10 +42,11 @@ pub(super) fn patch(
         model: change(model, cleared("model")),
         cwd: change(cwd, cleared("cwd")),
         instructions: change(instructions.map(str::to_owned), cleared("instructions")),
+        mode: change(mode, cleared("mode")),
         ..OptionsPatch::default()
     };
     if patch == OptionsPatch::default() {
-        return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions or --clear"));
+        return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions, --mode or --clear"));
     }
     Ok(patch)
 }
