@@ -17,6 +17,7 @@ use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
 use bob_messages::store::StoreMessage;
 use bob_messages::submission::SessionsMessage;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -26,7 +27,7 @@ const REMEMBERED_MODELS: usize = 256;
 /// Cache of model profiles from the LlmActor. They follow from the configuration, so each is requested once. Clones
 /// share the cache.
 #[derive(Debug, Clone, Default)]
-pub struct Profiles(Arc<RwLock<HashMap<ModelName, Arc<ModelProfile>>>>);
+pub struct Profiles(Arc<RwLock<HashMap<ModelName, Arc<ModelProfile>, RandomState>>>);
 
 impl Profiles {
     /// Returns the cached profile of a model.

@@ -69,6 +69,11 @@ impl Breaker {
         }
     }
 
+    /// Whether all may pass, at any time.
+    pub fn is_closed(&self) -> bool {
+        matches!(self.0, State::Closed { .. })
+    }
+
     /// How it fails at `now_ms`; `None` while the breaker is closed. Changes nothing.
     pub fn down(&self, now_ms: u64) -> Option<Down> {
         let down = |since_ms, next_try_in_ms| Some(Down { for_ms: now_ms.saturating_sub(since_ms), next_try_in_ms });

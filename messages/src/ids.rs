@@ -181,12 +181,17 @@ impl ModelName {
 
     /// The part before the first colon.
     pub fn provider(&self) -> &str {
-        self.0.split_once(':').map_or("", |(provider, _)| provider)
+        self.colon().map_or("", |at| &self.0[..at])
     }
 
     /// The part after the first colon: the provider's name of the model.
     pub fn model(&self) -> &str {
-        self.0.split_once(':').map_or(&*self.0, |(_, model)| model)
+        self.colon().map_or(&*self.0, |at| &self.0[at + 1..])
+    }
+
+    /// Names are short, and each call of a model asks: a search for texts would take longer.
+    fn colon(&self) -> Option<usize> {
+        self.0.bytes().position(|byte| byte == b':')
     }
 
     /// The whole name.

@@ -12,9 +12,10 @@ use bob_messages::outcome::{EndReason, TurnOutcome};
 use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
+use foldhash::fast::RandomState;
 use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::task::AbortHandle;
@@ -28,7 +29,7 @@ pub(crate) type OutcomeReply = Reply<Result<Box<TurnOutcome>, AgentError>>;
 #[derive(Debug, Default)]
 pub(crate) struct SessionTable {
     /// Each in a box: the map has up to twice the room that it needs.
-    sessions: HashMap<SessionId, Box<SessionEntry>>,
+    sessions: HashMap<SessionId, Box<SessionEntry>, RandomState>,
     by_actor: HashMap<ActorId, SessionId>,
 }
 
@@ -355,7 +356,7 @@ fn millis(time: Duration) -> u64 {
 }
 
 /// Shrinks a map that is mostly empty: rarely, so that a removal stays cheap.
-fn shrink<K: Eq + Hash, V>(map: &mut HashMap<K, V>) {
+fn shrink<K: Eq + Hash, V, S: BuildHasher>(map: &mut HashMap<K, V, S>) {
     if map.capacity() > 1_024 && map.len() < map.capacity() / 8 {
         map.shrink_to(map.len() * 2);
     }

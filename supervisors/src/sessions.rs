@@ -46,6 +46,7 @@ use bob_messages::submission::{SessionsMessage, TurnNews};
 use bob_messages::turn::TurnMessage;
 use ractor::{Actor, ActorId, ActorProcessingErr, ActorRef, ActorRuntime, SupervisionEvent};
 use std::collections::VecDeque;
+use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::{Instant, timeout};
@@ -147,12 +148,12 @@ impl Actor for SessionsSupervisor {
         })
     }
 
-    async fn handle(
+    fn handle(
         &self,
         myself: Myself,
         message: SessionsMessage,
         state: &mut SessionsState,
-    ) -> Result<(), ActorProcessingErr> {
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         match message {
             SessionsMessage::Submit { session, input, turn_config, reply } => {
                 let (submission, limits) = (input.turn.clone(), input.limits);
@@ -195,7 +196,7 @@ impl Actor for SessionsSupervisor {
             }
         }
         state.metrics().load(state.load());
-        Ok(())
+        ready(Ok(()))
     }
 
     /// Overrides the default, which would end all sessions with the first that ends.

@@ -5,6 +5,7 @@ use super::attempts;
 use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfile};
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
+use std::future::ready;
 use std::sync::Arc;
 
 /// Answers [`LlmMessage`]s. Each call becomes a task that ends when its reply is
@@ -25,12 +26,12 @@ impl Actor for LlmActor {
         Ok(Arc::new(arguments))
     }
 
-    async fn handle(
+    fn handle(
         &self,
         _myself: ActorRef<LlmMessage>,
         message: LlmMessage,
         shared: &mut Arc<LlmArguments>,
-    ) -> Result<(), ActorProcessingErr> {
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         match message {
             LlmMessage::Profile { model, reply } => {
                 let capabilities = shared.port.capabilities(&model);
@@ -42,7 +43,7 @@ impl Actor for LlmActor {
             }
             LlmMessage::Providers { reply } => reply.send(shared.breakers.states()),
         }
-        Ok(())
+        ready(Ok(()))
     }
 }
 

@@ -57,7 +57,8 @@ impl Breakers {
         if !lines.contains_key(provider) {
             lines.insert(provider.to_owned(), Line::default());
         }
-        let passage = lines.get_mut(provider).map_or(Passage::Free, |line| line.breaker.pass(self.now_ms()));
+        let failing = lines.get_mut(provider).filter(|line| !line.breaker.is_closed());
+        let passage = failing.map_or(Passage::Free, |line| line.breaker.pass(self.now_ms()));
         let is_probe = match passage {
             Passage::Free => false,
             Passage::Probe => true,
@@ -69,7 +70,7 @@ impl Breakers {
     /// Whether [`pass`](Self::pass) would refuse now; nothing changes.
     pub(super) fn look(&self, provider: &str) -> Result<(), LlmError> {
         let lines = self.lines();
-        let line = lines.get(provider);
+        let line = lines.get(provider).filter(|line| !line.breaker.is_closed());
         match line.and_then(|line| line.breaker.down(self.now_ms())) {
             None | Some(Down { next_try_in_ms: Some(0), .. }) => Ok(()),
             Some(down) => Err(refusal(provider, line, down)),
@@ -100,14 +101,14 @@ impl Pass<'_> {
     /// Says how the attempt ended.
     pub(super) fn tell<T>(mut self, result: &Result<T, LlmError>) {
         let Self { breakers, provider, is_probe } = &self;
-        let (now_ms, mut lines) = (breakers.now_ms(), breakers.lines());
+        let mut lines = breakers.lines();
         let Some(line) = lines.get_mut(*provider) else { return };
         if let Err(error) = result {
             line.last_error.clone_from(&error.message);
         }
         match sign(result) {
             Sign::Alive => line.breaker.succeeded(*is_probe),
-            Sign::Failing => line.breaker.failed(*is_probe, now_ms, breakers.policy),
+            Sign::Failing => line.breaker.failed(*is_probe, breakers.now_ms(), breakers.policy),
             Sign::Nothing => return,
         }
         drop(lines);

@@ -1,7 +1,7 @@
 //! The retry budget: in an outage all sessions of a provider together repeat only
 //! so much, so that the repetitions do not become the next outage.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tower::retry::budget::TpsBudget;
@@ -18,7 +18,7 @@ const SHARE: f32 = 0.05;
 
 /// One budget per provider. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Budgets(Arc<Mutex<HashMap<String, Arc<TpsBudget>>>>);
+pub(super) struct Budgets(Arc<Mutex<BTreeMap<String, Arc<TpsBudget>>>>);
 
 impl Budgets {
     /// The budget of a provider.

@@ -17,6 +17,7 @@ use futures_util::future::{BoxFuture, FutureExt, join_all};
 use lanes::{Lanes, Start, Work};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::HashMap;
+use std::future::ready;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -91,16 +92,16 @@ impl Actor for StoreActor {
         Ok(StoreState { store: Port(store), lanes: Lanes::default(), ended, tell })
     }
 
-    async fn handle(
+    fn handle(
         &self,
         myself: ActorRef<StoreMessage>,
         message: StoreMessage,
         state: &mut StoreState,
-    ) -> Result<(), ActorProcessingErr> {
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         state.take(&myself, message);
         state.go_on(&myself);
         self.queued.store(state.lanes.outstanding(), Ordering::Relaxed);
-        Ok(())
+        ready(Ok(()))
     }
 
     /// What was accepted is still done, within a bound: the last words of sessions that

@@ -17,6 +17,7 @@ use bob_messages::ids::SessionId;
 use bob_messages::store::{
     Append, Claim, Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError, latest,
 };
+use foldhash::fast::RandomState;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use packed::Packed;
 use std::collections::HashMap;
@@ -29,7 +30,7 @@ pub struct MemoryStore {
 }
 
 /// The journals, each in a box: the map has up to twice the room that it needs.
-type Journals = HashMap<SessionId, Box<Journal>>;
+type Journals = HashMap<SessionId, Box<Journal>, RandomState>;
 
 #[derive(Debug, Default)]
 struct Journal {

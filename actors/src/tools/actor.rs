@@ -13,6 +13,7 @@ use super::registry::Publisher;
 use bob_messages::tools::ToolsMessage;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::fmt;
+use std::future::ready;
 use std::sync::Arc;
 
 /// Hosts the tools of this process.
@@ -63,14 +64,14 @@ impl Actor for ToolsActor {
         Ok(ToolsState { host: host.telling(progress) })
     }
 
-    async fn handle(
+    fn handle(
         &self,
         myself: ActorRef<ToolsMessage>,
         message: ToolsMessage,
         state: &mut ToolsState,
-    ) -> Result<(), ActorProcessingErr> {
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         state.host.attend(message, &myself.get_cell());
-        Ok(())
+        ready(Ok(()))
     }
 }
 

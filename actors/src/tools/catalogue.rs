@@ -10,6 +10,7 @@ use super::policy::Rules;
 use super::schema::{Checker, Misfit};
 use bob_messages::ids::ToolName;
 use bob_messages::tools::ToolDescriptor;
+use foldhash::fast::RandomState;
 use serde_json::Value;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, OnceLock};
@@ -64,7 +65,7 @@ pub(crate) enum Ruled {
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     tools: Vec<Tool>,
-    by_name: HashMap<ToolName, usize>,
+    by_name: HashMap<ToolName, usize, RandomState>,
 }
 
 impl Catalogue {

@@ -3,6 +3,7 @@
 //! It also calls the hook of a test.
 
 use super::{Hook, Kill, Kinds, Monitor};
+use futures_util::future::{Either, FutureExt};
 use ractor::{Actor, ActorProcessingErr, ActorRef, SupervisionEvent};
 
 /// The kind of a supervision event, beyond those of all mailboxes.
@@ -61,18 +62,23 @@ impl<A: Actor<Msg: Kinds>> Actor for Watched<A> {
         self.actor.post_start(myself, state).await
     }
 
-    async fn handle(
+    /// Not an `async fn`: its future would have room for the message, for all the time that the actor lives.
+    fn handle(
         &self,
         myself: ActorRef<A::Msg>,
         message: A::Msg,
         state: &mut A::State,
-    ) -> Result<(), ActorProcessingErr> {
-        let _busy = self.monitor.enter(message.kind());
-        match &self.monitor.hook {
-            None => self.actor.handle(myself, message, state).await,
+    ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
+        let busy = self.monitor.enter(message.kind());
+        let handled = match &self.monitor.hook {
+            None => Either::Left(self.actor.handle(myself, message, state)),
             // Boxed, so that the usual future stays small.
-            Some(hook) => Box::pin(self.hooked(&**hook, myself, message, state)).await,
-        }
+            Some(hook) => Either::Right(Box::pin(self.hooked(&**hook, myself, message, state))),
+        };
+        handled.map(move |handled| {
+            drop(busy);
+            handled
+        })
     }
 
     /// In a box, since it is rare and each actor has room for its largest future all the time.
