@@ -109,7 +109,7 @@ impl Driver<'_> {
             Fact::Started { model } => Some(model.clone()),
             _another => None,
         });
-        let mut turn_config = TurnConfig { snapshot_every: 0, ..TurnConfig::new(model.unwrap_or_else(nobody)) };
+        let mut turn_config = TurnConfig { snapshot_every: 0, ..TurnConfig::new(model.unwrap_or_else(placeholder)) };
         (turn_config.max_waiting, turn_config.on_restart) = (usize::MAX, on_restart);
         // Texts of prompt files and prompt sizes are not journaled.
         (turn_config.reads_files, turn_config.condense) = (true, None);
@@ -242,7 +242,7 @@ fn decision(allowed: bool, arguments: Option<&serde_json::Value>, reason: &str, 
 }
 
 /// The model of turns that never begin.
-fn nobody() -> ModelName {
+fn placeholder() -> ModelName {
     // A constant with something on either side of its colon is a model's name.
     ModelName::parse("replay:none").expect("a model's name")
 }

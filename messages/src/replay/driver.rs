@@ -338,7 +338,7 @@ impl<'j> Driver<'j> {
     }
 
     fn nothing(&self) -> Box<Difference> {
-        let Some(owner) = &self.owner else { return self.differs(None, "nobody owns the session") };
+        let Some(owner) = &self.owner else { return self.differs(None, "no process owns the session") };
         let waits: Vec<String> = owner.pending.iter().map(Pending::shown).collect();
         match waits.as_slice() {
             [] => self.differs(None, "it waits for nothing that would lead there"),
