@@ -6,7 +6,6 @@ use super::budget::Budgets;
 use super::port::LlmPort;
 use super::retry::RetryPolicy;
 use crate::feed::Feed;
-use bob_messages::breaker::BreakerPolicy;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
@@ -27,12 +26,6 @@ impl LlmArguments {
     pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
         let breakers = Breakers::new(DEFAULT_BREAKER);
         Self { port, feed, retry, admission: Admission::default(), budgets: Budgets::default(), breakers }
-    }
-
-    /// Replaces the circuit breakers; all begin closed.
-    #[must_use]
-    pub fn with_breaker(self, policy: BreakerPolicy) -> Self {
-        Self { breakers: Breakers::new(policy), ..self }
     }
 }
 
