@@ -46,7 +46,7 @@ impl Folder {
 
     /// Opens a regular file to read and append; `None` when it is not there.
     pub(super) fn open_file(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
-        // Not blocking, so that a pipe somebody put there does not hold us up.
+        // Not blocking, so that a pipe in its place does not block the open.
         let flags = access | OFlags::NOFOLLOW | OFlags::CLOEXEC | OFlags::NONBLOCK;
         match fs::openat(&self.dir, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => {

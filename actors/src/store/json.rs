@@ -79,11 +79,22 @@ impl FileStore {
         Ok(Arc::new(Self { journals: Arc::new(journals) }))
     }
 
-    /// Does something on a blocking thread; it goes on when nobody waits any more.
+    /// Does something on a blocking thread; it continues when the future is dropped.
     /// `None` when it panicked or the runtime ends.
     async fn blocking<T: Send + 'static>(&self, work: impl FnOnce(&Journals) -> T + Send + 'static) -> Option<T> {
         let journals = Arc::clone(&self.journals);
         tokio::task::spawn_blocking(move || work(&journals)).await.ok()
+    }
+
+    /// Does something with one session on a blocking thread.
+    fn ask<'a, T: Send + 'static>(
+        &'a self,
+        session: &SessionId,
+        work: impl FnOnce(&Journals, &SessionId) -> Result<T, StoreError> + Send + 'static,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        let session = session.clone();
+        let answer = self.blocking(move |journals| work(journals, &session));
+        answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
     async fn append_batch(&self, batch: Vec<Append>) -> Vec<Result<u64, StoreError>> {
@@ -118,15 +129,11 @@ fn ended() -> StoreError {
 
 impl SessionStore for FileStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        let session = session.clone();
-        let claim = self.blocking(move |journals| journals.claim(&session));
-        claim.map(|claim| claim.unwrap_or_else(|| Err(ended()))).boxed()
+        self.ask(session, Journals::claim)
     }
 
     fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        let session = session.clone();
-        let claim = self.blocking(move |journals| journals.claim_latest(&session));
-        claim.map(|claim| claim.unwrap_or_else(|| Err(ended()))).boxed()
+        self.ask(session, Journals::claim_latest)
     }
 
     fn load_part<'a>(
@@ -134,15 +141,11 @@ impl SessionStore for FileStore {
         session: &'a SessionId,
         part: Part,
     ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        let session = session.clone();
-        let load = self.blocking(move |journals| journals.load_part(&session, part));
-        load.map(|load| load.unwrap_or_else(|| Err(ended()))).boxed()
+        self.ask(session, move |journals, session| journals.load_part(session, part))
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        let session = session.clone();
-        let load = self.blocking(move |journals| journals.load(&session));
-        load.map(|load| load.unwrap_or_else(|| Err(ended()))).boxed()
+        self.ask(session, Journals::load)
     }
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
@@ -165,8 +168,6 @@ impl SessionStore for FileStore {
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let session = session.clone();
-        let delete = self.blocking(move |journals| journals.delete(&session));
-        delete.map(|delete| delete.unwrap_or_else(|| Err(ended()))).boxed()
+        self.ask(session, Journals::delete)
     }
 }

@@ -103,7 +103,7 @@ fn take(position: &mut Position, append: &Append, bytes: &mut Vec<u8>) -> Result
             return Err(StoreError::Corrupt(format!("{why}; nothing was stored")));
         }
         if is_first {
-            // Whoever claimed the session synced what it found, and every write since was.
+            // The claim synced what it found, and every write since was synced.
             line::begin_write(bytes);
         }
     }

@@ -68,8 +68,8 @@ impl Journals {
         Ok(new)
     }
 
-    /// Whoever has a journal of format 1 may be a living process of a program that shares a
-    /// folder session by session.
+    /// Refuses a journal of format 1 that a running process owns: programs of that format share
+    /// a folder session by session.
     pub(super) fn refuse_old_owner(&self, position: &Position) -> Result<(), StoreError> {
         match &position.owner {
             Some(claim) if owners::lives(&self.folder, &claim.lock) => {

@@ -98,7 +98,7 @@ impl Journals {
         Ok(())
     }
 
-    /// Renames a journal so that nobody continues it, and never over another file.
+    /// Renames a journal so that it is not continued, and never over another file.
     /// Answers its new name.
     fn set_aside(&self, journal: &str) -> std::io::Result<String> {
         let mut number = 1;

@@ -20,6 +20,16 @@ pub(super) struct Disk {
 #[cfg(test)]
 use super::watch::Step;
 
+/// In tests, notes a step and fails if it is to fail.
+macro_rules! watched {
+    ($disk:ident, $step:expr) => {
+        #[cfg(test)]
+        if let Some(fault) = $disk.meet($step) {
+            return Err(fault);
+        }
+    };
+}
+
 impl Disk {
     pub(super) fn new(folder: Arc<Folder>) -> Self {
         Self {
@@ -54,60 +64,39 @@ impl Disk {
 
     /// Makes what was written durable.
     pub(super) fn sync(&self, file: &File) -> io::Result<()> {
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::Sync(super::watch::inode(file)?)) {
-            return Err(fault);
-        }
+        watched!(self, Step::Sync(super::watch::inode(file)?));
         file.sync_data()
     }
 
     /// Cuts everything behind an offset off, durably.
     pub(super) fn cut(&self, file: &File, end: u64) -> io::Result<()> {
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::Cut(super::watch::inode(file)?, end)) {
-            return Err(fault);
-        }
+        watched!(self, Step::Cut(super::watch::inode(file)?, end));
         file.set_len(end)?;
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::Sync(super::watch::inode(file)?)) {
-            return Err(fault);
-        }
+        watched!(self, Step::Sync(super::watch::inode(file)?));
         file.sync_all()
     }
 
     /// Renames a journal, durably and never over another file. Whether the name was free.
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::Rename(from.to_owned(), to.to_owned())) {
-            return Err(fault);
-        }
+        watched!(self, Step::Rename(from.to_owned(), to.to_owned()));
         self.folder.rename(from, to)
     }
 
     /// Gives a journal another one's name, which leads to it from then on. Durable by [`sync_names`](Self::sync_names).
     pub(super) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::Replace(from.to_owned(), to.to_owned())) {
-            return Err(fault);
-        }
+        watched!(self, Step::Replace(from.to_owned(), to.to_owned()));
         self.folder.replace(from, to)
     }
 
     /// Removes a journal. Whether there was one.
     pub(super) fn remove(&self, name: &str) -> io::Result<bool> {
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::Remove(name.to_owned())) {
-            return Err(fault);
-        }
+        watched!(self, Step::Remove(name.to_owned()));
         self.folder.remove(name)
     }
 
     /// Makes new and removed names durable.
     pub(super) fn sync_names(&self) -> io::Result<()> {
-        #[cfg(test)]
-        if let Some(fault) = self.meet(Step::SyncNames) {
-            return Err(fault);
-        }
+        watched!(self, Step::SyncNames);
         self.folder.sync()
     }
 

@@ -53,13 +53,13 @@ impl Hold {
         if let Some(name) = owners::living(&self.folder, FILE).map_err(failed)? {
             return Err(self.busy(format!("{name}, an older program")));
         }
-        // Only for people and for whoever is refused; a full disk must not matter here.
+        // Only for the error of a refused process; a full disk must not matter here.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", self.options.owner_name));
         *held = Some(file);
         Ok(())
     }
 
-    /// The file under its lock; `None` while somebody else has it.
+    /// The file under its lock; `None` while another store holds it.
     fn locked(&self) -> io::Result<Option<File>> {
         loop {
             let access = OFlags::RDWR | OFlags::CREATE;
@@ -88,7 +88,7 @@ impl Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // While it is locked nobody else removes it; if it stays, the next owner takes it.
+        // No other store removes it while it is locked; if it stays, the next owner takes it.
         if self.held.get_mut().is_ok_and(|held| held.is_some()) {
             let _ = self.folder.remove(FILE);
         }

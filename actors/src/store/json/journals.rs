@@ -63,7 +63,7 @@ impl Journals {
         drop(slot);
         if is_forgettable {
             let mut slots = lock(&self.slots);
-            // One count is the map's, one ours; nobody can get another under the map's lock.
+            // One count is the map's, one ours; another needs the map's lock.
             if Arc::strong_count(&shared) == 2 {
                 slots.remove(session);
             }

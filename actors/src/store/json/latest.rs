@@ -1,9 +1,8 @@
 //! Where a part of a journal stands. The last snapshot is found from the end: what is before it is neither parsed nor, as
 //! a rule, read.
 //!
-//! The lines are told apart by how they begin, without their checksums; whoever goes on from what is found here reads and
-//! checks every line from there on. What does not look as expected is not found, and then the journal is
-//! read from its beginning.
+//! Lines are told apart by how they begin, without their checksums; a reader that starts at a found position checks every
+//! line from there on. What does not look as expected is not found, and then the journal is read from its beginning.
 
 use super::position::Position;
 use crate::store::Ledger;

@@ -14,38 +14,37 @@ use std::sync::Arc;
 impl Journals {
     /// Reads the records and writes nothing, whatever is found.
     pub(super) fn load(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
-        self.load_with(session, |file, doubt| {
-            let mut records = Vec::new();
-            let read = Position::new(self.formats).read_on(file, doubt, session, |record| records.push(record));
-            read.map(|_torn| records)
-        })
+        self.load_with(session, |file, doubt| Self::read_from(Position::new(self.formats), file, doubt, session))
     }
 
     /// Reads some of the records and writes nothing.
     pub(super) fn load_part(&self, session: &SessionId, part: Part) -> Result<Vec<Arc<Record>>, StoreError> {
         self.load_with(session, |file, doubt| {
-            let mut records = Vec::new();
+            let read = |position, end| Self::read_from(position, file, end, session);
             match part {
                 Part::Latest => {
                     let end = doubt.map_or_else(|| file.metadata().map(|file| file.len()), Ok);
                     let found = end.and_then(|end| Position::before_snapshot(file, end, session, self.formats));
-                    if let Ok(Some(mut position)) = found
-                        && position.read_on(file, doubt, session, |record| records.push(record)).is_ok()
-                    {
-                        return Ok(records);
-                    }
-                    records.clear();
-                    let read = Position::new(self.formats).read_on(file, doubt, session, |record| records.push(record));
-                    read.map(|_torn| records)
+                    let latest = found.ok().flatten().and_then(|position| read(position, doubt).ok());
+                    latest.map_or_else(|| read(Position::new(self.formats), doubt), Ok)
                 }
                 Part::Page { behind, most } => {
                     let found = Position::page(file, doubt, behind, most, self.formats).map_err(Unreadable::Io)?;
-                    let Some((mut position, end)) = found else { return Ok(records) };
-                    let read = position.read_on(file, end.or(doubt), session, |record| records.push(record));
-                    read.map(|_torn| records)
+                    found.map_or_else(|| Ok(Vec::new()), |(position, end)| read(position, end.or(doubt)))
                 }
             }
         })
+    }
+
+    /// The records from a position to the end of the file, or to this many bytes.
+    fn read_from(
+        mut position: Position,
+        file: &File,
+        end: Option<u64>,
+        session: &SessionId,
+    ) -> Result<Vec<Arc<Record>>, Unreadable> {
+        let mut records = Vec::new();
+        position.read_on(file, end, session, |record| records.push(record)).map(|_torn| records)
     }
 
     fn load_with(
@@ -53,22 +52,15 @@ impl Journals {
         session: &SessionId,
         read: impl FnOnce(&File, Option<u64>) -> Result<Vec<Arc<Record>>, Unreadable>,
     ) -> Result<Vec<Arc<Record>>, StoreError> {
-        self.within(session, |slot| self.load_to(slot.doubt, session, read))
-    }
-
-    fn load_to(
-        &self,
-        doubt: Option<u64>,
-        session: &SessionId,
-        read: impl FnOnce(&File, Option<u64>) -> Result<Vec<Arc<Record>>, Unreadable>,
-    ) -> Result<Vec<Arc<Record>>, StoreError> {
-        let journal = name::of(session);
-        let opened = self.folder.open_file(&journal, OFlags::RDONLY);
-        let Some(file) = opened.map_err(|error| self.unavailable("open", &journal, &error))? else {
-            self.refuse_set_aside(session)?;
-            return Ok(Vec::new());
-        };
-        read(&file, doubt).map_err(|error| self.unreadable(session, error))
+        self.within(session, |slot| {
+            let journal = name::of(session);
+            let opened = self.folder.open_file(&journal, OFlags::RDONLY);
+            let Some(file) = opened.map_err(|error| self.unavailable("open", &journal, &error))? else {
+                self.refuse_set_aside(session)?;
+                return Ok(Vec::new());
+            };
+            read(&file, slot.doubt).map_err(|error| self.unreadable(session, error))
+        })
     }
 
     pub(super) fn list(&self, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {
