@@ -2,7 +2,7 @@
 //!
 //! It owns what waits. Appends that arrive while a batch is in flight wait and go
 //! together in the next one; a session that the store cannot write now leaves its
-//! batch and holds nobody else up. Whatever else is asked of a session keeps its
+//! batch and delays no other. Every other operation on a session keeps its
 //! place among that session's appends. A handler never waits for a disk: the store's
 //! future is polled once where it is made, which is all a store in memory needs,
 //! and goes on in a task of its own otherwise. It never looks into a record.
@@ -28,7 +28,7 @@ use tokio::sync::mpsc;
 const FLUSHED_WITHIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// The one actor that talks to a store. Appends are never refused; how many
-/// operations wait is told by [`queued`](Self::queued), for whoever admits work.
+/// operations wait is in [`queued`](Self::queued), for the admission of work.
 #[derive(Debug, Default)]
 pub struct StoreActor {
     queued: Arc<AtomicUsize>,
@@ -105,7 +105,7 @@ impl Actor for StoreActor {
     }
 
     /// What was accepted is still done, within a bound: the last words of sessions that
-    /// were stopped just before are among it. Whoever waits then is answered here:
+    /// were stopped just before are among it. Pending callers are answered here:
     /// dropping the state may come late.
     async fn post_stop(
         &self,
@@ -218,9 +218,9 @@ impl StoreState {
         }
     }
 
-    /// Polls the work once and leaves the rest to a task. Something when it has ended. Work
-    /// that panics has ended too: the replies in it are dropped, so whoever asked
-    /// hears that there is no answer.
+    /// Polls the work once and leaves the rest to a task. Returns what ended, if it has. Work
+    /// that panics has ended too: the replies in it are dropped, so its callers
+    /// receive that there is no answer.
     fn run(
         &self,
         myself: &ActorRef<StoreMessage>,
@@ -246,7 +246,7 @@ impl StoreState {
                 Ended::Batch(_) => Ended::Batch(left),
                 Ended::One(_) | Ended::Aside => ended,
             };
-            // Either fails only when the actor is gone, and then nobody needs to know.
+            // Either fails only when the actor has ended, which is no error here.
             drop(tell.send(ended));
             drop(myself.send_message(StoreMessage::BatchEnded));
         });

@@ -70,8 +70,8 @@ impl Ledger {
         self.glance.note(record);
     }
 
-    /// Lets go of the record ids, for a store that has the records: without an owner nobody
-    /// appends. Before the next ruling they must be [recalled](Self::recall).
+    /// Drops the record ids, for a store that has the records: a session without an owner
+    /// receives no appends. Before the next ruling they must be [recalled](Self::recall).
     pub fn rest(&mut self) {
         self.ids = VecDeque::new();
     }

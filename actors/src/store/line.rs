@@ -17,7 +17,7 @@
 //!
 //! A line that begins a write has a `+` before its kind in what is summed up, unless it
 //! claims: whatever stands before such a line was on the disk when it was written. So
-//! what a crash left of the last write is told from damage to an earlier one.
+//! what a crash left of the last write is distinguished from damage to an earlier one.
 
 use bob_messages::ids::SessionId;
 use bob_messages::store::{BadRecord, Formats, Record};
@@ -44,7 +44,7 @@ pub(super) enum Line {
     Release(ReleaseLine),
 }
 
-/// Somebody became the owner.
+/// A process became the owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ClaimLine {
     pub(super) epoch: u64,

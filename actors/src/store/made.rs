@@ -6,7 +6,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Is told of a file or folder that a store makes.
+/// Called with each file or folder that a store makes.
 pub type Made = Arc<dyn Fn(&Path) + Send + Sync>;
 
 /// What keeps a folder out of version control, itself included.

@@ -1,4 +1,4 @@
-//! Journals in memory: for tests, for embedding, for sessions nobody keeps.
+//! Journals in memory: for tests, for embedding, for sessions that are not kept.
 //!
 //! Not durable: what is stored here ends with the process. Within the process it
 //! keeps every rule of the port. Records are shared while a session has an owner and
@@ -43,14 +43,14 @@ struct Journal {
 /// The records of one session, in order.
 #[derive(Debug, Default)]
 struct Records {
-    /// What nobody needs now, in pieces that each begin with the first record or with a snapshot.
+    /// What is not in use, in pieces that each begin with the first record or with a snapshot.
     packed: Vec<Packed>,
-    /// The rest. It begins so, too; it is empty while nobody owns the session.
+    /// The rest. It begins so, too; it is empty while the session has no owner.
     loose: Vec<Arc<Record>>,
 }
 
 impl Records {
-    /// All of them, for somebody who only reads.
+    /// All of them, to be read only.
     fn all(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, StoreError> {
         let mut all = Vec::new();
         for packed in &self.packed {
@@ -60,7 +60,7 @@ impl Records {
         Ok(all)
     }
 
-    /// A part of them, for somebody who only reads.
+    /// A part of them, to be read only.
     fn part(&self, session: &SessionId, part: Part) -> Result<Vec<Arc<Record>>, StoreError> {
         match (part, self.packed.last()) {
             (Part::Latest, Some(last)) if self.loose.is_empty() => Ok(latest(&unpacked(last, session)?).to_vec()),
@@ -99,8 +99,8 @@ fn locked(sessions: &Mutex<Journals>) -> MutexGuard<'_, Journals> {
     sessions.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Packs what rests, beside everybody else's work: many sessions may be let go at once,
-/// and nobody waits for the room they give up.
+/// Packs the records of a released session in a task: many sessions may be released at
+/// once, and no caller waits for the memory they free.
 fn pack_later(sessions: Arc<Mutex<Journals>>, session: SessionId, records: Vec<Arc<Record>>) {
     // Without a runtime the records stay as they are.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

@@ -84,7 +84,7 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Stores one append and answers it, where that takes no waiting; gives it back
-    /// otherwise, untouched. For stores in memory: whoever has to wait leaves this as it is.
+    /// otherwise, untouched. For stores in memory: a store that has to wait keeps this default.
     ///
     /// # Errors
     /// The append itself, to be stored by [`append`](Self::append).

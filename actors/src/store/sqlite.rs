@@ -5,7 +5,7 @@
 //! savepoint of its own, and is answered after the commit, which is on the disk
 //! (write-ahead log, full sync). The readers have connections that cannot write: one
 //! reads a session before the writer claims it, the others load and list meanwhile. A damaged session is noted as such, left as it is and reported; it
-//! blocks no other. Other processes may have the database open, too: whoever lives
+//! blocks no other. Other processes may have the database open, too: each running one
 //! keeps a file locked in the folder `<database>-owners`.
 //!
 //! - `database`: the file and its SQL, the only place that knows the SQL library
@@ -161,7 +161,7 @@ impl SqliteStore {
         Ok(Arc::new(Self { threads: Some(Threads { claims, asks, jobs }), closed: Mutex::new(closed), check }))
     }
 
-    /// Asks whoever reads.
+    /// Asks a reader.
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask,
@@ -170,7 +170,7 @@ impl SqliteStore {
         self.put(question, |threads, question| drop(threads.asks.send(question)))
     }
 
-    /// Asks whoever reads before the writer writes.
+    /// Asks the reader of claims, which passes them on to the writer.
     fn enter<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> ClaimAsk,
@@ -262,7 +262,7 @@ impl SessionStore for SqliteStore {
 
     fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
         async move {
-            // Whoever polls this first may be a handler, which has other things to do.
+            // The first poll may be that of a handler, which must not encode records.
             tokio::task::yield_now().await;
             match &self.threads {
                 Some(threads) => encode::store(threads.jobs.clone(), batch).await,

@@ -22,7 +22,7 @@ pub(super) enum Step {
 /// Who looks on.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// What was done or tried, while somebody keeps it.
+    /// What was done or tried.
     pub(super) steps: Vec<Step>,
     /// How much was done or tried.
     pub(super) count: usize,

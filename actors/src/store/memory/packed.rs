@@ -2,7 +2,7 @@
 //!
 //! One short text for all of them instead of a dozen small pieces each. It is written when an
 //! owner lets the session go and read when the next one comes; it never leaves the
-//! process, so its form is nobody's contract.
+//! process, so its form may change at any time.
 
 use bob_messages::Millis;
 use bob_messages::ids::{RecordId, SessionId, TurnId};

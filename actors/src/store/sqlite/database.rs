@@ -151,7 +151,7 @@ impl Database {
         }
     }
 
-    /// Two processes may do this at once to a new file; then one of them is told
+    /// Two processes may do this at once to a new file; SQLite then returns to one of them
     /// that the database is locked, without a wait.
     fn switch_on_the_log(&self) -> Result<(), StoreError> {
         let patience = Instant::now() + LOCK_PATIENCE;
@@ -229,7 +229,7 @@ impl Database {
         self.begin("BEGIN")
     }
 
-    /// Nobody else writes from here on. Waits for whoever does.
+    /// Begins a transaction that excludes other writers; waits for the current one.
     pub(super) fn write(&self) -> Result<Transaction<'_>, StoreError> {
         self.begin("BEGIN IMMEDIATE")
     }

@@ -1,5 +1,5 @@
 //! Records become lines before they reach the writer: reading them through, hashing them and
-//! looking how deep they nest costs a large one a moment, in which nobody else is held up.
+//! looking how deep they nest takes time for a large one, and the writer does not wait for it.
 //!
 //! An append that carries much is encoded on a blocking thread, and whatever else its batch
 //! has of its session waits behind it; all the others go on.

@@ -1,7 +1,7 @@
 //! The database as a file: made with mode 0600 in a folder of mode 0700, never
 //! through a link, and under another name until it is whole. SQLite gives the files beside it the mode of the first.
 //!
-//! The file itself is opened by nobody but SQLite once it is there: its locks end
+//! Only SQLite opens the file itself once it is there: its locks end
 //! when any descriptor of the file is closed in the process.
 
 use crate::store::made::make_folder;

@@ -1,8 +1,8 @@
 //! A database of an older program is brought up to date: once, wholly, in one transaction.
 //!
-//! Nobody may have it open who would not notice: whoever knows only older steps looks at the
-//! version at the beginning of each transaction, and owners of a program that did not are
-//! waited for.
+//! A process that has it open must notice: programs that know only older steps read the
+//! version at the beginning of each transaction. Owners of a program that did not do that
+//! are waited for.
 
 use super::database::{Database, Nature, Transaction};
 use super::statement::Value;

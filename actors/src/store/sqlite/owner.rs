@@ -49,7 +49,7 @@ impl Owners {
         lock(&self.ours).as_ref().is_some_and(|ours| ours.lock == file)
     }
 
-    /// While another living process has the session, nobody else gets it, unless told to.
+    /// Refuses a session that another running process owns, unless it is to be taken over.
     pub(super) fn refuse_others(&self, session: &SessionId, name: &str, file: &str) -> Result<(), StoreError> {
         let is_taken_over = || self.options.take_over && !lock(&self.claimed).contains(session);
         match !self.are_we(file) && lives(&self.folder, file) && !is_taken_over() {
@@ -91,7 +91,7 @@ impl Owner {
             let lock = format!("{}{SUFFIX}", uuid::Uuid::now_v7());
             let created = folder.open_file(&lock, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
             let Some(mut file) = created else { continue };
-            // Between making and locking it, somebody who sweeps may have taken it
+            // Between making and locking it, another process may have taken it
             // for a dead owner's and removed it; then another file is made.
             if file.try_lock().is_ok() && folder.look(&lock)?.is_some() {
                 // Only for people who look into the folder; a full disk must not matter here.

@@ -1,6 +1,6 @@
 //! The threads that read: one for claims, and others for loads and listings.
 //!
-//! They never write, so a long journal holds up no append; and whoever reads one holds up
+//! They never write, so a long journal delays no append, and a load of one delays
 //! no claim. Claims are passed on to the writer in the order in which they came.
 
 use super::check::Check;
@@ -42,7 +42,7 @@ impl Reader {
         Self { path, database: None, check }
     }
 
-    /// Reads what is claimed and passes it on, until nobody can ask any more.
+    /// Reads what is claimed and passes it on, until all senders are dropped.
     pub(super) fn run_claims(mut self, asks: &Receiver<ClaimAsk>, jobs: &Sender<Job>) {
         while let Ok(ask) = asks.recv() {
             self.survive(|reader| match ask {
@@ -58,7 +58,7 @@ impl Reader {
         }
     }
 
-    /// Answers, with others, until nobody can ask any more.
+    /// Answers, beside other readers, until all senders are dropped.
     pub(super) fn run(mut self, asks: &Mutex<Receiver<Ask>>) {
         loop {
             let ask = asks.lock().unwrap_or_else(PoisonError::into_inner).recv();

@@ -75,7 +75,7 @@ impl SessionWriter {
                 })
             }
             Job::Release(session, epoch, reply) => {
-                // Best effort: one that fails costs nobody more than our lifetime.
+                // Best effort: after a failure the session stays owned until this process ends.
                 if let Err(error) = self.release(pen, &session, epoch) {
                     tracing::debug!(%session, %error, "a session could not be released");
                 }
@@ -101,7 +101,7 @@ impl SessionWriter {
             },
         };
         if append.epoch != entry.epoch {
-            // Whoever is fenced need not have the journal read, nor anything kept for it.
+            // For a fenced append the journal is not read, and nothing is kept.
             if let Some(ledger) = known.filter(|known| known.epoch() == entry.epoch) {
                 self.known.insert(session.clone(), Known { ledger, entry: None });
             }
@@ -151,7 +151,7 @@ impl SessionWriter {
                 if let Some(damage) = &entry.damage {
                     return Err(damaged(&self.path, session, damage));
                 }
-                // What was read is still so, unless somebody wrote meanwhile.
+                // What was read is still valid, unless another process wrote meanwhile.
                 let read = match seen {
                     Some((seen, journal)) if seen == *entry => journal,
                     Some(_) | None => pen.tables.journal(session, entry, span),

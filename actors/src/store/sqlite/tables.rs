@@ -124,7 +124,7 @@ impl<'c> Tables<'c> {
         let glance = entry.glance.clone().filter(|_| first > 1).unwrap_or_default();
         let mut journal = Journal { ledger: Ledger::behind(first - 1, glance), records: Vec::new() };
         let bounds = match span {
-            // Records that nobody counted are damage.
+            // Records beyond the counted ones are damage.
             Span::Whole | Span::Part(Part::Latest) => [Number(number(first)), Number(i64::MAX)],
             Span::Part(Part::Page { .. }) => [Number(number(first)), Number(number(last))],
         };

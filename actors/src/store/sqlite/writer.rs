@@ -3,7 +3,7 @@
 //! Appends come in batches that the StoreActor has collected. Claims, releases and deletions come one by one, thousands
 //! of them when many sessions begin or end: each would wait for a sync of its own if they did not share a transaction.
 //!
-//! Answers are given after the commit. When that fails, nobody is told of a success,
+//! Answers are given after the commit. When that fails, no answer reports a success,
 //! and what is known of the sessions is read again before it is relied on. What a
 //! job writes is decided by [`SessionWriter`].
 
@@ -39,8 +39,8 @@ impl Writer {
         Self { path, options, made, database, sessions: None }
     }
 
-    /// Works until nobody can ask any more. A panic costs what was being written and no
-    /// more: the transaction is undone, and whoever asked hears that it is in doubt.
+    /// Works until all senders are dropped. A panic loses only what was being written: the
+    /// transaction is rolled back, and its callers receive `InDoubt`.
     pub(super) fn run(mut self, jobs: &Receiver<Job>) {
         while let Ok(first) = jobs.recv() {
             let batch = std::iter::once(first).chain(jobs.try_iter().take(MAX_JOBS)).collect();
