@@ -15,7 +15,7 @@ use bob_messages::tools::ToolDescriptor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -52,52 +52,34 @@ struct Entry<M, E> {
     end: E,
 }
 
-/// The used entries, and the mapping of sessions.
+/// The used entries by their places, and the mapping of sessions.
 #[derive(Default)]
 struct Taken {
-    asked: Vec<bool>,
-    called: Vec<bool>,
+    asked: BTreeSet<usize>,
+    called: BTreeSet<usize>,
     /// The session of the tape that each session keeps to.
     lanes: HashMap<SessionId, String>,
 }
 
-impl Taken {
-    /// The first that is left for this session.
-    fn take<M, E>(&mut self, recorded: &Recorded<M, E>, key: &Key, session: &SessionId, kind: Kind) -> Option<usize> {
-        let left = |at: &&usize| !self.of(kind).get(**at).copied().unwrap_or(false);
-        let candidates: Vec<usize> = recorded.by_key.get(key)?.iter().filter(left).copied().collect();
-        let lane = |at: &usize| recorded.entries[*at].session.as_str();
-        let own = self.lanes.get(session).map_or(session.as_str(), String::as_str);
-        let kept = |at: &&usize| lane(at) == own;
-        let free = |at: &&usize| !self.lanes.values().any(|other| other == lane(at));
-        let found = candidates.iter().find(kept).or_else(|| candidates.iter().find(free)).or(candidates.first());
+impl<M, E> Recorded<M, E> {
+    /// The first entry that is left for this session; it is used from then on.
+    fn take(
+        &self,
+        used: &mut BTreeSet<usize>,
+        lanes: &mut HashMap<SessionId, String>,
+        key: &Key,
+        session: &SessionId,
+    ) -> Option<&E> {
+        let left = || self.by_key.get(key).into_iter().flatten().filter(|at| !used.contains(at));
+        let lane = |at: &usize| self.entries[*at].session.as_str();
+        let own = lanes.get(session).map_or(session.as_str(), String::as_str);
+        let free = |at: &&usize| !lanes.values().any(|other| other == lane(at));
+        let found = left().find(|at| lane(at) == own).or_else(|| left().find(free)).or_else(|| left().next());
         let at = *found?;
-        self.lanes.entry(session.clone()).or_insert_with(|| recorded.entries[at].session.clone());
-        let taken = self.of_mut(kind);
-        taken.resize(taken.len().max(recorded.entries.len()), false);
-        taken[at] = true;
-        Some(at)
+        lanes.entry(session.clone()).or_insert_with(|| lane(&at).to_owned());
+        used.insert(at);
+        Some(&self.entries[at].end)
     }
-
-    fn of(&self, kind: Kind) -> &[bool] {
-        match kind {
-            Kind::Asked => &self.asked,
-            Kind::Called => &self.called,
-        }
-    }
-
-    fn of_mut(&mut self, kind: Kind) -> &mut Vec<bool> {
-        match kind {
-            Kind::Asked => &mut self.asked,
-            Kind::Called => &mut self.called,
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
-enum Kind {
-    Asked,
-    Called,
 }
 
 impl Tape {
@@ -135,8 +117,7 @@ impl Tape {
     /// Returns how many entries were not used.
     pub fn left(&self) -> usize {
         let taken = self.taken();
-        let used = taken.asked.iter().chain(&taken.called).filter(|taken| **taken).count();
-        self.0.asked.entries.len() + self.0.called.entries.len() - used
+        self.0.asked.entries.len() + self.0.called.entries.len() - taken.asked.len() - taken.called.len()
     }
 
     pub(super) fn profile(&self, model: &ModelName) -> Option<Capabilities> {
@@ -158,16 +139,16 @@ impl Tape {
         let matter = Matter::of(request, model, &self.0.redactor);
         let recorded = &self.0.asked;
         let mut taken = self.taken();
+        let Taken { asked, lanes, .. } = &mut *taken;
         let key = matter.key();
-        let Some(at) = taken.take(recorded, &key, &request.session, Kind::Asked) else {
+        let Some(end) = recorded.take(asked, lanes, &key, &request.session) else {
             let told = self.not_asked(&taken, &matter, request);
             return Err(LlmError::new(LlmErrorKind::NotScripted, told));
         };
-        let mut end = self.with_folder(&recorded.entries[at].end);
+        let mut end = self.with_folder(end);
         if let AskedEnd::Failed(error) = &mut end {
             // A retry does not wait in a replay. The last failure is returned unchanged.
-            let is_left = |at: &usize| !taken.asked.get(*at).copied().unwrap_or(false);
-            if recorded.by_key.get(&key).is_some_and(|same| same.iter().any(is_left)) {
+            if recorded.by_key.get(&key).is_some_and(|same| same.iter().any(|at| !asked.contains(at))) {
                 error.retry_after_ms = None;
             }
         }
@@ -179,16 +160,13 @@ impl Tape {
         let matter = matter::call(&call.name, &call.arguments, &self.0.redactor);
         let recorded = &self.0.called;
         let mut taken = self.taken();
-        if let Some(at) = taken.take(recorded, &matter::hash(&matter), session, Kind::Called) {
-            return Ok(self.with_folder(&recorded.entries[at].end));
+        let Taken { called, lanes, .. } = &mut *taken;
+        if let Some(end) = recorded.take(called, lanes, &matter::hash(&matter), session) {
+            return Ok(self.with_folder(end));
         }
         let tape = &self.0.path;
-        let near = recorded
-            .entries
-            .iter()
-            .enumerate()
-            .find(|(at, entry)| !taken.called.get(*at).copied().unwrap_or(false) && entry.matter[0] == matter[0]);
-        Err(ToolError::new(match near {
+        let mut left = recorded.entries.iter().enumerate().filter(|(at, _)| !called.contains(at));
+        Err(ToolError::new(match left.find(|(_, entry)| entry.matter[0] == matter[0]) {
             Some((_, entry)) => {
                 let differs = first_difference(SIDES, "arguments", &entry.matter[1], &matter[1]);
                 format!(
@@ -208,8 +186,7 @@ impl Tape {
         let what = format!("step {step} of session {session} asks what is not on the tape {tape}");
         let own = taken.lanes.get(session).map_or(session.as_str(), String::as_str);
         let entries = &self.0.asked.entries;
-        let left = |at: &usize| !taken.asked.get(*at).copied().unwrap_or(false);
-        let mut left = (0..entries.len()).filter(left).peekable();
+        let mut left = (0..entries.len()).filter(|at| !taken.asked.contains(at)).peekable();
         let used_up = left.peek().is_none();
         let near = left.min_by_key(|at| {
             let entry = &entries[*at];

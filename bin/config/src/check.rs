@@ -10,7 +10,6 @@ use super::problem::Findings;
 use super::tree::{self, Table};
 
 /// Adds an error for everything impossible. With broken lines, keys that seem missing may be on such a line.
-/// on that line.
 pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) {
     if !is_broken {
         default_model(root, findings);
