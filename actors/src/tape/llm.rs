@@ -3,6 +3,7 @@
 use super::Tape;
 use super::entry::AskedEnd;
 use super::recorder::{Recorder, Seen};
+use super::side::{Noting, Side};
 use crate::llm::{DeltaSink, LlmPort, ProviderLimits};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
@@ -15,36 +16,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Each attempt is a separate entry, so retries are replayed. A replay needs no provider, no key and no network, and
 /// replies immediately.
 #[derive(Debug)]
-pub struct TapeLlm(Side);
-
-enum Side {
-    Recording {
-        recorder: Recorder,
-        port: Arc<dyn LlmPort>,
-        /// The models whose profile is on the tape.
-        known: Mutex<BTreeSet<ModelName>>,
-    },
-    Replaying(Tape),
-}
-
-impl std::fmt::Debug for Side {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Recording { recorder, .. } => recorder.fmt(f),
-            Self::Replaying(tape) => tape.fmt(f),
-        }
-    }
+pub struct TapeLlm {
+    side: Side<dyn LlmPort>,
+    /// The models whose profile was recorded.
+    known: Mutex<BTreeSet<ModelName>>,
 }
 
 impl TapeLlm {
     /// Records this port.
     pub fn recording(recorder: Recorder, port: Arc<dyn LlmPort>) -> Self {
-        Self(Side::Recording { recorder, port, known: Mutex::default() })
+        Self { side: Side::Recording(recorder, port), known: Mutex::default() }
     }
 
     /// Replays this tape.
     pub fn replaying(tape: Tape) -> Self {
-        Self(Side::Replaying(tape))
+        Self { side: Side::Replaying(tape), known: Mutex::default() }
     }
 }
 
@@ -64,10 +50,10 @@ impl Tape {
 
 impl LlmPort for TapeLlm {
     fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
-        match &self.0 {
-            Side::Recording { recorder, port, known } => {
+        match &self.side {
+            Side::Recording(recorder, port) => {
                 let capabilities = port.capabilities(model)?;
-                let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
                 if !known.contains(model) {
                     known.insert(model.clone());
                     recorder.tell(Seen::Profile(model.clone(), capabilities.clone()));
@@ -86,9 +72,11 @@ impl LlmPort for TapeLlm {
         model: &ModelName,
         deltas: DeltaSink,
     ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
-        match &self.0 {
-            Side::Recording { recorder, port, .. } => {
-                let mut noting = Noting::begin(recorder, &request, model);
+        match &self.side {
+            Side::Recording(recorder, port) => {
+                let (asked, model_asked) = (Arc::clone(&request), model.clone());
+                let entry = |began, end| Seen::Asked { began, request: asked, model: model_asked, end };
+                let mut noting = Noting::begin(recorder, entry, || AskedEnd::Abandoned);
                 let answer = port.complete_stream(request, model, deltas);
                 Box::pin(async move {
                     let result = answer.await;
@@ -119,42 +107,16 @@ impl LlmPort for TapeLlm {
     }
 
     fn estimate_tokens(&self, request: &LlmRequest) -> u64 {
-        match &self.0 {
-            Side::Recording { port, .. } => port.estimate_tokens(request),
+        match &self.side {
+            Side::Recording(_, port) => port.estimate_tokens(request),
             Side::Replaying(_) => request.bytes().div_ceil(4) as u64,
         }
     }
 
     fn limits(&self, provider: &str) -> ProviderLimits {
-        match &self.0 {
-            Side::Recording { port, .. } => port.limits(provider),
+        match &self.side {
+            Side::Recording(_, port) => port.limits(provider),
             Side::Replaying(_) => ProviderLimits::default(),
         }
-    }
-}
-
-/// One attempt that is being made. Dropped before its end, it was abandoned.
-struct Noting {
-    recorder: Recorder,
-    began: u64,
-    asked: Option<(Arc<LlmRequest>, ModelName)>,
-}
-
-impl Noting {
-    fn begin(recorder: &Recorder, request: &Arc<LlmRequest>, model: &ModelName) -> Self {
-        let asked = Some((Arc::clone(request), model.clone()));
-        Self { began: recorder.begin(), recorder: recorder.clone(), asked }
-    }
-
-    fn end(&mut self, end: AskedEnd) {
-        if let Some((request, model)) = self.asked.take() {
-            self.recorder.tell(Seen::Asked { began: self.began, request, model, end });
-        }
-    }
-}
-
-impl Drop for Noting {
-    fn drop(&mut self) {
-        self.end(AskedEnd::Abandoned);
     }
 }

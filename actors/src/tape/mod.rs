@@ -10,7 +10,7 @@
 //! | `entry` | the lines of a tape |
 //! | `recorder`, `redact` | writes a tape, without secrets |
 //! | `replay`, `matter` | finds the entry of a request, or the difference |
-//! | `llm`, `tools` | the two ports, for recording and replay |
+//! | `llm`, `tools`, `side` | the two ports, for recording and replay, and their common part |
 
 mod entry;
 mod llm;
@@ -18,6 +18,7 @@ mod matter;
 mod recorder;
 mod redact;
 mod replay;
+mod side;
 mod tools;
 
 pub use entry::{FORMAT, Header, TapeError};

@@ -3,6 +3,7 @@
 use super::Tape;
 use super::entry::CalledEnd;
 use super::recorder::{Recorder, Seen};
+use super::side::{Noting, Side};
 use crate::tools::{Concern, Invocation, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::SessionId;
@@ -14,21 +15,7 @@ use std::sync::Arc;
 ///
 /// It is below the gate: policy, grants and clocks are those of the runtime. A replay starts no tool and no server.
 #[derive(Debug)]
-pub struct TapeTools(Side);
-
-enum Side {
-    Recording(Recorder, Arc<dyn ToolPort>),
-    Replaying(Tape),
-}
-
-impl std::fmt::Debug for Side {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Recording(recorder, _) => recorder.fmt(f),
-            Self::Replaying(tape) => tape.fmt(f),
-        }
-    }
-}
+pub struct TapeTools(Side<dyn ToolPort>);
 
 impl TapeTools {
     /// Records this port.
@@ -98,7 +85,12 @@ impl ToolPort for TapeTools {
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         match &self.0 {
             Side::Recording(recorder, port) => {
-                let mut noting = Noting::begin(recorder, &invocation);
+                let (session, call) = (invocation.context.session.clone(), Arc::clone(&invocation.call));
+                let entry = |began, end| Seen::Called { began, session, call, end };
+                let mut noting = Noting::begin(recorder, entry, || match std::thread::panicking() {
+                    true => CalledEnd::Panicked,
+                    false => CalledEnd::Abandoned,
+                });
                 Box::pin(async move {
                     let result = port.call_tool(invocation).await;
                     noting.end(match &result {
@@ -127,32 +119,5 @@ impl ToolPort for TapeTools {
                 })
             }
         }
-    }
-}
-
-/// One call that runs. Dropped before its end, it was abandoned, or the tool panicked.
-struct Noting {
-    recorder: Recorder,
-    began: u64,
-    called: Option<(SessionId, Arc<ToolCall>)>,
-}
-
-impl Noting {
-    fn begin(recorder: &Recorder, invocation: &Invocation) -> Self {
-        let called = Some((invocation.context.session.clone(), Arc::clone(&invocation.call)));
-        Self { began: recorder.begin(), recorder: recorder.clone(), called }
-    }
-
-    fn end(&mut self, end: CalledEnd) {
-        if let Some((session, call)) = self.called.take() {
-            self.recorder.tell(Seen::Called { began: self.began, session, call, end });
-        }
-    }
-}
-
-impl Drop for Noting {
-    fn drop(&mut self) {
-        let end = if std::thread::panicking() { CalledEnd::Panicked } else { CalledEnd::Abandoned };
-        self.end(end);
     }
 }
