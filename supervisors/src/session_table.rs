@@ -134,7 +134,7 @@ pub(crate) struct PendingReply {
     pub(crate) admitted: bool,
     /// Whether it was sent to an earlier actor, which may have journaled it.
     pub(crate) redelivered: bool,
-    /// Whether it was cancelled while it waited; an actor that is started again is told that as well.
+    /// Whether it was cancelled while it waited; that is sent again to an actor that is started again.
     pub(crate) cancelled: bool,
     pub(crate) submitted_at: Instant,
     /// When the caller first asked for its cancellation.

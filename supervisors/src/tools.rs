@@ -49,7 +49,7 @@ pub fn local(rooms: &Rooms, ports: Vec<Arc<dyn ToolPort>>, policy: Policy) -> Ch
     let arguments = ToolsArguments { ports, policy, publisher, ..ToolsArguments::default() };
     let core = ChildSpec::core("local", rooms.tools.local().clone(), move || (ToolsActor, arguments.clone()));
     let publisher = rooms.tools.local_publisher();
-    let tell = move |fate: ChildEvent<'_>| match fate {
+    let tell = move |event: ChildEvent<'_>| match event {
         // It is back within milliseconds, also when its supervisor is restarted; its tools stay on offer.
         ChildEvent::Restarting { .. } | ChildEvent::Restarted { .. } | ChildEvent::Stopped => {}
         ChildEvent::GaveUp { why } => publisher.gave_up(why.to_owned()),

@@ -148,9 +148,9 @@ impl ChildSpec {
     #[must_use]
     pub fn observed_by(mut self, on_event: impl Fn(ChildEvent<'_>) + Send + Sync + 'static) -> Self {
         let before = self.on_event;
-        self.on_event = Arc::new(move |fate| {
-            before(fate);
-            on_event(fate);
+        self.on_event = Arc::new(move |event| {
+            before(event);
+            on_event(event);
         });
         self
     }
@@ -159,7 +159,7 @@ impl ChildSpec {
     #[must_use]
     pub fn reporting_to(self, feed: &Arc<Feed>, path: impl Into<String>) -> Self {
         let (feed, actor) = (Arc::clone(feed), path.into());
-        self.observed_by(move |fate| match fate {
+        self.observed_by(move |event| match event {
             ChildEvent::Restarted { restarts, why } => {
                 let (actor, reason) = (actor.clone(), why.to_owned());
                 feed.emit_of_tree(clock::now(), AgentEvent::ActorRestarted { actor, restarts, reason });
@@ -179,8 +179,8 @@ impl ChildSpec {
     #[must_use]
     pub fn counted_by(self, metrics: &Arc<Metrics>) -> Self {
         let metrics = Arc::clone(metrics);
-        self.observed_by(move |fate| {
-            match fate {
+        self.observed_by(move |event| {
+            match event {
                 ChildEvent::Restarted { .. } => metrics.child_restarted(),
                 ChildEvent::GaveUp { .. } => metrics.child_gave_up(),
                 ChildEvent::Restarting { .. } | ChildEvent::Stopped => {}

@@ -1,7 +1,7 @@
 //! The time limit of each turn: when its clock runs, pauses, and comes due.
 //!
 //! The machine counts the same time (`messages/src/turn/time.rs`): from the beginning of the run, without the time
-//! between `Paused` and `Unpaused`. An actor that is started again is told how long its turn has run.
+//! between `Paused` and `Unpaused`. An actor that is started again receives how long its turn has run.
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;

@@ -1,7 +1,7 @@
 //! Questions to a person, and decisions.
 //!
 //! A question is put to the approval port in a task of its own, which ends with the question. Every decision is sent
-//! to the session's actor, which reports whether it counts. The caller is told that, or that the actor ended first.
+//! to the session's actor, which reports whether it counts. The caller receives that, or that the actor ended first.
 
 use super::SessionsState;
 use crate::session_table::ApprovalTask;

@@ -216,7 +216,7 @@ impl Surroundings {
         };
         let path = format!("tools/{name}");
         let child = ChildSpec::server(name, address, make)
-            .observed_by(move |fate| tell(&id, &publisher, fate))
+            .observed_by(move |event| tell(&id, &publisher, event))
             .watched_by(&self.watchdog, path.as_str())
             .reporting_to(&self.feed, path)
             .counted_by(&self.metrics);
@@ -225,8 +225,8 @@ impl Surroundings {
 }
 
 /// Reports a child event to the registry.
-fn tell(server: &ServerId, publisher: &Publisher, fate: ChildEvent<'_>) {
-    match fate {
+fn tell(server: &ServerId, publisher: &Publisher, event: ChildEvent<'_>) {
+    match event {
         ChildEvent::Restarting { why } => {
             tracing::warn!(target: "bob::server", %server, why, "a tool server is down and is started again");
             publisher.restarting(why.to_owned());
