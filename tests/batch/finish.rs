@@ -53,8 +53,10 @@ fn x4_an_interrupted_turn_is_finished_and_not_begun_again() {
     let home = Home::served_by(&provider);
     let text = line("s", "first") + &line("s", "second") + &line("s", "third");
     home.scratch.write("lines.jsonl", &text);
-    let running = home.agent(["batch", "lines.jsonl"]).spawn();
+    let mut running = home.agent(["batch", "lines.jsonl"]).spawn();
     assert!(provider.asked_within(2, SOON), "the second turn asked the model");
+    // The first result is printed while the second turn runs: without it the kill may come first.
+    assert!(running.next_line().is_some(), "the result of the first line");
     running.signal(Signal::KILL);
     let killed = running.finish();
     assert_eq!((killed.signal, numbers(&killed)), (Some(9), vec![1]), "{}", killed.stderr);

@@ -18,7 +18,7 @@ use bob_actors::llm::providers::ProviderKind;
 use bob_actors::llm::{DeltaSink, LlmPort, ScriptedLlm};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest};
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, join_all};
 
 /// Calls a tool, and answers every second step with a failure first.
 struct FailsAfterTheTool {
@@ -76,31 +76,30 @@ async fn l6_a_failure_after_a_tool_repeats_the_request_and_never_the_tool() {
     runtime.shutdown().await;
 }
 
+/// The turns wait beside each other, so that the silence can be longer than a busy machine needs for an answer.
 #[tokio::test]
 async fn l4_what_was_said_before_a_silence_is_void_and_never_an_action() {
-    for kind in ALL {
+    join_all(ALL.into_iter().flat_map(|kind| {
         // The fifth piece of Gemini's is the whole call and the end.
         let most = if kind == ProviderKind::Gemini { 4 } else { 9 };
-        for chunks in 1..=most {
-            let (count, ran) = counting();
-            let call = ("c1".to_owned(), "test__count".to_owned(), "{}".to_owned());
-            let stalled = Reply::TextAndCalls("I shall count.".into(), vec![call]).stall_after(chunks);
-            let provider = FakeProvider::start([stalled, Reply::text("Never mind.")]);
-            let sink = Recorder::new();
-            let model = over(port(&provider, kind, 300));
-            let runtime = build(model.tools(Arc::new(count)).sink(sink.clone())).await;
-            let answer = turn(&runtime, say("count")).await;
-            assert_eq!(
-                (answer.finish_reason, answer.content.as_str()),
-                (FinishReason::Final, "Never mind."),
-                "{kind:?}"
-            );
-            assert_eq!((ran.load(Ordering::Relaxed), answer.tool_transcript.len()), (0, 0), "{kind:?} {chunks}");
-            let shown = |event: &AgentEvent| matches!(event, AgentEvent::LlmRetried { attempt: 1, .. });
-            sink.seen(shown).await;
-            runtime.shutdown().await;
-        }
-    }
+        (1..=most).map(move |chunks| after_a_silence(kind, chunks))
+    }))
+    .await;
+}
+
+async fn after_a_silence(kind: ProviderKind, chunks: usize) {
+    let (count, ran) = counting();
+    let call = ("c1".to_owned(), "test__count".to_owned(), "{}".to_owned());
+    let stalled = Reply::TextAndCalls("I shall count.".into(), vec![call]).stall_after(chunks);
+    let provider = FakeProvider::start([stalled, Reply::text("Never mind.")]);
+    let sink = Recorder::new();
+    let model = over(port(&provider, kind, 5_000));
+    let runtime = build(model.tools(Arc::new(count)).sink(sink.clone())).await;
+    let answer = turn(&runtime, say("count")).await;
+    assert_eq!((answer.finish_reason, answer.content.as_str()), (FinishReason::Final, "Never mind."), "{kind:?}");
+    assert_eq!((ran.load(Ordering::Relaxed), answer.tool_transcript.len()), (0, 0), "{kind:?} {chunks}");
+    sink.seen(|event: &AgentEvent| matches!(event, AgentEvent::LlmRetried { attempt: 1, .. })).await;
+    runtime.shutdown().await;
 }
 
 #[tokio::test]

@@ -7,12 +7,14 @@ use crate::support::stopwatch::Stopwatch;
 use bob_actors::llm::LlmPort;
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::llm::{LlmError, LlmErrorKind};
+use futures_util::future::join_all;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long the fake may be silent in the tests that wait for it.
-const SHORT_MS: u64 = 200;
-const SHORT: Duration = Duration::from_millis(SHORT_MS);
+/// How long the fake may be silent in the tests that wait for it: longer than a busy machine needs for a header, and
+/// the cases wait beside each other.
+const SILENCE_MS: u64 = 3_000;
+const SILENCE: Duration = Duration::from_millis(SILENCE_MS);
 
 async fn failure(reply: Reply, kind: ProviderKind, timeout_ms: u64) -> LlmError {
     let provider = FakeProvider::start([reply.clone()]);
@@ -42,30 +44,34 @@ async fn l5_a_stream_that_ends_without_its_end_marker_is_never_an_answer() {
 
 #[tokio::test]
 async fn l3_l4_silence_is_noticed_before_the_headers_and_in_the_middle() {
-    for kind in ALL {
-        for (reply, what) in [
-            (Reply::Silence, "provider fake did not begin to answer within 200 ms"),
-            (Reply::text("Hello").stall_after(0), "provider fake was silent in the middle of its answer for 200 ms"),
-            (Reply::text("Hello").stall_after(2), "provider fake was silent in the middle of its answer for 200 ms"),
-        ] {
-            let started = Stopwatch::start();
-            let error = failure(reply, kind, SHORT_MS).await;
-            assert_eq!((error.kind, error.message.as_str()), (LlmErrorKind::Timeout, what), "{kind:?}");
-            let (took, wall) = (started.elapsed(), started.wall());
-            println!("L3, L4: {kind:?} settled {:?} after its deadline", wall.saturating_sub(SHORT));
-            assert!(wall >= SHORT && took < SHORT + Duration::from_millis(250), "{kind:?} took {wall:?}");
-        }
-    }
+    let noticed = |kind: ProviderKind, reply: Reply, what: &'static str| async move {
+        let started = Stopwatch::start();
+        let error = failure(reply, kind, SILENCE_MS).await;
+        assert_eq!((error.kind, error.message.as_str()), (LlmErrorKind::Timeout, what), "{kind:?}");
+        let (took, wall) = (started.elapsed(), started.wall());
+        println!("L3, L4: {kind:?} settled {:?} after its deadline", wall.saturating_sub(SILENCE));
+        assert!(wall >= SILENCE && took < SILENCE + Duration::from_millis(250), "{kind:?} took {wall:?}");
+    };
+    let cases = ALL.into_iter().flat_map(|kind| {
+        [
+            (Reply::Silence, "provider fake did not begin to answer within 3000 ms"),
+            (Reply::text("Hello").stall_after(0), "provider fake was silent in the middle of its answer for 3000 ms"),
+            (Reply::text("Hello").stall_after(2), "provider fake was silent in the middle of its answer for 3000 ms"),
+        ]
+        .map(|(reply, what)| noticed(kind, reply, what))
+    });
+    join_all(cases).await;
 }
 
 #[tokio::test]
 async fn l3_an_error_whose_body_never_ends_is_a_failure_in_time() {
-    for kind in ALL {
+    join_all(ALL.into_iter().map(|kind| async move {
         let started = Stopwatch::start();
-        let error = failure(Reply::status(500).stall_after(0), kind, SHORT_MS).await;
+        let error = failure(Reply::status(500).stall_after(0), kind, SILENCE_MS).await;
         assert!(error.is_retryable(), "{kind:?}: {error:?}");
-        assert!(started.elapsed() < Duration::from_secs(5), "{kind:?} took {:?}", started.elapsed());
-    }
+        assert!(started.elapsed() < SILENCE + Duration::from_secs(5), "{kind:?} took {:?}", started.elapsed());
+    }))
+    .await;
 }
 
 #[tokio::test]
