@@ -63,6 +63,32 @@ fn tables_are_merged_by_key_and_lists_replaced() {
 }
 
 #[test]
+fn a_key_is_for_the_address_it_was_given_for() {
+    let user = format!(
+        "{MODEL}[providers.x]\nbase_url = 'http://u/'\napi_key = 'sk-user'\n[providers.openai]\napi_key = 'sk-openai'\n"
+    );
+    let key = |project: &str, name: &str| {
+        let config = Place::new(Some(project), Some(&user)).load();
+        config.providers[name].api_key.as_ref().map(|key| key.expose().to_owned())
+    };
+    let of_user = Some("sk-user".to_owned());
+    for (project, expected) in [
+        ("[providers.x]\ntimeout_ms = 6\n", of_user.clone()),
+        ("[providers.x]\nbase_url = 'http://u'\n", of_user),
+        ("[providers.x]\nbase_url = 'http://elsewhere/'\n", None),
+        ("[providers.x]\nbase_url = 'http://u/'\nstart.command = 'x'\n", None),
+        ("providers.x.base_url = 'http://u.elsewhere/'\n", None),
+        ("providers = { x = { base_url = 'http://elsewhere/' } }\n", None),
+        ("[providers.x]\nbase_url = 'http://elsewhere/'\napi_key = 'sk-own'\n", Some("sk-own".to_owned())),
+    ] {
+        assert_eq!(key(project, "x"), expected, "{project}");
+    }
+    let built_in = "[providers.openai]\nbase_url = 'https://api.openai.com/v1'\n";
+    assert_eq!(key(built_in, "openai").as_deref(), Some("sk-openai"));
+    assert_eq!(key("[providers.openai]\nbase_url = 'http://elsewhere/'\n", "openai"), None);
+}
+
+#[test]
 fn each_error_names_the_file_it_is_in() {
     let place =
         Place::new(Some("[runtime]\nmax_steps = 0\n"), Some("[llm]\n# mine\nretry_max = 'x'\n[log]\nlevel = 1"));

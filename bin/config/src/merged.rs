@@ -4,6 +4,8 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use bob::llm::providers::KNOWN;
+
 use super::files::Files;
 use super::layers::{Environment, FileText, Layers, Overrides};
 use super::problem::Findings;
@@ -49,6 +51,7 @@ impl<'t> Merged<'t> {
             is_broken |= syntax::take(&text.placed, &errors, &mut findings);
             tree::drop_broken(&mut over, &tree::Faults::at(&text.placed, &broken));
             replaced.extend(replaced_policy(&root, &over));
+            forget_keys(&mut root, &over);
             tree::merge(&mut root, over);
         }
         for layer in [&layers.environment, &layers.options] {
@@ -134,6 +137,22 @@ fn replaced_policy(root: &Table<'_>, over: &Table<'_>) -> Vec<String> {
         }
     }
     replaced
+}
+
+/// Removes the keys of providers that a higher file sends to another address, or to a program that it starts itself: a
+/// key is for the address it was given for.
+fn forget_keys(root: &mut Table<'_>, over: &Table<'_>) {
+    let Some(below) = table_mut(root.get_mut("providers")) else { return };
+    for (name, provider) in over.get("providers").and_then(tree::table).into_iter().flatten() {
+        let name: &str = name.get_ref();
+        let (Some(below), Some(over)) = (table_mut(below.get_mut(name)), tree::table(provider)) else { continue };
+        let built_in = KNOWN.iter().find(|known| known.name == name).map(|known| known.base_url);
+        let before = below.get("base_url").and_then(tree::text).or(built_in).unwrap_or_default();
+        let now = over.get("base_url").map_or(Some(before), tree::text).unwrap_or_default();
+        if now.trim_end_matches('/') != before.trim_end_matches('/') || over.contains_key("start") {
+            below.remove("api_key");
+        }
+    }
 }
 
 /// Resolves the paths of the user's own file, which are relative to its folder.
