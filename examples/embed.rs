@@ -12,9 +12,7 @@ struct Add {
 
 #[tokio::main]
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let add = tool("local/add", "Adds two numbers.", |sum: Add, _| async move {
-        Ok(ToolOutput::text((sum.a + sum.b).to_string()))
-    });
+    let add = tool("local/add", "Adds two numbers.", |sum: Add, _| async move { Ok(sum.a + sum.b) });
     let model = ScriptedLlm::replies(vec![
         ScriptedReply::call("local/add", serde_json::json!({"a": 17, "b": 25})),
         ScriptedReply::text("17 and 25 are 42."),

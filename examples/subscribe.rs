@@ -32,7 +32,7 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
             progress.tell(f64::from(number), Some(f64::from(count.to)), None);
             tokio::time::sleep(Duration::from_millis(120)).await;
         }
-        Ok(ToolOutput::text("counted"))
+        Ok("counted")
     });
     let model = ScriptedLlm::from_fn(|request| match request.step {
         1 => ScriptedReply::call("local/count", serde_json::json!({"to": 5})),

@@ -11,6 +11,8 @@ mod answers;
 mod client;
 #[path = "model_wire/failures.rs"]
 mod failures;
+#[path = "model_wire/in_code.rs"]
+mod in_code;
 #[path = "model_wire/requests.rs"]
 mod requests;
 #[path = "model_wire/retries.rs"]

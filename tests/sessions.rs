@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "sessions/agents.rs"]
+mod agents;
 #[path = "sessions/crowded.rs"]
 mod crowded;
 #[path = "sessions/kept.rs"]

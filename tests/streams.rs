@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "streams/combined.rs"]
+mod combined;
 #[path = "streams/dropped.rs"]
 mod dropped;
 #[path = "streams/order.rs"]

@@ -71,7 +71,7 @@ async fn c7_max_tool_calls_is_exact() {
 
 #[tokio::test]
 async fn c7_two_failed_calls_in_a_row_end_the_turn() {
-    let fails = tool("test/fails", "Fails.", |_: Nothing, _| async move { Err("no luck".into()) });
+    let fails = tool("test/fails", "Fails.", |_: Nothing, _| async { Err::<(), _>(bob::ToolError::new("no luck")) });
     let model = ScriptedLlm::replies(vec![ScriptedReply::call("test/fails", json!({}))]);
     let runtime = build(over(model).tools(Arc::new(fails))).await;
     let answer = turn(&runtime, limited(Limits::default())).await;

@@ -4,8 +4,9 @@ use super::Feed;
 use bob_messages::event::{AgentEvent, Delta, Envelope};
 use bob_messages::ids::SessionId;
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use tokio::sync::Notify;
+use std::task::{Context, Poll, Waker};
 
 /// How many events wait for a reader at most; then the reader is detached.
 const MOST_EVENTS: usize = 1_024;
@@ -49,13 +50,15 @@ impl Subscription {
     /// # Errors
     /// When the reader was detached; what was buffered before is still given first.
     pub async fn next(&mut self) -> Result<Arc<Envelope>, Detached> {
-        loop {
-            let arrived = self.buffer.arrived.notified();
-            if let Some(next) = self.buffer.take() {
-                return next;
-            }
-            arrived.await;
-        }
+        poll_fn(|context| self.poll_next(context)).await
+    }
+
+    /// The next event, or a wake-up when there is one; as [`next`](Self::next).
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Result<Arc<Envelope>, Detached>> {
+        self.buffer.poll(context)
     }
 }
 
@@ -69,7 +72,6 @@ impl Drop for Subscription {
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     waiting: Mutex<Waiting>,
-    arrived: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -78,6 +80,8 @@ struct Waiting {
     /// What they carry, in bytes.
     bytes: usize,
     overflowed: bool,
+    /// The reader, if it waits for an event.
+    reader: Option<Waker>,
 }
 
 impl Buffer {
@@ -90,12 +94,12 @@ impl Buffer {
         let bytes = event.event.bytes();
         if waiting.has_no_room_for(bytes) || waiting.events.len() >= MOST_EVENTS {
             waiting.overflowed = true;
-            self.arrived.notify_one();
+            wake(waiting);
             return false;
         }
         waiting.events.push_back(Arc::clone(event));
         waiting.bytes += bytes;
-        self.arrived.notify_one();
+        wake(waiting);
         true
     }
 
@@ -114,16 +118,31 @@ impl Buffer {
         (waiting.events.len(), waiting.bytes)
     }
 
-    fn take(&self) -> Option<Result<Arc<Envelope>, Detached>> {
+    fn poll(&self, context: &mut Context<'_>) -> Poll<Result<Arc<Envelope>, Detached>> {
         let mut waiting = self.lock();
         match waiting.events.pop_front() {
             Some(event) => {
                 waiting.bytes = waiting.bytes.saturating_sub(event.event.bytes());
-                Some(Ok(event))
+                Poll::Ready(Ok(event))
             }
-            None if waiting.overflowed => Some(Err(Detached)),
-            None => None,
+            None if waiting.overflowed => Poll::Ready(Err(Detached)),
+            None => {
+                match &mut waiting.reader {
+                    Some(reader) => reader.clone_from(context.waker()),
+                    None => waiting.reader = Some(context.waker().clone()),
+                }
+                Poll::Pending
+            }
         }
+    }
+}
+
+/// Wakes the reader, after the lock is released.
+fn wake(mut waiting: MutexGuard<'_, Waiting>) {
+    let reader = waiting.reader.take();
+    drop(waiting);
+    if let Some(reader) = reader {
+        reader.wake();
     }
 }
 

@@ -11,7 +11,7 @@ use super::port::ProviderLimits;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmError, LlmErrorKind};
 pub use known::{KNOWN, KnownProvider};
-use secrecy::SecretString;
+use secrecy::{ExposeSecret, SecretString};
 
 /// The wire format of a provider. Providers that speak OpenAI's with deviations of
 /// their own have a kind of their own.
@@ -53,6 +53,18 @@ pub enum KeySource {
     Env(String),
     /// It needs none.
     None,
+}
+
+impl KeySource {
+    /// This key. Texts of errors and events never show it.
+    pub fn value(key: impl Into<String>) -> Self {
+        Self::Value(SecretString::from(key.into()))
+    }
+
+    /// Whether it is a key without a character.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Value(key) if key.expose_secret().trim().is_empty())
+    }
 }
 
 /// What the configuration says of one provider; what it leaves open comes from the

@@ -70,7 +70,7 @@ async fn perform(actor: &ActorRef<ToolsMessage>, name: &str) -> ToolReturn {
 #[tokio::test]
 async fn a_call_is_checked_and_run() {
     let fine = simple("demo/fine", || Ok(ToolOutput::text("fine")));
-    let failing = simple("demo/failing", || Err("no such thing".into()));
+    let failing = simple("demo/failing", || Err(ToolError::new("no such thing")));
     let sorry = simple("demo/sorry", || Ok(ToolOutput::error("sorry")));
     let (actor, _) = start(vec![fine, failing, sorry], Policy::default()).await;
     for (name, status, text) in [
@@ -105,7 +105,8 @@ async fn a_call_without_its_grant_never_reaches_the_tool() {
 #[tokio::test]
 async fn a_panicking_tool_is_an_error_result_and_the_actor_lives() {
     let early = simple("demo/early", || panic!("before the future"));
-    let late = tool("demo/late", "Panics", |_: Nothing, _| async { panic!("within the future") });
+    let late =
+        tool("demo/late", "Panics", |_: Nothing, _| async { panic!("within the future") as Result<(), ToolError> });
     let (actor, _) = start(vec![early, late], Policy::default()).await;
     for name in ["demo/early", "demo/late"] {
         let returned = perform(&actor, name).await;
@@ -147,7 +148,7 @@ fn waiting(started: oneshot::Sender<()>, dropped: oneshot::Sender<()>) -> FnTool
         async move {
             let _told_by_its_drop = dropped;
             let _nobody_need_listen = started.send(());
-            std::future::pending().await
+            std::future::pending::<Result<(), ToolError>>().await
         }
     })
 }

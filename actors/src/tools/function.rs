@@ -11,8 +11,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::any::Any;
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
@@ -32,30 +34,38 @@ pub struct FnTool {
     leaves: Option<Arc<dyn Leaving>>,
 }
 
-/// Makes a tool of a closure that takes typed arguments and the call's invocation.
+/// Makes a tool of an async function, or of a closure, that takes typed arguments and the call's invocation.
 ///
 /// The tool is of medium risk, neither idempotent nor read-only, until the methods
 /// of [`FnTool`] say otherwise. Arguments that do not fit their type never reach
-/// the closure; give the type `deny_unknown_fields` to refuse what it does not know.
+/// the function; give the type `deny_unknown_fields` to refuse what it does not know.
+///
+/// The function returns any value that can be serialised: a text is the result as it is, a [`ToolOutput`] too, and any
+/// other value is the result as JSON, and its structured content. Inside it `?` converts ordinary errors.
 ///
 /// ```
-/// use bob_actors::tools::{tool, ToolError};
-/// use bob_messages::tools::ToolOutput;
+/// use bob_actors::tools::{Invocation, ToolError, tool};
 ///
 /// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Add { a: i64, b: i64 }
+/// struct Path { path: String }
 ///
-/// let add = tool("demo/add", "Adds two numbers", |add: Add, _call| async move {
-///     let sum = add.a.checked_add(add.b).ok_or(ToolError::from("the sum is too large"))?;
-///     Ok(ToolOutput::text(sum.to_string()))
-/// })
-/// .read_only();
-/// # let _ = add;
+/// #[derive(serde::Serialize)]
+/// struct Size { bytes: usize, lines: usize }
+///
+/// async fn size(file: Path, _call: Invocation) -> Result<Size, ToolError> {
+///     let bytes = tokio::task::spawn_blocking(move || std::fs::read(file.path)).await??;
+///     let lines = std::str::from_utf8(&bytes)?.lines().count();
+///     Ok(Size { bytes: bytes.len(), lines })
+/// }
+///
+/// let tool = tool("demo/size", "Returns the size of a text file.", size).read_only();
+/// # let _ = tool;
 /// ```
-pub fn tool<A, F>(name: &str, description: &str, run: impl Fn(A, Invocation) -> F + Send + Sync + 'static) -> FnTool
+pub fn tool<A, R, F>(name: &str, description: &str, run: impl Fn(A, Invocation) -> F + Send + Sync + 'static) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,
-    F: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    R: Serialize + 'static,
+    F: Future<Output = Result<R, ToolError>> + Send + 'static,
 {
     let id = ToolName::new(name);
     let descriptor = ToolDescriptor {
@@ -71,7 +81,10 @@ where
         read_only: false,
     };
     let run = move |invocation: Invocation| match invocation.arguments::<A>() {
-        Ok(arguments) => run(arguments, invocation).boxed(),
+        Ok(arguments) => {
+            let returned = run(arguments, invocation);
+            async move { returned.await.and_then(output_of) }.boxed()
+        }
         Err(error) => std::future::ready(Err(error)).boxed(),
     };
     FnTool { descriptor, run: Box::new(run), look: None, limit: None, leaves: None }
@@ -182,9 +195,23 @@ impl ToolPort for FnTool {
     }
 }
 
+/// The result of a tool, from what its function returned.
+fn output_of<R: Serialize + 'static>(returned: R) -> Result<ToolOutput, ToolError> {
+    let mut returned = Some(returned);
+    let any: &mut dyn Any = &mut returned;
+    if let Some(output) = any.downcast_mut::<Option<ToolOutput>>().and_then(Option::take) {
+        return Ok(output);
+    }
+    match serde_json::to_value(&returned) {
+        Ok(Value::String(text)) => Ok(ToolOutput::text(text)),
+        Ok(json) => Ok(ToolOutput { structured: Some(json.clone()), ..ToolOutput::text(json.to_string()) }),
+        Err(error) => Err(ToolError::new(format!("the result cannot be written as JSON: {error}"))),
+    }
+}
+
 /// The schema of a type without what a model has no use for: everything inline,
 /// no title and no address of a metaschema. Small models read every byte of it.
-fn schema_of<A: JsonSchema>() -> Value {
+pub fn schema_of<A: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;

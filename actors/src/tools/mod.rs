@@ -55,7 +55,7 @@ mod starting;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;
-pub use function::{FnTool, tool};
+pub use function::{FnTool, schema_of, tool};
 pub use gate::{Gate, GateError};
 pub use grant::KeyPlace;
 pub use policy::{Policy, PolicyError, ToolOverride};

@@ -62,7 +62,9 @@ fn the_most_specific_entry_decides_each_setting_of_a_tool() {
     let said_of = |name: &str, entries: &[(&str, ToolOverride)]| {
         let tools = entries.iter().map(|(pattern, said)| ((*pattern).to_owned(), *said)).collect();
         let rules = Rules::new(Policy { tools, ..Policy::default() }).expect("well formed");
-        let tool = crate::tools::tool(name, "", |_: serde_json::Value, _| async { Err("unused".into()) });
+        let tool = crate::tools::tool(name, "", |_: serde_json::Value, _| async {
+            Err::<(), _>(crate::tools::ToolError::new("unused"))
+        });
         let [tool] = <[_; 1]>::try_from(crate::tools::ToolPort::list_tools(&tool)).expect("one tool");
         let (tool, context) = (rules.apply_to(tool), crate::tools::local::fixture::Workspace::new().context());
         let from = match tool.risk_from {

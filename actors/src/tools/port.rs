@@ -124,8 +124,10 @@ impl Invocation {
 
 /// Why a tool could not do what was asked. A person and a model read the same
 /// text, so it says what to do instead where that is known, and holds no secrets.
-#[derive(Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
+///
+/// Every error of another type converts into it with `?`; its text is the error and its sources, separated by `: `. For
+/// that reason it does not implement [`std::error::Error`] itself.
+#[derive(Clone, PartialEq, Eq)]
 pub struct ToolError {
     text: String,
     kind: ErrorKind,
@@ -173,14 +175,24 @@ impl fmt::Debug for ToolError {
     }
 }
 
-impl From<String> for ToolError {
-    fn from(text: String) -> Self {
-        Self::new(text)
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 
-impl From<&str> for ToolError {
-    fn from(text: &str) -> Self {
+impl<E: std::error::Error> From<E> for ToolError {
+    fn from(error: E) -> Self {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(error) = source {
+            let more = error.to_string();
+            // Some errors have their source in their own text.
+            if !text.ends_with(&more) {
+                text = format!("{text}: {more}");
+            }
+            source = error.source();
+        }
         Self::new(text)
     }
 }

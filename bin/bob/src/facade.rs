@@ -3,8 +3,10 @@
 //! [`RuntimeBuilder`] starts a tree of supervised actors; [`Runtime`] is its handle and the only implementation of
 //! [`AgentRuntime`]. Front ends use this API and the events, and nothing below.
 
+mod agent;
 mod agent_runtime;
 mod approvals;
+mod ask;
 mod build;
 mod builder;
 mod decide;
@@ -12,6 +14,8 @@ mod finish;
 mod health;
 mod implementation;
 mod options;
+#[cfg(feature = "genai")]
+mod providers;
 mod request;
 mod resume;
 mod runtime;
@@ -24,12 +28,16 @@ mod submission;
 mod subscribe;
 mod taped;
 
+pub use agent::Agent;
 pub use agent_runtime::AgentRuntime;
 pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use approvals::{Elicitation, ElicitationAnswer};
+pub use ask::{AgentRuntimeExt, AskError, Typed};
 pub use build::BuildError;
 pub use builder::{AgentBootstrap, RuntimeBuilder};
+#[cfg(feature = "genai")]
+pub use providers::Providers;
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus, SessionLook};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};

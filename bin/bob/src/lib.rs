@@ -80,13 +80,16 @@ pub use bob_supervisors::look::NodeStatus;
 #[cfg(feature = "mcp")]
 pub use bob_supervisors::tools::servers::Reloaded;
 pub use bob_supervisors::{NodeState, TreeEnd};
+#[cfg(feature = "genai")]
+pub use facade::Providers;
 pub use facade::{
-    AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentStream,
-    ApprovalMemory, ApprovalPort, ApprovalQuestion, BuildError, EventsFrom, OnDrop, Runtime, RuntimeBuilder,
-    RuntimeHealth, RuntimeStatus, SessionLook, Standing,
+    Agent, AgentBootstrap, AgentEvents, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt,
+    AgentStream, ApprovalMemory, ApprovalPort, ApprovalQuestion, AskError, BuildError, EventsFrom, OnDrop, Runtime,
+    RuntimeBuilder, RuntimeHealth, RuntimeStatus, SessionLook, Standing, Typed,
 };
 #[cfg(feature = "mcp")]
 pub use facade::{Elicitation, ElicitationAnswer};
+pub use schemars;
 pub use tokio_util::sync::CancellationToken;
 
 /// Models: the adapter of real providers, and retries, circuit breakers and limits around every call.

@@ -81,11 +81,13 @@
 //! }
 //! ```
 
+mod any;
 mod complete;
 mod request;
 mod run;
 mod stopwatch;
 
+pub use any::AnyRunner;
 pub use request::RunnerRequest;
 
 use crate::facade::AgentResponse;

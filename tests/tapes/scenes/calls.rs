@@ -51,9 +51,10 @@ pub(crate) async fn calls(stage: &Stage) {
 }
 
 pub(crate) async fn failing(stage: &Stage) {
-    let fails = tool("test/fails", "Fails.", |_: Nothing, _| async { Err("there is no such page".into()) });
+    let fails =
+        tool("test/fails", "Fails.", |_: Nothing, _| async { Err::<(), _>(ToolError::new("there is no such page")) });
     let breaks = tool("test/breaks", "Breaks.", |_: Nothing, _| async {
-        Err(ToolError::outcome_unknown("the line went dead during the call"))
+        Err::<(), _>(ToolError::outcome_unknown("the line went dead during the call"))
     });
     #[allow(unreachable_code, reason = "it has a type all the same")]
     let panics = tool("test/panics", "Panics.", |_: Nothing, _| async {
@@ -77,7 +78,7 @@ pub(crate) async fn failing(stage: &Stage) {
 }
 
 pub(crate) async fn guards(stage: &Stage) {
-    let fails = tool("test/fails", "Fails.", |_: Nothing, _| async { Err("no luck".into()) });
+    let fails = tool("test/fails", "Fails.", |_: Nothing, _| async { Err::<(), _>(ToolError::new("no luck")) });
     let model = ScriptedLlm::from_fn(|request| {
         let all = format!("{:?}", request.messages);
         let n = request.step.to_string();

@@ -1,5 +1,6 @@
 //! Requests to a runtime, and their results.
 
+use super::agent::Agent;
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId};
 use bob_messages::input::ApprovalsMode;
@@ -71,6 +72,22 @@ impl AgentRequest {
             cancel: None,
             output_schema: None,
         }
+    }
+
+    /// A message of one text to a new session of its own, which is named `once-` and a UUID. The session stays in the
+    /// store, as any other.
+    pub fn once(text: impl Into<String>) -> Self {
+        let session = SessionId::parse(&format!("once-{}", uuid::Uuid::now_v7()));
+        // A UUID has letters, digits and `-`.
+        Self::text(session.unwrap_or_else(|never| unreachable!("{never}")), text)
+    }
+
+    /// The session continues as this agent from this turn on: its name, instructions, model, tools and mode replace
+    /// those of the [`options`](Self::options).
+    #[must_use]
+    pub fn agent(mut self, agent: &Agent) -> Self {
+        self.options = Some(agent.applied_to(self.options.unwrap_or_default()));
+        self
     }
 }
 

@@ -12,13 +12,13 @@ use std::sync::Arc;
 const MOST_TURNS: usize = 64;
 
 /// The events delivered for the newest turns.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Seam {
     turns: VecDeque<Given>,
 }
 
 /// The events delivered for one turn.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Given {
     turn: TurnId,
     /// The delivered keys, with the latest run of each.

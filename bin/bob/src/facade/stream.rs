@@ -3,14 +3,16 @@
 use super::request::AgentRunResult;
 use super::runtime::{Owed, Runtime};
 use bob_actors::clock;
-use bob_actors::feed::Subscription;
+use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope, StreamItem, StreamView};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::outcome::TurnOutcome;
-use futures_util::FutureExt;
+use futures_util::Stream;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
-use tokio::task::unconstrained;
+use std::task::{Context, Poll, ready};
 
 /// The effect of dropping a stream on its turn.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,7 +24,8 @@ pub enum OnDrop {
     Cancel,
 }
 
-/// The events of one turn, ending after `Finished`.
+/// The events of one turn, ending after `Finished`. As a [`Stream`], and by [`next`](Self::next), it yields the events
+/// that concern a reader of the answer; [`next_event`](Self::next_event) yields all.
 ///
 /// A reader that falls more than 1,024 events or 16 MiB behind is detached: the stream then continues with
 /// `Finished`. Unread text deltas are joined.
@@ -84,23 +87,31 @@ impl AgentStream {
     /// The next event that concerns a reader of the answer; `None` after the last,
     /// and at once for a request that was refused. Cancel-safe.
     pub async fn next(&mut self) -> Option<StreamItem> {
-        loop {
-            let event = self.next_event().await?;
-            if let Some(item) = self.view.item(&event) {
-                return Some(item);
-            }
-        }
+        poll_fn(|context| self.poll_item(context)).await
     }
 
     /// The next event of any kind; `None` after `turn.finished`. Cancel-safe.
     pub async fn next_event(&mut self) -> Option<Arc<Envelope>> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<StreamItem>> {
+        while let Some(event) = ready!(self.poll_event(context)) {
+            if let Some(item) = self.view.item(&event) {
+                return Poll::Ready(Some(item));
+            }
+        }
+        Poll::Ready(None)
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Envelope>>> {
         loop {
             let event = if let Some(owed) = &mut self.owed {
-                tokio::select! {
-                    biased;
+                match self.events.poll_next(context) {
+                    Poll::Ready(Ok(event)) => event,
                     // A detached reader learns the end from the outcome.
-                    Ok(event) = self.events.next() => event,
-                    result = owed => {
+                    Poll::Ready(Err(Detached)) | Poll::Pending => {
+                        let result = ready!(Pin::new(owed).poll(context));
                         self.owed = None;
                         self.told = Some(result.unwrap_or_else(|| Err(self.runtime.gone())));
                         continue;
@@ -108,18 +119,18 @@ impl AgentStream {
                 }
             } else {
                 // The events of a turn are published before its outcome is told, perhaps between the two looks above.
-                let told = self.told.take()?;
-                match unconstrained(self.events.next()).now_or_never() {
-                    Some(Ok(event)) => {
+                let Some(told) = self.told.take() else { return Poll::Ready(None) };
+                match self.events.poll_next(context) {
+                    Poll::Ready(Ok(event)) => {
                         self.told = Some(told);
                         event
                     }
                     // Without a last event before it: refused, answered before, or detached.
-                    Some(Err(_)) | None => return self.end_with(told),
+                    Poll::Ready(Err(Detached)) | Poll::Pending => return Poll::Ready(self.end_with(told)),
                 }
             };
             if self.is_ours(&event) {
-                return Some(event);
+                return Poll::Ready(Some(event));
             }
         }
     }
@@ -160,6 +171,14 @@ impl AgentStream {
         let last = result.as_ref().ok().map(|outcome| Arc::new(Envelope::finished(clock::now(), outcome.clone())));
         self.ended = Some(result.map(AgentRunResult::from));
         last
+    }
+}
+
+impl Stream for AgentStream {
+    type Item = StreamItem;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<StreamItem>> {
+        self.poll_item(context)
     }
 }
 

@@ -14,8 +14,13 @@ use bob_messages::reply::Reply;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, Part, Record, StoreError};
 use bob_messages::submission::SessionsMessage;
+use futures_util::Stream;
 use std::collections::VecDeque;
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use std::vec;
 
@@ -42,7 +47,9 @@ pub enum EventsFrom {
     Now,
 }
 
-/// The events of one session. Dropping it only ends the reading; turns continue.
+/// The events of one session. Dropping it only ends the reading; turns continue. As a [`Stream`], and by
+/// [`next`](Self::next), it yields all events; [`next_item`](Self::next_item) yields those that concern a reader of
+/// answers.
 ///
 /// Within a run of a turn (from `turn.started` to `turn.finished`) the numbers increase by one over rebuilt and live
 /// events. They are specific to this reader: joined text deltas, and live-only events before the reader joined, make
@@ -57,7 +64,38 @@ pub struct AgentEvents {
     /// The journal, until it was read completely.
     journal: Option<Journal>,
     rebuilt: VecDeque<Arc<Envelope>>,
+    /// The store's answer, while one is awaited.
+    awaited: Option<Awaited<Read>>,
+    /// Resolves when the runtime has ended.
+    ended: Awaited<()>,
     is_over: bool,
+}
+
+/// A future that is kept between two polls of a reader.
+struct Awaited<T>(Pin<Box<dyn Future<Output = T> + Send + Sync>>);
+
+impl<T> Awaited<T> {
+    fn new(future: impl Future<Output = T> + Send + Sync + 'static) -> Self {
+        Self(Box::pin(future))
+    }
+
+    fn poll(&mut self, context: &mut Context<'_>) -> Poll<T> {
+        self.0.as_mut().poll(context)
+    }
+}
+
+impl<T> fmt::Debug for Awaited<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Awaited")
+    }
+}
+
+/// What a reader has read of the store.
+enum Read {
+    /// A page of the journal.
+    Page(Result<Vec<Arc<Record>>, AgentError>),
+    /// The live events again, and the journal behind those that were lost.
+    Joined(Result<(Subscription, Journal), AgentError>),
 }
 
 /// The journal being read, one page at a time.
@@ -100,7 +138,8 @@ pub(super) async fn subscribe(
     };
     let (seam, view, rebuilt) = (Seam::default(), StreamView::default(), VecDeque::new());
     let journal = Some(journal);
-    Ok(AgentEvents { runtime: runtime.clone(), session, live, seam, view, journal, rebuilt, is_over: false })
+    let (runtime, ended) = (runtime.clone(), ended(runtime));
+    Ok(AgentEvents { runtime, session, live, seam, view, journal, rebuilt, awaited: None, ended, is_over: false })
 }
 
 /// The live events from now on, and the newest records of a journal that has everything before them.
@@ -214,53 +253,70 @@ impl AgentEvents {
     /// When the journal could not be read, with which this reader begins, or joins again when it fell behind. The next
     /// call tries that once more.
     pub async fn next(&mut self) -> Option<Result<Arc<Envelope>, AgentError>> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
         loop {
             if let Some(event) = self.next_rebuilt() {
-                return Some(Ok(event));
+                return Poll::Ready(Some(Ok(event)));
+            }
+            if let Some(awaited) = &mut self.awaited {
+                let read = ready!(awaited.poll(context));
+                self.awaited = None;
+                if let Err(error) = self.take(read) {
+                    return Poll::Ready(Some(Err(error)));
+                }
+                continue;
             }
             if let Some(part) = self.journal.as_ref().and_then(Journal::next_page) {
-                match self.runtime.part(self.session.clone(), part).await {
-                    Ok(page) => {
-                        if let Some(journal) = &mut self.journal {
-                            journal.take_page(page);
-                        }
-                    }
-                    Err(error) => {
-                        if self.runtime.ended().borrow().is_some() {
-                            // The reader was dropped.
-                            (self.journal, self.is_over) = (None, true);
-                        }
-                        return Some(Err(error));
-                    }
-                }
+                let (runtime, session) = (self.runtime.clone(), self.session.clone());
+                self.awaited = Some(Awaited::new(async move { Read::Page(runtime.part(session, part).await) }));
                 continue;
             }
             self.journal = None;
             if self.is_over {
-                return None;
+                return Poll::Ready(None);
             }
-            let mut ended = self.runtime.ended();
-            let event = tokio::select! {
-                biased;
-                event = self.live.next() => event,
-                _ = ended.wait_for(Option::is_some) => {
-                    self.is_over = true;
-                    continue;
-                }
-            };
-            match event {
-                Ok(event) => {
+            match self.live.poll_next(context) {
+                Poll::Ready(Ok(event)) => {
                     if let Some(event) = self.seam.live(event) {
-                        return Some(Ok(Arc::new(event)));
+                        return Poll::Ready(Some(Ok(Arc::new(event))));
                     }
                 }
-                Err(Detached) => {
-                    if let Err(error) = self.join_again().await {
-                        return Some(Err(error));
-                    }
+                Poll::Ready(Err(Detached)) => {
+                    let joins = join_again(self.runtime.clone(), self.session.clone(), self.seam.clone());
+                    self.awaited = Some(Awaited::new(async move { Read::Joined(joins.await) }));
+                }
+                Poll::Pending => {
+                    ready!(self.ended.poll(context));
+                    self.is_over = true;
                 }
             }
         }
+    }
+
+    fn take(&mut self, read: Read) -> Result<(), AgentError> {
+        match read {
+            Read::Page(Ok(page)) => {
+                if let Some(journal) = &mut self.journal {
+                    journal.take_page(page);
+                }
+            }
+            Read::Page(Err(error)) => {
+                if self.runtime.ended().borrow().is_some() {
+                    // The reader was dropped.
+                    (self.journal, self.is_over) = (None, true);
+                }
+                return Err(error);
+            }
+            Read::Joined(joined) => {
+                let (live, journal) = joined?;
+                self.seam.begin();
+                (self.live, self.journal) = (live, Some(journal));
+            }
+        }
+        Ok(())
     }
 
     /// The next event that concerns a reader of answers, as a stream of one turn has them. Cancel-safe.
@@ -296,19 +352,32 @@ impl AgentEvents {
         }
         self.rebuilt.pop_front()
     }
+}
 
-    /// Continues from the journal after this reader was detached.
-    async fn join_again(&mut self) -> Result<(), AgentError> {
-        let (live, newest) = attach(&self.runtime, &self.session).await?;
-        let seam = &self.seam;
-        let goes_on =
-            |record: &Record| record.turn.as_ref().is_some_and(|turn| begins(record, turn) && seam.goes_on_with(turn));
-        let last = last_of(&newest);
-        let first = first_of(&self.runtime, &self.session, last, goes_on).await?;
-        self.seam.begin();
-        let journal = Journal::whole(&self.session, last, first.map_or(0, |first| first - 1));
-        self.journal = Some(Journal { is_again: true, ..journal });
-        self.live = live;
-        Ok(())
+impl Stream for AgentEvents {
+    type Item = Result<Arc<Envelope>, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_event(context)
     }
+}
+
+/// Subscribes again after a reader was detached: the live events, and the journal, of which what the reader has seen is
+/// not delivered again.
+async fn join_again(runtime: Runtime, session: SessionId, seam: Seam) -> Result<(Subscription, Journal), AgentError> {
+    let (live, newest) = attach(&runtime, &session).await?;
+    let goes_on =
+        |record: &Record| record.turn.as_ref().is_some_and(|turn| begins(record, turn) && seam.goes_on_with(turn));
+    let last = last_of(&newest);
+    let first = first_of(&runtime, &session, last, goes_on).await?;
+    let journal = Journal::whole(&session, last, first.map_or(0, |first| first - 1));
+    Ok((live, Journal { is_again: true, ..journal }))
+}
+
+/// Waits for the end of the runtime, without keeping it alive.
+fn ended(runtime: &Runtime) -> Awaited<()> {
+    let mut ended = runtime.ended();
+    Awaited::new(async move {
+        let _ended_or_dropped = ended.wait_for(Option::is_some).await;
+    })
 }
