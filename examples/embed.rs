@@ -1,7 +1,9 @@
 //! Embeds the runtime: a scripted model and one tool of our own.
 #![allow(clippy::print_stdout, reason = "it speaks to whoever runs it")]
 
-use bob::*;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::tool;
+use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use std::sync::Arc;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

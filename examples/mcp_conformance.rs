@@ -8,11 +8,12 @@
 //! `scripts/mcp-conformance.sh` installs the suite and runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to whoever runs it")]
 
-use bob::{
-    AgentRequest, AgentRuntime, ApprovalPort, Elicitation, ElicitationAnswer, FinishReason, LlmRequest, ModelName,
-    PermissionMode, RuntimeBuilder, ScriptedCall, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, SessionId,
-    ToolDescriptor,
-};
+use bob::approvals::{ApprovalPort, Elicitation, ElicitationAnswer, PermissionMode};
+use bob::model::{LlmRequest, ScriptedCall, ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::tools::ToolDescriptor;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::error::Error;

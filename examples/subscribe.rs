@@ -2,7 +2,10 @@
 //! running turn.
 #![allow(clippy::print_stdout, reason = "it speaks to whoever runs it")]
 
-use bob::*;
+use bob::events::{AgentEvent, AgentEvents, EventsFrom, TracingEventSink};
+use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
+use bob::tools::tool;
+use bob::{AgentError, AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -12,9 +12,8 @@ mod files;
 #[allow(dead_code, reason = "each test file uses its own part")]
 mod home;
 
-use bob::{
-    Capabilities, ContentPart, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, ModelName, StopReason, Usage,
-};
+use bob::ModelName;
+use bob::model::{Capabilities, ContentPart, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, StopReason, Usage};
 use bob_messages::chat::Message;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};

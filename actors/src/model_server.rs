@@ -188,6 +188,7 @@ impl ModelServers {
     }
 
     /// Where a provider's actor lives; `None` for a provider without a server of ours.
+    #[doc(hidden)]
     pub fn address(&self, provider: &str) -> Option<&Address<ModelServerMessage>> {
         self.0.get(provider)
     }

@@ -2,9 +2,12 @@
 
 use crate::arguments::Arguments;
 use crate::figures::{percentile, resident};
-use bob::*;
-use bob_messages::chat::Message;
-use bob_messages::store::{Append, Fact};
+use bob::config::TurnConfig;
+use bob::model::{Message, ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, RequestId};
+use bob::store::{Append, Fact, FileStore, MemoryStore, Record, SessionStore, SqliteStore, StoreOptions};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, ModelName, Runtime, RuntimeBuilder, SessionId};
 use serde_json::json;
 use std::path::Path;
 use std::sync::{Arc, Mutex};

@@ -2,7 +2,9 @@
 
 use crate::arguments::Arguments;
 use crate::figures::{cpu, percentile};
-use bob::{ContentPart, Record, SessionId};
+use bob::SessionId;
+use bob::model::ContentPart;
+use bob::store::Record;
 use bob_actors::store::StoreActor;
 use bob_messages::ids::RecordId;
 use bob_messages::reply::Reply;

@@ -8,8 +8,10 @@ use crate::arguments::Arguments;
 use crate::figures::percentile;
 use crate::support::runtime::session;
 use crate::support::stuck::{Places, Wait};
-use bob::*;
-use bob_actors::llm::scripted::Rule;
+use bob::model::{ScriptedReply, ScriptedRule};
+use bob::sessions::{CancellationToken, FinishReason};
+use bob::tools::{FnTool, ToolOutput, tool};
+use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, SessionId};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -192,11 +194,11 @@ fn echo() -> FnTool {
 }
 
 /// Replies to busy sessions: `k` calls and an answer, each after the latency.
-fn busy_rule(arguments: &Arguments) -> Rule {
+fn busy_rule(arguments: &Arguments) -> ScriptedRule {
     let call = |step: usize| ScriptedReply::call("test/echo", json!({ "text": format!("step {step}") }));
     let mut replies: Vec<_> = (0..arguments.k).map(call).collect();
     replies.push(ScriptedReply::text("done"));
-    Rule { when: Some("busy".into()), replies, delay_ms: arguments.latency, stall: false }
+    ScriptedRule { when: Some("busy".into()), replies, delay_ms: arguments.latency, stall: false }
 }
 
 /// The busy sessions.

@@ -3,9 +3,12 @@
 
 use crate::arguments::Arguments;
 use crate::figures::{cpu, percentile, resident};
-use bob::*;
-use bob_messages::chat::CallStatus;
-use bob_messages::store::Append;
+use bob::config::Limits;
+use bob::model::{ScriptedLlm, ScriptedReply, Usage};
+use bob::sessions::FinishReason;
+use bob::store::{Append, FileStore, Record, SessionStore, SqliteStore, StoreOptions};
+use bob::tools::{CallStatus, ToolOutput, tool};
+use bob::{AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;

@@ -1,7 +1,7 @@
 //! The store of a run, and the folder it is in.
 
 use crate::arguments::Arguments;
-use bob::{FileStore, MemoryStore, SessionStore, StoreOptions};
+use bob::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use std::sync::Arc;
 
 /// Opens a new store of the requested kind. Its folder is not removed, so that removal is not measured; `TMPDIR`
@@ -12,7 +12,7 @@ pub(crate) fn open(arguments: &Arguments) -> Arc<dyn SessionStore> {
         "memory" => MemoryStore::new(),
         "json" => FileStore::open(&folder(), StoreOptions::default()).unwrap(),
         #[cfg(feature = "sqlite")]
-        "sqlite" => bob::SqliteStore::open(&folder().join("sessions.db"), StoreOptions::default()).unwrap(),
+        "sqlite" => bob::store::SqliteStore::open(&folder().join("sessions.db"), StoreOptions::default()).unwrap(),
         other => panic!("the store {other:?} is not known: use memory, json or, with the feature sqlite, sqlite"),
     }
 }

@@ -2,7 +2,11 @@
 
 use crate::arguments::Arguments;
 use crate::driver::Contender;
-use bob::*;
+use bob::config::{PromptLayers, TurnConfig};
+use bob::model::{LlmPort, ScriptedLlm};
+use bob::sessions::FinishReason;
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, ModelName, Runtime, RuntimeBuilder, SessionId};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

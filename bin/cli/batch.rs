@@ -21,7 +21,7 @@ mod rate;
 mod stop;
 mod tally;
 
-use bob::{ApprovalsMode, PermissionMode};
+use bob::approvals::{ApprovalsMode, PermissionMode};
 use bob_config::Config;
 use bob_config::assemble::Choices;
 

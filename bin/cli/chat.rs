@@ -49,7 +49,8 @@ use std::io::{self, IsTerminal};
 use std::path::PathBuf;
 use std::time::Instant;
 
-use bob::{ModelName, PermissionMode, SessionId};
+use bob::approvals::PermissionMode;
+use bob::{ModelName, SessionId};
 use bob_config::assemble::Choices;
 use bob_config::{Config, StoreKind};
 

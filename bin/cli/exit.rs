@@ -6,8 +6,10 @@
 use std::fmt;
 use std::io;
 
+use bob::AgentError;
+use bob::model::LlmError;
+use bob::sessions::{FinishReason, GuardReason, InvalidId, TurnOutcome};
 use bob::store::StoreError;
-use bob::{AgentError, FinishReason, GuardReason, InvalidId, LlmError, TurnOutcome};
 use bob_config::ConfigError;
 
 use crate::terminal::{settings, stderr};

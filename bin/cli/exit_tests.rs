@@ -1,7 +1,9 @@
 //! The table of exit codes, once as errors and once as outcomes.
 
 use super::*;
-use bob::{GuardReason, LlmErrorKind, SessionId, TurnId};
+use bob::SessionId;
+use bob::model::LlmErrorKind;
+use bob::sessions::{GuardReason, TurnId};
 
 fn llm(kind: LlmErrorKind) -> AgentError {
     LlmError::new(kind, "x").into()

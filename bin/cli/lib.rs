@@ -16,8 +16,8 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 
+use bob::config::{Hook, OnRestart};
 use bob::tape::MARK;
-use bob::{Hook, OnRestart};
 use bob_config::{Config, Environment, Files, Overrides, sanitise};
 use clap::{CommandFactory, Parser};
 
@@ -211,7 +211,7 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
         .build()
         .map_err(|error| Failure::internal(format!("cannot start the threads of the runtime: {error}")))?;
     // As the first process of a container this one adopts orphans.
-    runtime.spawn(bob::child::reap_orphans());
+    runtime.spawn(bob::config::reap_orphans());
     let result = runtime.block_on(work);
     // A thread may still wait for a pipe or a terminal; the process ends without it.
     runtime.shutdown_background();

@@ -14,9 +14,12 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentRuntime, ApprovalMemory, BuildError, Hook, LlmPort, ModelName, Runtime, TracingEventSink, TreeEnd,
-};
+use bob::approvals::ApprovalMemory;
+use bob::config::Hook;
+use bob::events::TracingEventSink;
+use bob::health::TreeEnd;
+use bob::model::LlmPort;
+use bob::{AgentError, AgentRuntime, BuildError, ModelName, Runtime};
 use bob_config::Config;
 use bob_config::assemble::{Assembly, Choices, Opened, assemble};
 

@@ -26,7 +26,7 @@ mod told;
 use crate::sessions::SessionRules;
 use crate::{Tree, TreeSpec, sessions, start};
 use bob_actors::feed::{EventSink, Feed};
-use bob_actors::llm::scripted::Rule;
+use bob_actors::llm::scripted::ScriptedRule;
 use bob_actors::llm::{RetryPolicy, ScriptedLlm, ScriptedReply};
 use bob_actors::rooms::Rooms;
 use bob_actors::store::{MemoryStore, SessionStore};
@@ -66,7 +66,7 @@ struct Fixture {
 }
 
 fn model(replies: Vec<ScriptedReply>, delay_ms: u64) -> ScriptedLlm {
-    ScriptedLlm::new(vec![Rule { when: None, replies, delay_ms, stall: false }])
+    ScriptedLlm::new(vec![ScriptedRule { when: None, replies, delay_ms, stall: false }])
 }
 
 fn risky() -> Arc<dyn ToolPort> {

@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentRequest, AgentRunResult, AgentRuntime, AgentStreamEvent, ApprovalId, ApprovalsMode, Decision,
-    FinishReason, Record, Runtime, RuntimeBuilder, SuspendReason,
-};
+use bob::approvals::{ApprovalId, ApprovalsMode, Decision};
+use bob::events::AgentStreamEvent;
+use bob::sessions::{FinishReason, SuspendReason};
+use bob::store::Record;
+use bob::{AgentError, AgentRequest, AgentRunResult, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_messages::store::Fact;
 use serde_json::json;
 use tokio::task::JoinHandle;
@@ -71,17 +72,17 @@ async fn decide_is_heard_while_the_port_is_asked_and_counts_once() {
 #[tokio::test]
 async fn a_port_that_panics_denies() {
     struct Panics;
-    impl bob::ApprovalPort for Panics {
-        fn approve(&self, _: bob::ApprovalQuestion) -> futures_util::future::BoxFuture<'_, Decision> {
+    impl bob::approvals::ApprovalPort for Panics {
+        fn approve(&self, _: bob::approvals::ApprovalQuestion) -> futures_util::future::BoxFuture<'_, Decision> {
             panic!("nobody is at home")
         }
     }
     struct Default;
-    impl bob::ApprovalPort for Default {}
+    impl bob::approvals::ApprovalPort for Default {}
     let ran = Ran::default();
     for (port, reason) in [
         (
-            std::sync::Arc::new(Panics) as std::sync::Arc<dyn bob::ApprovalPort>,
+            std::sync::Arc::new(Panics) as std::sync::Arc<dyn bob::approvals::ApprovalPort>,
             "denied: the approval could not be requested",
         ),
         (std::sync::Arc::new(Default), "denied: no approval is possible here"),
@@ -104,7 +105,7 @@ async fn a_suspended_turn_is_decided_by_its_question_too() {
     let asked = question(&seen, 1).await;
     assert!(within(runtime.close(session("s"))).await, "its actor is let go");
     assert!(within(runtime.decide(session("s"), asked.clone(), Decision::AllowOnce)).await.unwrap());
-    seen.seen_times(2, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    seen.seen_times(2, |event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
     assert_eq!(ran.with(), [1]);
     assert!(!within(runtime.decide(session("s"), asked, Decision::AllowOnce)).await.unwrap());
     within(runtime.shutdown()).await;
@@ -113,9 +114,11 @@ async fn a_suspended_turn_is_decided_by_its_question_too() {
 #[tokio::test]
 async fn a_suspended_turn_hears_about_the_call_that_is_named_and_no_other() {
     let (ran, seen) = (Ran::default(), Recorder::new());
-    let calls = [1, 2].map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) });
-    let model =
-        bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls.to_vec()), bob::ScriptedReply::text("done")]);
+    let calls = [1, 2].map(|a| bob::model::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) });
+    let model = bob::model::ScriptedLlm::replies(vec![
+        bob::model::ScriptedReply::Calls(calls.to_vec()),
+        bob::model::ScriptedReply::text("done"),
+    ]);
     let tools = std::sync::Arc::new(super::fixture::pay(&ran, "Pays."));
     let runtime =
         build(crate::support::runtime::asking(model).local_tools(false).tools(tools).sink(seen.clone())).await;
@@ -123,11 +126,11 @@ async fn a_suspended_turn_hears_about_the_call_that_is_named_and_no_other() {
     within(runtime.run(request)).await.unwrap();
     let second = question(&seen, 2).await;
     assert!(within(runtime.decide(session("s"), second.clone(), Decision::AllowOnce)).await.unwrap());
-    seen.seen_times(2, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    seen.seen_times(2, |event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
     assert_eq!(ran.with(), [2], "the first one is asked about still");
     assert!(!within(runtime.decide(session("s"), second, Decision::AllowOnce)).await.unwrap());
     assert!(within(runtime.decide(session("s"), question(&seen, 1).await, Decision::AllowOnce)).await.unwrap());
-    seen.seen_times(3, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    seen.seen_times(3, |event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
     assert_eq!(ran.with(), [2, 1]);
     within(runtime.shutdown()).await;
 }
@@ -155,8 +158,8 @@ async fn left_at_its_question(
 
 /// The next one, which takes the session from it as it would from one that was killed.
 async fn next_process(builder: RuntimeBuilder, folder: &Path) -> (Runtime, Arc<Recorder>) {
-    let takes_over = bob::StoreOptions { take_over: true, ..bob::StoreOptions::default() };
-    let store = bob::SqliteStore::open(&folder.join("sessions.db"), takes_over).unwrap();
+    let takes_over = bob::store::StoreOptions { take_over: true, ..bob::store::StoreOptions::default() };
+    let store = bob::store::SqliteStore::open(&folder.join("sessions.db"), takes_over).unwrap();
     let seen = Recorder::new();
     (build(builder.store(store).sink(seen.clone())).await, seen)
 }
@@ -170,7 +173,7 @@ async fn a_question_in_the_middle_of_a_turn_outlives_its_process() {
         let (after, again) = next_process(builder(&[1], &ran), folder.path()).await;
         let decision = if allowed { Decision::AllowOnce } else { deny("not now") };
         assert!(within(after.decide(session("s"), asked, decision)).await.unwrap());
-        again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+        again.seen(|event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
         assert_eq!(ran.with(), if allowed { vec![1] } else { vec![] }, "as it was decided, and once");
         within(before.shutdown()).await;
         within(lost).await.unwrap().unwrap();
@@ -189,10 +192,10 @@ async fn a_decision_counts_also_when_its_turn_has_ended_before_its_caller_looks(
         // It is on its way when the turn is taken up, and is not polled again until the turn has ended.
         tokio::select! {
             biased;
-            () = again.seen(|event| matches!(event, bob::AgentEvent::TurnStarted { .. })) => {}
+            () = again.seen(|event| matches!(event, bob::events::AgentEvent::TurnStarted { .. })) => {}
             early = &mut decided => assert!(early.unwrap()),
         }
-        again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+        again.seen(|event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
         assert!(within(decided).await.unwrap(), "the turn went by it");
         assert_eq!(ran.with(), if allowed { vec![1] } else { vec![] });
         within(before.shutdown()).await;
@@ -207,13 +210,16 @@ async fn a_change_of_the_options_before_does_not_swallow_the_decision() {
     let (before, lost, asked) = left_at_its_question(&ran, folder.path()).await;
     let (after, again) = next_process(builder(&[1], &ran), folder.path()).await;
     // Its actor has read the journal and left the open turn unchanged.
-    let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
+    let patch = bob::sessions::OptionsPatch {
+        agent: bob::sessions::Change::Set("new".to_owned()),
+        ..bob::sessions::OptionsPatch::default()
+    };
     within(after.configure(session("s"), patch, None)).await.unwrap();
     // Two decide at once, and each takes the turn up.
     let decide = || within(after.decide(session("s"), asked.clone(), Decision::AllowOnce));
     let (one, other) = tokio::join!(decide(), decide());
     assert_eq!(usize::from(one.unwrap()) + usize::from(other.unwrap()), 1, "one of them counts");
-    again.seen(|event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    again.seen(|event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
     assert_eq!(ran.with(), [1], "the turn went on with it");
     assert!(within(after.close(session("s"))).await, "nothing of it runs any more");
     within(before.shutdown()).await;
@@ -242,7 +248,7 @@ async fn a_decision_waits_for_the_place_of_a_turn_that_is_taken_up() {
     assert!(!decided.is_finished(), "it is not lost");
     assert!(within(after.decide(session("other"), others, deny("not now"))).await.unwrap());
     assert!(within(decided).await.unwrap().unwrap(), "it was heard when the turn had its place");
-    again.seen_times(2, |event| matches!(event, bob::AgentEvent::TurnFinished { .. })).await;
+    again.seen_times(2, |event| matches!(event, bob::events::AgentEvent::TurnFinished { .. })).await;
     assert_eq!(ran.with(), [1]);
     within(busy).await.unwrap().unwrap();
     within(before.shutdown()).await;
@@ -254,9 +260,13 @@ async fn a_decision_waits_for_the_place_of_a_turn_that_is_taken_up() {
 async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
     let ran = Ran::default();
     let (port, mut questions) = person(&vec![deny("no"); 200]);
-    let calls =
-        (0..100).map(|a| bob::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) }).collect();
-    let model = bob::ScriptedLlm::replies(vec![bob::ScriptedReply::Calls(calls), bob::ScriptedReply::text("done")]);
+    let calls = (0..100)
+        .map(|a| bob::model::ScriptedCall { name: "test/pay".to_owned(), arguments: json!({"a": a}) })
+        .collect();
+    let model = bob::model::ScriptedLlm::replies(vec![
+        bob::model::ScriptedReply::Calls(calls),
+        bob::model::ScriptedReply::text("done"),
+    ]);
     let tools = std::sync::Arc::new(super::fixture::pay(&ran, "Pays."));
     let runtime = build(crate::support::runtime::asking(model).local_tools(false).tools(tools).approvals(port)).await;
     let outcome = turn(&runtime, waiting("pay a hundred times")).await;
@@ -273,7 +283,7 @@ async fn g12_a_flood_of_questions_is_bounded_and_nobody_says_yes_by_default() {
 async fn a_question_nobody_answers_is_denied_when_its_time_is_over() {
     let ran = Ran::default();
     let (port, _questions) = person(&[]);
-    let limits = bob::Limits { approval_timeout_ms: 50, ..bob::Limits::default() };
+    let limits = bob::config::Limits { approval_timeout_ms: 50, ..bob::config::Limits::default() };
     let runtime = build(builder(&[1], &ran).approvals(port).limits(limits)).await;
     let outcome = turn(&runtime, waiting("pay")).await;
     assert_eq!((outcome.denied[0].reason.as_str(), ran.with()), ("denied: the approval timed out", vec![]));

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bob::{
-    AgentEvent, AgentRequest, ApprovalId, ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision, FnTool, Risk,
-    RuntimeBuilder, ScriptedLlm, ScriptedReply, ToolOutput, tool,
-};
+use bob::approvals::{ApprovalId, ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::{FnTool, Risk, ToolOutput, tool};
+use bob::{AgentRequest, RuntimeBuilder};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;

@@ -6,11 +6,11 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bob::{
-    AgentRequest, AgentRuntime, ApprovalPort, ApprovalQuestion, ApprovalsMode, Capabilities, ContentPart, Decision,
-    FinishReason, Invocation, LlmRequest, Policy, RuntimeBuilder, ScriptedLlm, ScriptedReply, ToolDescriptor,
-    ToolError, ToolOutput, ToolPort,
-};
+use bob::approvals::{ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision};
+use bob::model::{Capabilities, ContentPart, LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::tools::{Invocation, Policy, ToolDescriptor, ToolError, ToolOutput, ToolPort};
+use bob::{AgentRequest, AgentRuntime, RuntimeBuilder};
 use bob_messages::chat::Message;
 use futures_util::future::BoxFuture;
 

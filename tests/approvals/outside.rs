@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{
-    AgentRunResult, AgentRuntime, FinishReason, ResumeReply, RuntimeBuilder, ScriptedLlm, ScriptedReply, SuspendReason,
-    ToolOutput, tool,
-};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, ResumeReply, SuspendReason};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRunResult, AgentRuntime, RuntimeBuilder};
 use serde_json::json;
 
 use crate::support::runtime::{build, file_store, over, say, within};

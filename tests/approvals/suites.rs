@@ -1,6 +1,6 @@
 //! Four suites modelled on AgentDojo: tools that read attackers' texts, harmful tools, tasks of users, and attacks.
 
-use bob::{Risk, ToolDescriptor, ToolKind, ToolName};
+use bob::tools::{Risk, ToolDescriptor, ToolKind, ToolName};
 use serde_json::{Map, Value, json};
 
 /// A call: a tool and its arguments.

@@ -7,11 +7,12 @@ use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bob::{
-    AgentRequest, AgentResponse, AgentRuntime, ApprovalPort, ApprovalQuestion, ApprovalsMode, Capabilities, Decision,
-    FinishReason, LlmRequest, Policy, Risk, RiskSource, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId,
-    ServerSpec,
-};
+use bob::approvals::{ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision};
+use bob::model::{Capabilities, LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::tools::{Policy, Risk, RiskSource};
+use bob::{AgentRequest, AgentResponse, AgentRuntime, RuntimeBuilder};
 use bob_messages::chat::Message;
 use futures_util::future::BoxFuture;
 use futures_util::{StreamExt, stream};

@@ -4,10 +4,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, Delta, Envelope, EventSink, FinishReason, Record, Runtime, ScriptedLlm,
-    ScriptedReply, ToolOutput, TurnId, tool,
-};
+use bob::events::{AgentEvent, Delta, Envelope, EventSink};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, TurnId};
+use bob::store::Record;
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, Runtime};
 use bob_messages::store::Fact;
 use futures_util::FutureExt;
 use futures_util::future::join_all;

@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentEvent, AgentRequest, AgentRuntime, FinishReason, RuntimeStatus, ScriptedLlm, ScriptedReply,
-};
+use bob::events::AgentEvent;
+use bob::health::RuntimeStatus;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::{AgentError, AgentRequest, AgentRuntime};
 
 use crate::support::runtime::{Recorder, build, file_store, over, say, session, turn, within};
 use crate::support::scratch::Scratch;
@@ -45,7 +47,7 @@ async fn x1_shutdown_in_the_middle_of_a_turn_saves_and_cancels_it() {
 async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
     use bob_actors::store::SessionStore;
     use bob_drill::store::{Fault, FaultStore, Operation};
-    let memory = bob::MemoryStore::new();
+    let memory = bob::store::MemoryStore::new();
     for slow in 1..=3 {
         let (store, recorder) = (FaultStore::new(memory.clone()), Recorder::new());
         store.plan(Some(Operation::Append), slow, Fault::Delay(Duration::from_millis(300)));
@@ -61,7 +63,7 @@ async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
         let outcome = within(running).await.expect("the caller is answered");
         assert_eq!(outcome.finish_reason, FinishReason::Cancelled, "{slow}");
         let kept = memory.load(&id).await.expect("a store that works");
-        let ends = |record: &&std::sync::Arc<bob::Record>| {
+        let ends = |record: &&std::sync::Arc<bob::store::Record>| {
             matches!(record.fact, bob_messages::store::Fact::Outcome(_))
                 && record.turn.as_ref() == Some(&outcome.turn_id)
         };
@@ -72,7 +74,7 @@ async fn x1_the_last_words_of_a_turn_are_kept_although_the_store_is_slow() {
 #[tokio::test]
 async fn x1_a_turn_that_ends_within_the_grace_is_not_cancelled() {
     let recorder = Recorder::new();
-    let slow = bob_actors::llm::scripted::Rule {
+    let slow = bob_actors::llm::scripted::ScriptedRule {
         when: None,
         replies: vec![ScriptedReply::text("in time")],
         delay_ms: 100,

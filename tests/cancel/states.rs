@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use bob::{AgentResponse, AgentRuntime, FinishReason, MemoryStore, Record, Runtime, SessionStore, TurnId};
+use bob::sessions::{FinishReason, TurnId};
+use bob::store::{MemoryStore, Record, SessionStore};
+use bob::{AgentResponse, AgentRuntime, Runtime};
 use bob_messages::store::Fact;
 use futures_util::future::join_all;
 

@@ -1,6 +1,8 @@
 //! Cancelling twice, an unknown session, before the start, concurrently, and after the end: one cancel is enough.
 
-use bob::{AgentRequest, AgentRuntime, CancellationToken, FinishReason, OnDrop, Runtime};
+use bob::events::OnDrop;
+use bob::sessions::{CancellationToken, FinishReason};
+use bob::{AgentRequest, AgentRuntime, Runtime};
 use futures_util::FutureExt;
 
 use crate::support::runtime::{Recorder, build, session, turn, within};

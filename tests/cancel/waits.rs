@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{
-    AgentEvent, AgentRequest, AgentResponse, AgentRuntime, CancellationToken, FinishReason, MemoryStore, Runtime,
-    ScriptedLlm, ScriptedReply, SessionId,
-};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{CancellationToken, FinishReason};
+use bob::store::MemoryStore;
+use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, SessionId};
 use bob_drill::store::{Fault, FaultStore, Operation};
 use bob_messages::chat::CallStatus;
 use serde_json::json;
@@ -40,7 +41,7 @@ async fn cancelled(runtime: &Runtime, id: SessionId, running: JoinHandle<AgentRe
 
 /// A model that stalls on request, and answers otherwise.
 fn stalls_when_asked() -> ScriptedLlm {
-    let last_said = |request: &bob::LlmRequest| format!("{:?}", request.messages.last());
+    let last_said = |request: &bob::model::LlmRequest| format!("{:?}", request.messages.last());
     ScriptedLlm::from_fn(move |request| match last_said(request).contains("stall") {
         true => ScriptedReply::Stall,
         false => ScriptedReply::text("fine"),
@@ -222,7 +223,7 @@ async fn c1_a_waiting_turn_is_cancelled_at_once_and_never_runs() {
     assert_eq!(within(behind).await.unwrap().content, "fine", "what waited behind it runs");
     turn(&runtime, say("last")).await;
     let asked = recorder.events();
-    let started = |event: &&bob::Envelope| matches!(event.event, AgentEvent::TurnStarted { .. });
+    let started = |event: &&bob::events::Envelope| matches!(event.event, AgentEvent::TurnStarted { .. });
     assert_eq!(asked.iter().filter(started).count(), 3, "the cancelled input never became a turn");
     assert_eq!(recorder.ends(&outcome.turn_id), 1);
 }
@@ -255,7 +256,7 @@ async fn c3_what_waits_is_cancelled_although_its_actor_is_being_stopped() {
     let runtime = build(over(stalls_when_asked()).sink(recorder.clone())).await;
     let running = spawned(&runtime, say("stall"));
     recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
-    let mut behind = within(runtime.run_stream(say("ghost"))).await.unwrap().on_drop(bob::OnDrop::Cancel);
+    let mut behind = within(runtime.run_stream(say("ghost"))).await.unwrap().on_drop(bob::events::OnDrop::Cancel);
     let ghost = behind.turn().clone();
     within(async {
         while runtime.records(session("s")).await.unwrap().len() < 4 {

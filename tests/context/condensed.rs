@@ -4,9 +4,10 @@ use super::{Small, text};
 use crate::home::Home;
 use crate::support::runtime::{Recorder, build, over, say, session, turn, within};
 use crate::support::stopwatch::Stopwatch;
-use bob::{
-    AgentError, AgentEvent, AgentRuntime, CondenseMethod, CondenseRequest, ContextCompactorPort, FinishReason, Summary,
-};
+use bob::events::AgentEvent;
+use bob::model::{CondenseMethod, CondenseRequest, ContextCompactorPort, Summary};
+use bob::sessions::FinishReason;
+use bob::{AgentError, AgentRuntime};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Arc;

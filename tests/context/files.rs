@@ -5,7 +5,9 @@ use crate::home::Home;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{at, build, in_folder, over, say, turn};
-use bob::{AgentRuntime, FinishReason, PromptFiles, PromptLayers};
+use bob::AgentRuntime;
+use bob::config::{PromptFiles, PromptLayers};
+use bob::sessions::FinishReason;
 use serde_json::json;
 use std::fs;
 

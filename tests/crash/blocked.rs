@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bob::{ScriptedLlm, ScriptedReply};
+use bob::model::{ScriptedLlm, ScriptedReply};
 use bob_drill::traps::{Edge, Fault, Target, Trap};
 
 use crate::fixture::Fixture;

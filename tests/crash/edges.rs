@@ -3,7 +3,9 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use bob::{AgentError, AgentEvent, FinishReason};
+use bob::AgentError;
+use bob::events::AgentEvent;
+use bob::sessions::FinishReason;
 use bob_drill::traps::{Edge, Fault, Target, Trap};
 use bob_messages::chat::CallStatus;
 

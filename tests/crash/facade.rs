@@ -3,9 +3,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bob::{
-    AgentError, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, Runtime, ScriptedReply, ToolOutput, tool,
-};
+use bob::model::ScriptedReply;
+use bob::sessions::FinishReason;
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentError, AgentRequest, AgentRunResult, AgentRuntime, Runtime};
 use bob_drill::traps::{Edge, Fault, Target, Trap, TrapId, Traps};
 use bob_messages::chat::CallStatus;
 use serde_json::json;
@@ -130,7 +131,7 @@ async fn a2_a_root_that_dies_answers_everybody_at_once() {
     let (runtime, traps) = trapped(scripted(vec![ScriptedReply::Stall]).sink(recorder.clone())).await;
     traps.arm(Trap::new(Target::Room("root".to_owned()), Edge::Before("Tree"), Fault::Panic));
     let (ended, ()) = tokio::join!(turns(&runtime), async {
-        recorder.seen_times(SESSIONS, |event| matches!(event, bob::AgentEvent::LlmRequested { .. })).await;
+        recorder.seen_times(SESSIONS, |event| matches!(event, bob::events::AgentEvent::LlmRequested { .. })).await;
         assert!(within(runtime.tree()).await.is_empty());
     });
     for ended in ended {
@@ -144,7 +145,7 @@ async fn the_root_is_told_of_each_guard_that_ends_a_turn() {
     let passage = Trap::new(Target::Room("root".to_owned()), Edge::Before("Tripped"), Fault::Block { ms: 1 }).times(3);
     let passage = traps.arm(passage);
     for told in 1..=2 {
-        let limits = bob::Limits { turn_timeout_ms: 20, ..bob::Limits::default() };
+        let limits = bob::config::Limits { turn_timeout_ms: 20, ..bob::config::Limits::default() };
         let request = AgentRequest { limits: Some(limits), ..AgentRequest::text(session("s"), "go") };
         let ended = within(runtime.run(request)).await.unwrap();
         assert_eq!(ended.response().finish_reason, FinishReason::GuardExceeded);
@@ -165,7 +166,7 @@ async fn a2_a_reply_to_a_suspended_turn_outlives_the_supervisor_it_was_said_to()
         let AgentRunResult::Suspended { token, .. } = asked else { panic!("it asks: {asked:?}") };
         let trap = Trap::new(Target::Room("sessions".to_owned()), edge, Fault::Panic);
         let trap = traps.arm(trap);
-        let ended = within(runtime.resume(token, bob::ResumeReply::Answer("red".to_owned()))).await;
+        let ended = within(runtime.resume(token, bob::sessions::ResumeReply::Answer("red".to_owned()))).await;
         assert_eq!(finals(std::slice::from_ref(&ended)), 1, "{edge:?}: {ended:?}");
         // The outcome is sent within the handler, and the point after it is passed later.
         triggered(&traps, trap).await;
@@ -180,7 +181,10 @@ async fn a2_a_change_outlives_the_supervisor_it_was_sent_to_and_is_made_once() {
         within(runtime.run(AgentRequest::text(session("s"), "go"))).await.unwrap();
         let before = within(runtime.records(session("s"))).await.unwrap().len();
         let trap = traps.arm(Trap::new(Target::Room("sessions".to_owned()), edge, Fault::Panic));
-        let patch = bob::OptionsPatch { agent: bob::Change::Set("new".to_owned()), ..bob::OptionsPatch::default() };
+        let patch = bob::sessions::OptionsPatch {
+            agent: bob::sessions::Change::Set("new".to_owned()),
+            ..bob::sessions::OptionsPatch::default()
+        };
         assert_eq!(within(runtime.configure(session("s"), patch, None)).await, Ok(()), "{edge:?}");
         triggered(&traps, trap).await;
         assert_eq!(within(runtime.records(session("s"))).await.unwrap().len(), before + 1, "{edge:?}");
@@ -191,7 +195,7 @@ async fn a2_a_change_outlives_the_supervisor_it_was_sent_to_and_is_made_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a2_whoever_steers_while_the_supervisor_dies_hears_that_it_is_not_known() {
     let (runtime, traps) = trapped(scripted(vec![ScriptedReply::text("fine")])).await;
-    let steer = async || within(runtime.steer(session("s"), vec![bob::ContentPart::text("hurry")])).await;
+    let steer = async || within(runtime.steer(session("s"), vec![bob::model::ContentPart::text("hurry")])).await;
     assert_eq!(steer().await, Ok(false), "no turn runs");
     let trap = traps.arm(Trap::new(Target::Room("sessions".to_owned()), Edge::Before("Steer"), Fault::Panic));
     let told = steer().await;
@@ -228,7 +232,8 @@ async fn a4_rooms_whose_starts_fail_are_back_after_their_delays_under_the_same_n
     within(async {
         loop {
             let tree = runtime.tree().await;
-            let is_up = |node: &bob::NodeState| serde_json::to_value(node).is_ok_and(|node| node["state"] == "running");
+            let is_up =
+                |node: &bob::health::NodeState| serde_json::to_value(node).is_ok_and(|node| node["state"] == "running");
             if tree.iter().all(is_up)
                 && tree.iter().flat_map(|node| &node.children).all(|node| node.name.starts_with('s') || is_up(node))
                 && traps.armed() == 0

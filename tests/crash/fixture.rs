@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentResponse, Envelope, EventSink, FnTool, MemoryStore, PermissionMode, Policy, ScriptedLlm,
-    SessionStore, ToolPort, TurnId,
-};
+use bob::approvals::PermissionMode;
+use bob::events::{Envelope, EventSink};
+use bob::model::ScriptedLlm;
+use bob::sessions::TurnId;
+use bob::store::{MemoryStore, SessionStore};
+use bob::tools::{FnTool, Policy, ToolPort};
+use bob::{AgentError, AgentResponse};
 use bob_actors::address::Address;
 use bob_actors::feed::Feed;
 use bob_actors::llm::RetryPolicy;
@@ -73,11 +76,11 @@ impl Fixture {
     /// Submits a message; its outcome is owed from here on.
     pub(crate) fn submit(&self, to: &str, text: &str) -> Owed {
         let number = TURNS.fetch_add(1, Ordering::SeqCst);
-        let token = bob::ResumeToken::new(format!("token{number}"));
-        let words = vec![bob::ContentPart::text(text)];
+        let token = bob::sessions::ResumeToken::new(format!("token{number}"));
+        let words = vec![bob::model::ContentPart::text(text)];
         let input = Arc::new(TurnInput::bare(TurnId::new(format!("t{number}")), token, words));
         let (reply, owed) = Reply::channel();
-        let turn_config = Arc::new(bob::TurnConfig::new(model_name()));
+        let turn_config = Arc::new(bob::config::TurnConfig::new(model_name()));
         self.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session(to), input, turn_config, reply });
         owed
     }

@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use bob::{AgentEvent, FinishReason, MemoryStore, ScriptedLlm, ScriptedReply, ToolOutput, tool};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::store::MemoryStore;
+use bob::tools::{ToolOutput, tool};
 use bob_drill::store::{Fault, FaultStore, Operation};
 use bob_messages::chat::CallStatus;
 use serde_json::json;
@@ -66,7 +70,7 @@ async fn a2_a_store_that_panics_is_asked_again_with_the_same_records() {
 
 #[tokio::test]
 async fn a2_a_model_call_survives_a_restart_of_its_actor() {
-    let model = bob_actors::llm::scripted::Rule {
+    let model = bob_actors::llm::scripted::ScriptedRule {
         when: None,
         replies: vec![ScriptedReply::text("fine")],
         delay_ms: 100,

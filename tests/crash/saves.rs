@@ -3,7 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{FinishReason, MemoryStore, ScriptedLlm, ScriptedReply, SessionStore, ToolOutput, tool};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::store::{MemoryStore, SessionStore};
+use bob::tools::{ToolOutput, tool};
 use bob_drill::store::{Fault, FaultStore};
 use bob_messages::chat::Message;
 use bob_messages::store::{Fact, StoreError};
@@ -55,8 +58,7 @@ async fn fails_at(nth: usize, is_done: bool, error: &StoreError) -> bool {
     assert!(runs.load(Ordering::SeqCst) <= 1, "{what}: a side effect never happens twice");
     let stored = async || memory.load(&session("s")).await.expect("it is in memory");
     if let Ok(outcome) = &answered {
-        let is_there =
-            |record: &Arc<bob::Record>| matches!(&record.fact, Fact::Outcome(told) if told.content == outcome.content);
+        let is_there = |record: &Arc<bob::store::Record>| matches!(&record.fact, Fact::Outcome(told) if told.content == outcome.content);
         assert!(!outcome.saved || stored().await.iter().any(is_there), "{what}: {outcome:?}");
         let written = outcome.tool_transcript.iter().filter(|call| call.result.contains("written")).count();
         assert!(written <= runs.load(Ordering::SeqCst));

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{
-    AgentError, AgentEvent, FinishReason, FnTool, MemoryStore, Record, ScriptedLlm, ScriptedReply, SessionStore,
-    ToolOutput, tool,
-};
+use bob::AgentError;
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::store::{MemoryStore, Record, SessionStore};
+use bob::tools::{FnTool, ToolOutput, tool};
 use bob_messages::chat::CallStatus;
 use bob_messages::store::Fact;
 use serde_json::json;
@@ -46,7 +48,7 @@ pub(crate) fn calls_the_gate() -> ScriptedLlm {
 }
 
 fn restarts(fixture: &Fixture) -> usize {
-    let restarted = |event: &&bob::Envelope| matches!(event.event, AgentEvent::ActorRestarted { .. });
+    let restarted = |event: &&bob::events::Envelope| matches!(event.event, AgentEvent::ActorRestarted { .. });
     fixture.recorder.events().iter().filter(restarted).count()
 }
 

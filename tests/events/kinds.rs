@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use bob::{
-    AgentError, AgentEvent, Envelope, FinishReason, LlmError, LlmErrorKind, ModelName, Progress, Risk, ServerId,
-    SessionId, StopReason, ToolKind, ToolName, ToolOutput, TranscriptEntry, TurnId, Usage,
-};
+use bob::events::{AgentEvent, Envelope, Progress};
+use bob::model::{LlmError, LlmErrorKind, StopReason, Usage};
+use bob::sessions::{FinishReason, TranscriptEntry, TurnId};
+use bob::tools::servers::ServerId;
+use bob::tools::{Risk, ToolKind, ToolName, ToolOutput};
+use bob::{AgentError, ModelName, SessionId};
 use bob_messages::chat::{CallStatus, ContentPart, GuardReason, ToolCall, ToolResult};
 use bob_messages::condense::CondenseMethod;
 use bob_messages::event::{CallState, Delta, SkillChoice, StepEvent};

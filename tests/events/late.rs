@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::{AgentRuntime, EventsFrom, FileStore, SessionStore, StoreOptions};
+use bob::AgentRuntime;
+use bob::events::EventsFrom;
+use bob::store::{FileStore, SessionStore, StoreOptions};
 use serde_json::{Value, json};
 
 use crate::home::{Home, STORES};
@@ -20,7 +22,7 @@ fn store(folder: &Path, kind: &str) -> Arc<dyn SessionStore> {
     let options = StoreOptions::default();
     #[cfg(feature = "sqlite")]
     if kind == "sqlite" {
-        return bob::SqliteStore::open(&folder.join(".bob/sessions.db"), options).expect("the program's store");
+        return bob::store::SqliteStore::open(&folder.join(".bob/sessions.db"), options).expect("the program's store");
     }
     FileStore::open(&folder.join(".bob/sessions"), options).expect("the program's store")
 }

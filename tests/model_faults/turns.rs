@@ -1,9 +1,11 @@
 //! Whole turns with a failing provider.
 
-use bob::{
-    AgentError, AgentEvent, AgentRequest, AgentRuntime, FinishReason, GuardReason, Limits, LlmErrorKind, ScriptedReply,
-    ToolOutput, tool,
-};
+use bob::config::Limits;
+use bob::events::AgentEvent;
+use bob::model::{LlmErrorKind, ScriptedReply};
+use bob::sessions::{FinishReason, GuardReason};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentError, AgentRequest, AgentRuntime};
 use serde_json::json;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -46,7 +48,7 @@ impl LlmPort for FailsAfterTheTool {
 }
 
 /// A tool that counts how often it ran.
-fn counting() -> (bob::FnTool, Arc<AtomicUsize>) {
+fn counting() -> (bob::tools::FnTool, Arc<AtomicUsize>) {
     let ran = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&ran);
     let count = tool("test/count", "Counts.", move |_: Nothing, _| {

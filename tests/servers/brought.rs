@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bob::{
-    AgentError, AgentRequest, AgentRuntime, Capabilities, Change, FinishReason, Limits, LlmRequest, OptionsPatch,
-    Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec, SessionId, SessionOptions,
-};
+use bob::config::Limits;
+use bob::model::{Capabilities, LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::{Change, FinishReason, OptionsPatch, SessionOptions};
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, RuntimeBuilder, SessionId};
 use bob_messages::chat::{CallStatus, Message};
 
 use crate::fixture::{AGENT, kill};
@@ -37,7 +38,7 @@ fn obeys(request: &LlmRequest) -> ScriptedReply {
 
 pub(super) fn fixture() -> RuntimeBuilder {
     let can = Capabilities { native_tools: true, ..Capabilities::default() };
-    let policy = bob::Policy { require_high_risk_approval: false, ..bob::Policy::default() };
+    let policy = bob::tools::Policy { require_high_risk_approval: false, ..bob::tools::Policy::default() };
     RuntimeBuilder::new(model_name())
         .model(Arc::new(ScriptedLlm::from_fn(obeys).with_capabilities(can)))
         .policy(policy)
@@ -154,7 +155,7 @@ async fn what_changes_while_a_turn_runs_holds_from_the_next_turn() {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     let patch = OptionsPatch { servers: Change::Set([drill("y")].into()), ..OptionsPatch::default() };
-    let name = Some(bob::RequestId::new("change"));
+    let name = Some(bob::sessions::RequestId::new("change"));
     for _again in 0..2 {
         within(runtime.configure(session("a"), patch.clone(), name.clone())).await.expect("it is kept");
     }
@@ -249,20 +250,21 @@ async fn a_server_that_asks_is_told_the_folders_of_its_session() {
 #[tokio::test]
 async fn sessions_are_listed_with_titles_states_and_parents() {
     let runtime = built(fixture()).await;
-    let parent = bob::ParentTurn {
+    let parent = bob::sessions::ParentTurn {
         session: session("above"),
-        turn: bob::TurnId::new("t"),
+        turn: bob::sessions::TurnId::new("t"),
         call: bob_messages::ids::CallId::new("c1"),
     };
     let child = SessionOptions { parent: Some(parent), ..SessionOptions::default() };
     within(runtime.open(session("child"), child)).await.expect("it opens");
     says(&runtime, "child", "tools").await;
     says(&runtime, "other", "tools").await;
-    let filter = bob::SessionFilter { parent: Some(session("above")), ..bob::SessionFilter::default() };
+    let filter =
+        bob::sessions::SessionFilter { parent: Some(session("above")), ..bob::sessions::SessionFilter::default() };
     let page = within(runtime.sessions(filter, None)).await.expect("a page");
     let [one] = page.sessions.as_slice() else { panic!("{page:?}") };
     assert_eq!((one.session.as_str(), one.title.as_deref(), one.turns), ("child", Some("tools"), Some(1)));
-    assert_eq!(one.state, Some(bob::SessionState::Idle));
+    assert_eq!(one.state, Some(bob::sessions::SessionState::Idle));
     let look = within(runtime.session(SessionId::parse("child").expect("an id"))).await.expect("a journal");
     assert!(look.expect("a session").options.parent.is_some());
     runtime.shutdown().await;

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use bob::{AgentError, AgentRuntime, Change, OptionsPatch, Runtime, ServerSpec};
+use bob::sessions::{Change, OptionsPatch};
+use bob::tools::servers::ServerSpec;
+use bob::{AgentError, AgentRuntime, Runtime};
 
 use crate::brought::{bringing, built, drill, ended, fixture, pid, says};
 use crate::support::runtime::{session, within};

@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bob::events::AgentEvent;
+use bob::store::{FileStore, SqliteStore, StoreOptions};
 use bob::tape::{Recorder as TapeRecorder, Redactor, Tape};
-use bob::{
-    AgentError, AgentEvent, AgentRequest, AgentRuntime, FileStore, ServerId, ServerSpec, ServerTransport, SqliteStore,
-    StoreOptions,
-};
+use bob::tools::servers::{ServerId, ServerSpec, ServerTransport};
+use bob::{AgentError, AgentRequest, AgentRuntime};
 use bob_messages::chat::CallStatus;
 
 use crate::brought::{CANARY, bringing, built, drill, ended, fixture, lives, pid, says};
@@ -29,13 +29,13 @@ fn all_bytes(folder: &Path) -> Vec<u8> {
 async fn keys_are_in_no_journal_and_a_journal_starts_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().to_owned();
-    let sqlite = |path: &Path| -> Arc<dyn bob::SessionStore> {
+    let sqlite = |path: &Path| -> Arc<dyn bob::store::SessionStore> {
         SqliteStore::open(&path.join("s.db"), StoreOptions::default()).expect("a store")
     };
-    let json = |path: &Path| -> Arc<dyn bob::SessionStore> {
+    let json = |path: &Path| -> Arc<dyn bob::store::SessionStore> {
         FileStore::open(&path.join("json"), StoreOptions::default()).expect("a store")
     };
-    type Opens = fn(&Path) -> Arc<dyn bob::SessionStore>;
+    type Opens = fn(&Path) -> Arc<dyn bob::store::SessionStore>;
     let stores: [Opens; 2] = [sqlite, json];
     for (number, store) in stores.into_iter().enumerate() {
         let id = format!("s{number}");

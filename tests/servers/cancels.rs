@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use bob::{
-    AgentRequest, AgentResponse, AgentRuntime, FinishReason, PermissionMode, Runtime, RuntimeBuilder, ScriptedLlm,
-    ScriptedReply, ServerId, ServerSpec,
-};
+use bob::approvals::PermissionMode;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_messages::chat::CallStatus;
 use serde_json::{Value, json};
 
@@ -31,7 +32,7 @@ async fn fixture(folder: &Path, mode: &str, tool: &str, arguments: Value) -> Run
     let mut server = ServerSpec::stdio(ServerId::new("drill"), AGENT, args);
     server.required = true;
     let tool = format!("mcp/drill/{tool}");
-    let last = |request: &bob::LlmRequest| format!("{:?}", request.messages.last());
+    let last = |request: &bob::model::LlmRequest| format!("{:?}", request.messages.last());
     let model = ScriptedLlm::from_fn(move |request| match last(request).contains("call") {
         true => ScriptedReply::call(tool.clone(), arguments.clone()),
         false => ScriptedReply::text("fine"),

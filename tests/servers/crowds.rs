@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{
-    AgentRequest, AgentRuntime, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
-};
-use bob_actors::llm::scripted::Rule;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::Policy;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
+use bob_actors::llm::scripted::ScriptedRule;
 use serde_json::{Value, json};
 
 use crate::fixture::{AGENT, Fixture, drill};
@@ -53,9 +54,9 @@ fn spec(id: &str) -> ServerSpec {
     ServerSpec::stdio(ServerId::new(id), AGENT, ["drill-server"])
 }
 
-fn rule(when: &str, tool: &str, arguments: Value) -> Rule {
+fn rule(when: &str, tool: &str, arguments: Value) -> ScriptedRule {
     let replies = vec![ScriptedReply::call(tool, arguments), ScriptedReply::text("done")];
-    Rule { when: Some(when.to_owned()), replies, delay_ms: 0, stall: false }
+    ScriptedRule { when: Some(when.to_owned()), replies, delay_ms: 0, stall: false }
 }
 
 async fn turn(runtime: &Runtime, id: String, text: &str) {

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bob::{
-    AgentRequest, AgentRuntime, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
-};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::Policy;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 
 use crate::fixture::{AGENT, Fixture, drill};

@@ -5,10 +5,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentEvent, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, GuardReason, Policy, Runtime,
-    RuntimeBuilder, ScriptedLlm, ScriptedReply, ServerId, ServerSpec,
-};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, GuardReason};
+use bob::tools::Policy;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{AgentError, AgentRequest, AgentRunResult, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_actors::tools::ToolOverride;
 use bob_messages::chat::{CallStatus, ToolResult};
 use bob_messages::limits::Limits;
@@ -30,7 +32,7 @@ enum End {
 
 /// A model that calls this tool when asked to "call", and answers anything else.
 fn model(tool: &'static str, arguments: serde_json::Value) -> ScriptedLlm {
-    let last = |request: &bob::LlmRequest| format!("{:?}", request.messages.last());
+    let last = |request: &bob::model::LlmRequest| format!("{:?}", request.messages.last());
     ScriptedLlm::from_fn(move |request| match last(request).contains("call") {
         true => ScriptedReply::call(tool, arguments.clone()),
         false => ScriptedReply::text("fine"),

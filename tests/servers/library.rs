@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{
-    AgentEvent, AgentRuntime, ApprovalPort, BuildError, Elicitation, ElicitationAnswer, PermissionMode, RuntimeBuilder,
-    ScriptedLlm, ScriptedReply, ServerId, ServerSpec, ServerState,
-};
+use bob::approvals::{ApprovalPort, Elicitation, ElicitationAnswer, PermissionMode};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::servers::{ServerId, ServerSpec, ServerState};
+use bob::{AgentRuntime, BuildError, RuntimeBuilder};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
@@ -24,7 +25,11 @@ fn over(replies: Vec<ScriptedReply>) -> RuntimeBuilder {
         .model(Arc::new(ScriptedLlm::replies(replies)))
 }
 
-async fn state(runtime: &bob::Runtime, id: &str, reached: impl Fn(&bob::ServerStatus) -> bool) -> bob::ServerStatus {
+async fn state(
+    runtime: &bob::Runtime,
+    id: &str,
+    reached: impl Fn(&bob::tools::servers::ServerStatus) -> bool,
+) -> bob::tools::servers::ServerStatus {
     let mut changes = runtime.server_changes();
     within(async {
         loop {
@@ -38,7 +43,7 @@ async fn state(runtime: &bob::Runtime, id: &str, reached: impl Fn(&bob::ServerSt
     .await
 }
 
-fn ready(server: &bob::ServerStatus) -> bool {
+fn ready(server: &bob::tools::servers::ServerStatus) -> bool {
     server.state == ServerState::Ready
 }
 
@@ -148,8 +153,10 @@ async fn m8_many_sessions_that_need_a_sleeping_server_start_it_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let log = folder.path().join("log");
     let path = log.display().to_string();
-    let lazy =
-        ServerSpec { start: bob::ServerStart::Lazy, ..spec("lazy", &["--log", &path, "--mode", "slow-start=200"]) };
+    let lazy = ServerSpec {
+        start: bob::tools::servers::ServerStart::Lazy,
+        ..spec("lazy", &["--log", &path, "--mode", "slow-start=200"])
+    };
     let replies = (0..100).map(|_| ScriptedReply::text("hi")).collect();
     let runtime = over(replies).tool_server(lazy).build().await.expect("a runtime");
     let turns = (0..100).map(|n| {

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use bob::{
-    Agent, AgentRequest, AgentRuntime, AgentRuntimeExt, AskError, FinishReason, Invocation, Limits, LlmRequest,
-    ModelName, PermissionMode, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionOptions, SuspendReason,
-    ToolError, ToolOutput, tool,
-};
+use bob::approvals::PermissionMode;
+use bob::config::Limits;
+use bob::model::{LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, SessionOptions, SuspendReason};
+use bob::tools::{Invocation, ToolError, ToolOutput, tool};
+use bob::{Agent, AgentRequest, AgentRuntime, AgentRuntimeExt, AskError, ModelName, Runtime, RuntimeBuilder};
 use serde_json::json;
 
 use crate::support::runtime::{build, over, scripted, session, turn, within};

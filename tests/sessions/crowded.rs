@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentRequest, AgentRunResult, AgentRuntime, FinishReason, ResumeReply, Runtime, ScriptedLlm,
-    ScriptedReply,
-};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, ResumeReply};
+use bob::{AgentError, AgentRequest, AgentRunResult, AgentRuntime, Runtime};
 use futures_util::future::join_all;
 use serde_json::json;
 
@@ -172,7 +171,7 @@ async fn the_journal_of_a_session_that_rests_in_memory_reads_as_before() {
     let runtime = build(over(model).passivate_after(Duration::from_millis(500))).await;
     let labels = [("a".to_owned(), "b".to_owned())].into();
     within(runtime.run(AgentRequest { labels, ..say("go") })).await.expect("it asks");
-    turn(&runtime, AgentRequest { request_id: Some(bob::RequestId::new("r")), ..say("this") }).await;
+    turn(&runtime, AgentRequest { request_id: Some(bob::sessions::RequestId::new("r")), ..say("this") }).await;
     within(runtime.run(say("on"))).await.expect("it asks again");
     let before = within(runtime.records(session("s"))).await.expect("it is read");
     until(&runtime, 0, 0, 0).await;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{
-    AgentError, AgentEvent, AgentRequest, AgentRuntime, FinishReason, LlmRequest, RequestId, ScriptedLlm,
-    ScriptedReply, SessionFilter,
-};
+use bob::events::AgentEvent;
+use bob::model::{LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::SessionFilter;
+use bob::sessions::{FinishReason, RequestId};
+use bob::{AgentError, AgentRequest, AgentRuntime};
 use bob_messages::chat::Message;
 
 use crate::support::runtime::{Recorder, build, file_store, over, say, scripted, session, turn, within};

@@ -1,6 +1,9 @@
 //! Many sessions in one runtime, and many runtimes in one process.
 
-use bob::{AgentRequest, AgentRuntime, FinishReason, RuntimeStatus, ScriptedLlm, ScriptedReply};
+use bob::health::RuntimeStatus;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::{AgentRequest, AgentRuntime};
 use futures_util::future::join_all;
 
 use crate::support::runtime::{Recorder, build, over, say, scripted, session, turn, within};

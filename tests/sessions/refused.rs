@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{AgentError, AgentRequest, AgentRuntime, ContentPart, Runtime, ScriptedLlm, ScriptedReply, SessionOptions};
+use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
+use bob::sessions::SessionOptions;
+use bob::{AgentError, AgentRequest, AgentRuntime, Runtime};
 
 use crate::support::runtime::{build, over, say, scripted, session, turn, within};
 use crate::support::scratch::Scratch;
@@ -93,7 +95,8 @@ async fn folders_outside_the_workspace_are_refused_wherever_they_come_from() {
 #[cfg(feature = "genai")]
 #[tokio::test]
 async fn an_unknown_provider_and_a_missing_key_are_refused_before_anything_is_sent() {
-    use bob::{LlmErrorKind, ModelName, RuntimeBuilder};
+    use bob::model::LlmErrorKind;
+    use bob::{ModelName, RuntimeBuilder};
     let port = bob_actors::llm::GenaiLlm::new(&[], &|_| None).expect("the well-known providers");
     let runtime = build(RuntimeBuilder::new(ModelName::parse("openai:gpt-x").unwrap()).model(Arc::new(port))).await;
     let kind_and_text = |result| match result {

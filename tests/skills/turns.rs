@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-use bob::{
-    AgentEvent, AgentRequest, AgentRunResult, AgentRuntime, LlmRequest, ResumeReply, Runtime, RuntimeBuilder,
-    ScriptedLlm, ScriptedReply, SkillFolders, SkillForm, SkillRules, SkillSource,
-};
+use bob::events::AgentEvent;
+use bob::model::{LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::ResumeReply;
+use bob::tools::skills::{SkillFolders, SkillForm, SkillRules, SkillSource};
+use bob::{AgentRequest, AgentRunResult, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_messages::chat::CallStatus;
 use bob_messages::store::Fact;
 use serde_json::json;
@@ -74,7 +75,7 @@ async fn a_turn_reads_its_skills_and_a_budget_cuts_them() {
         let budget = (bytes + 2 * examples().as_os_str().len() as u64) / 4;
         let (builder, heard) = model(|_| ScriptedReply::Text("done".into()));
         let recorder = Recorder::new();
-        let sink: Arc<dyn bob::EventSink> = recorder.clone();
+        let sink: Arc<dyn bob::events::EventSink> = recorder.clone();
         let runtime = build(builder.sink(sink).skills(folders(&examples()), tokens(budget))).await;
         let outcome = turn(&runtime, say(text)).await;
         assert_eq!(outcome.content, "done");
@@ -181,8 +182,8 @@ async fn a_turn_has_the_same_skills_in_the_next_process() {
 #[tokio::test]
 async fn a_port_that_panics_or_says_nothing_costs_the_skills_and_not_the_turn() {
     struct Panics;
-    impl bob::SkillPort for Panics {
-        fn index(&self, _: Option<String>) -> futures_util::future::BoxFuture<'_, Arc<bob::SkillIndex>> {
+    impl bob::tools::skills::SkillPort for Panics {
+        fn index(&self, _: Option<String>) -> futures_util::future::BoxFuture<'_, Arc<bob::tools::skills::SkillIndex>> {
             panic!("a fault of its own")
         }
     }

@@ -1,6 +1,8 @@
 //! Readers of events as streams, for the combinators of other crates.
 
-use bob::{AgentEvent, AgentRuntime, AgentStreamEvent, EventsFrom, ScriptedReply};
+use bob::AgentRuntime;
+use bob::events::{AgentEvent, AgentStreamEvent, EventsFrom};
+use bob::model::ScriptedReply;
 use futures_util::StreamExt;
 
 use crate::support::runtime::{build, say, scripted, session, within};
@@ -40,7 +42,8 @@ async fn the_events_of_a_session_are_a_stream_that_ends_with_the_runtime() {
     let read = within(read).await.unwrap();
     let finished = |of_late| {
         let of = |(is_late, event): &&(bool, Result<_, _>)| {
-            *is_late == of_late && event.as_ref().is_ok_and(|event: &std::sync::Arc<bob::Envelope>| ends(&event.event))
+            *is_late == of_late
+                && event.as_ref().is_ok_and(|event: &std::sync::Arc<bob::events::Envelope>| ends(&event.event))
         };
         read.iter().filter(of).count()
     };

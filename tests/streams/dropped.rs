@@ -1,13 +1,16 @@
 //! The effect of dropping a stream is configurable.
 
-use bob::{AgentEvent, AgentRuntime, FinishReason, OnDrop, ScriptedLlm, ScriptedReply};
-use bob_actors::llm::scripted::Rule;
+use bob::AgentRuntime;
+use bob::events::{AgentEvent, OnDrop};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob_actors::llm::scripted::ScriptedRule;
 
 use crate::support::runtime::{Recorder, build, over, say, session, turn, within};
 
 fn slow() -> ScriptedLlm {
     let replies = vec![ScriptedReply::text("in the end")];
-    ScriptedLlm::new(vec![Rule { when: None, replies, delay_ms: 150, stall: false }])
+    ScriptedLlm::new(vec![ScriptedRule { when: None, replies, delay_ms: 150, stall: false }])
 }
 
 #[tokio::test]

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, FinishReason, RequestId, ScriptedLlm, ScriptedReply, ToolOutput, tool,
-};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, RequestId};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
 use crate::support::runtime::{Nothing, Recorder, assert_in_order, build, over, say, scripted, session, turn, within};
@@ -93,7 +95,7 @@ async fn o3_a_reader_that_never_reads_slows_nobody_and_still_gets_the_end() {
         Ok(ToolOutput::text("ok"))
     });
     let runtime = build(over(model).tools(Arc::new(quick.read_only()))).await;
-    let limits = bob::Limits { max_steps: 300, max_tool_calls: 300, ..bob::Limits::default() };
+    let limits = bob::config::Limits { max_steps: 300, max_tool_calls: 300, ..bob::config::Limits::default() };
     let stream = within(runtime.run_stream(AgentRequest { limits: Some(limits), ..say("go") })).await.unwrap();
     within(async {
         while runtime.health().await.live_sessions == 0 || runtime.records(session("s")).await.unwrap().len() < 400 {

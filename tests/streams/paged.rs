@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use bob::{AgentError, AgentEvent, AgentRuntime, Envelope, EventsFrom, ScriptedLlm, ScriptedReply, TurnConfig};
+use bob::config::TurnConfig;
+use bob::events::{AgentEvent, Envelope, EventsFrom};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::{AgentError, AgentRuntime};
 use bob_messages::event::rebuild;
 use bob_messages::ids::TurnId;
 use bob_messages::store::{Fact, SessionState};

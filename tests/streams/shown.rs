@@ -1,6 +1,7 @@
 //! Text and reasoning as they arrive over HTTP, and resets.
 
-use bob::{AgentRuntime, AgentStreamEvent, Runtime, StreamItem};
+use bob::events::{AgentStreamEvent, StreamItem};
+use bob::{AgentRuntime, Runtime};
 
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

@@ -2,10 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
-use bob::{
-    AgentError, AgentEvent, AgentRuntime, ContentPart, FinishReason, LlmRequest, RequestId, Runtime, ScriptedLlm,
-    ScriptedReply, ToolOutput, tool,
-};
+use bob::events::AgentEvent;
+use bob::model::{ContentPart, LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, RequestId};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentError, AgentRuntime, Runtime};
 use bob_messages::chat::Message;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -13,7 +14,7 @@ use tokio::sync::Notify;
 use crate::support::runtime::{Nothing, build, over, say, session, trapped, turn, within};
 
 /// A tool that returns when it is let.
-fn gated(let_go: &Arc<Notify>) -> bob::FnTool {
+fn gated(let_go: &Arc<Notify>) -> bob::tools::FnTool {
     let let_go = Arc::clone(let_go);
     tool("test/gated", "Returns when it is let.", move |_: Nothing, _| {
         let let_go = Arc::clone(&let_go);
@@ -66,7 +67,7 @@ async fn what_is_said_while_a_tool_runs_is_told_to_the_model_behind_its_result()
     assert!(matches!(refused, Err(AgentError::Invalid(_))), "{refused:?}");
 
     let told = within(stream.next_event()).await;
-    let mut late = within(runtime.subscribe(session("s"), bob::EventsFrom::Beginning)).await.expect("a reader");
+    let mut late = within(runtime.subscribe(session("s"), bob::events::EventsFrom::Beginning)).await.expect("a reader");
     let mut rebuilt = Vec::new();
     while rebuilt.len() < 2 {
         let event = within(late.next()).await.unwrap().unwrap().event.clone();

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{
-    AgentEvent, AgentEvents, AgentRequest, AgentRuntime, Envelope, EventsFrom, Limits, Runtime, ScriptedLlm,
-    ScriptedReply, ToolOutput, tool,
-};
+use bob::config::Limits;
+use bob::events::{AgentEvent, AgentEvents, Envelope, EventsFrom};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, Runtime};
 use bob_messages::event::CallState;
 use serde_json::json;
 use tokio::sync::Notify;
@@ -63,7 +64,7 @@ fn steps(count: u32) -> ScriptedLlm {
     })
 }
 
-fn quick() -> bob::FnTool {
+fn quick() -> bob::tools::FnTool {
     tool("test/quick", "Returns.", |_: serde_json::Map<String, serde_json::Value>, _| async move {
         // Gives way, so that readers come in at every place.
         tokio::task::yield_now().await;
@@ -125,7 +126,7 @@ async fn a_reader_begins_where_it_says() {
     let third = turn(&runtime, say("three")).await;
     let live = read(&mut now, 1).await;
     assert!(of(&live).iter().all(|turn| *turn == third.turn_id), "{live:#?}");
-    let nobody = within(runtime.subscribe(session("s"), EventsFrom::Turn(bob::TurnId::new("nobody")))).await;
+    let nobody = within(runtime.subscribe(session("s"), EventsFrom::Turn(bob::sessions::TurnId::new("nobody")))).await;
     assert!(matches!(nobody, Err(bob::AgentError::Invalid(_))), "{nobody:?}");
 
     let mut early = within(runtime.subscribe(session("later"), EventsFrom::Beginning)).await.unwrap();
@@ -190,15 +191,16 @@ async fn a_reader_sees_a_call_with_its_end_and_where_it_stands() {
     let runtime = build(scripted(replies).tools(Arc::new(gated))).await;
     let parent = bob_messages::options::ParentTurn {
         session: session("mother"),
-        turn: bob::TurnId::new("m1"),
+        turn: bob::sessions::TurnId::new("m1"),
         call: bob_messages::ids::CallId::new("c1"),
     };
-    let options = bob::SessionOptions { parent: Some(parent.clone()), ..bob::SessionOptions::default() };
+    let options =
+        bob::sessions::SessionOptions { parent: Some(parent.clone()), ..bob::sessions::SessionOptions::default() };
     let mut stream = within(runtime.run_stream(AgentRequest { options: Some(options), ..say("go") })).await.unwrap();
     let mut states = Vec::new();
     while let Some(item) = within(stream.next()).await {
         assert_eq!(item.parent.as_ref(), Some(&parent));
-        if let bob::AgentStreamEvent::ToolCall { call, state, output, .. } = item.event {
+        if let bob::events::AgentStreamEvent::ToolCall { call, state, output, .. } = item.event {
             assert_eq!((item.step, item.call_id.as_ref()), (Some(1), Some(&call.id)));
             assert_eq!((call.name.as_str(), output.is_some()), ("test/gated", state == CallState::Finished));
             let_go.notify_one();
@@ -222,7 +224,7 @@ fn plain(value: &mut serde_json::Value) {
     }
 }
 
-fn journal(records: &[Arc<bob::Record>]) -> Vec<serde_json::Value> {
+fn journal(records: &[Arc<bob::store::Record>]) -> Vec<serde_json::Value> {
     let mut all: Vec<_> = records.iter().map(|record| serde_json::to_value(&**record).unwrap()).collect();
     all.iter_mut().for_each(plain);
     all
@@ -235,7 +237,7 @@ async fn run_and_run_stream_give_the_same_journal() {
         vec![ScriptedReply::call("test/quick", json!({"n": 1})), ScriptedReply::text("done")],
         vec![ScriptedReply::call("test/nothing", json!({})), ScriptedReply::text("so")],
         vec![ScriptedReply::call("test/quick", json!({}))],
-        vec![ScriptedReply::Error(bob::LlmErrorKind::Rejected)],
+        vec![ScriptedReply::Error(bob::model::LlmErrorKind::Rejected)],
         vec![ScriptedReply::call("ask_user", json!({"question": "which?"})), ScriptedReply::text("red then")],
     ];
     for script in scripts {
@@ -279,7 +281,7 @@ async fn a_call_that_tells_its_progress_is_seen_ten_times_a_second_at_most() {
     let mut stream = within(runtime.run_stream(say("go"))).await.unwrap();
     let (mut seen, mut titles) = (Vec::new(), Vec::new());
     while let Some(item) = within(stream.next()).await {
-        if let bob::AgentStreamEvent::ToolCall { state, title, progress, .. } = item.event {
+        if let bob::events::AgentStreamEvent::ToolCall { state, title, progress, .. } = item.event {
             titles.push(title);
             read.fetch_add(usize::from(progress.is_some()), Ordering::Relaxed);
             seen.extend(progress.map(|progress| (state, progress.done, progress.message)));

@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Mutex};
 
-use bob::{
-    AgentError, AgentEvent, AgentRequest, AgentRunResult, AgentRuntime, Capabilities, FinishReason, LlmErrorKind,
-    LlmRequest, ResumeReply, RuntimeBuilder, ScriptedLlm, ScriptedReply,
-};
+use bob::events::AgentEvent;
+use bob::model::{Capabilities, LlmErrorKind, LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, ResumeReply};
+use bob::{AgentError, AgentRequest, AgentRunResult, AgentRuntime, RuntimeBuilder};
 use serde_json::{Value, json};
 
 use crate::support::runtime::{Recorder, build, over, say, session, turn, within};
@@ -84,7 +84,7 @@ async fn without_tools_a_native_model_gets_the_schema_itself() {
 async fn an_answer_that_does_not_fit_is_asked_for_again_with_its_place() {
     let (builder, heard) = model(true, &["{\"items\": [1, -2]}", "{\"items\": [1, 2]}"]);
     let recorder = Recorder::new();
-    let sink: Arc<dyn bob::EventSink> = recorder.clone();
+    let sink: Arc<dyn bob::events::EventSink> = recorder.clone();
     let runtime = build(builder.sink(sink)).await;
     let outcome = turn(&runtime, wanted("count")).await;
     assert_eq!((outcome.content.as_str(), outcome.steps), ("{\"items\":[1,2]}", 2));

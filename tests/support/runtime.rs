@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bob::{
-    AgentEvent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, Envelope, EventSink, FinishReason, LlmPort,
-    ModelName, PermissionMode, Runtime, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId, SessionOptions,
-    ToolOutput, TurnConfig, TurnId, tool,
-};
+use bob::approvals::PermissionMode;
+use bob::config::TurnConfig;
+use bob::events::{AgentEvent, Envelope, EventSink};
+use bob::model::{LlmPort, ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, SessionOptions, TurnId};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, ModelName, Runtime, RuntimeBuilder, SessionId};
 use bob_actors::llm::RetryPolicy;
 use bob_drill::traps::Traps;
 use bob_messages::backoff::Backoff;
@@ -89,7 +91,7 @@ pub(crate) fn in_folder(folder: &std::path::Path) -> SessionOptions {
 pub(crate) struct Nothing {}
 
 /// A tool that notifies when it is entered and never ends. Its guard is dropped when the call is abandoned.
-pub(crate) fn endless(entered: &Arc<Notify>, let_go: &Arc<Notify>) -> bob::FnTool {
+pub(crate) fn endless(entered: &Arc<Notify>, let_go: &Arc<Notify>) -> bob::tools::FnTool {
     struct Held(Arc<Notify>);
     impl Drop for Held {
         fn drop(&mut self) {
@@ -196,12 +198,12 @@ pub(crate) fn assert_in_order(events: &[Envelope]) {
 }
 
 /// A store in this folder, which a second runtime may open while the first still has it.
-pub(crate) fn file_store(folder: &std::path::Path) -> Arc<dyn bob::SessionStore> {
-    let options = bob::StoreOptions::default();
+pub(crate) fn file_store(folder: &std::path::Path) -> Arc<dyn bob::store::SessionStore> {
+    let options = bob::store::StoreOptions::default();
     #[cfg(feature = "sqlite")]
-    let store = bob::SqliteStore::open(&folder.join("sessions.db"), options);
+    let store = bob::store::SqliteStore::open(&folder.join("sessions.db"), options);
     #[cfg(not(feature = "sqlite"))]
-    let store = bob::FileStore::open(folder, options);
+    let store = bob::store::FileStore::open(folder, options);
     store.expect("a store in the test's folder")
 }
 

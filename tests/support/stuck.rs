@@ -6,12 +6,14 @@
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bob::{
-    AgentEvent, AgentRequest, Envelope, EventSink, Limits, LlmErrorKind, MemoryStore, ModelName, RuntimeBuilder,
-    ScriptedLlm, ScriptedReply, SessionId, SessionStore, ToolOutput, tool,
-};
+use bob::config::Limits;
+use bob::events::{AgentEvent, Envelope, EventSink};
+use bob::model::{LlmErrorKind, ScriptedLlm, ScriptedReply};
+use bob::store::{MemoryStore, SessionStore};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, ModelName, RuntimeBuilder, SessionId};
 use bob_actors::llm::RetryPolicy;
-use bob_actors::llm::scripted::Rule;
+use bob_actors::llm::scripted::ScriptedRule;
 use bob_drill::store::FaultStore;
 use bob_messages::backoff::Backoff;
 use bob_messages::input::ApprovalsMode;
@@ -137,7 +139,7 @@ impl Places {
     }
 
     /// A builder for turns that do not get stuck, with further rules of the model.
-    pub(crate) fn beside(self: &Arc<Self>, store: Arc<dyn SessionStore>, others: Vec<Rule>) -> RuntimeBuilder {
+    pub(crate) fn beside(self: &Arc<Self>, store: Arc<dyn SessionStore>, others: Vec<ScriptedRule>) -> RuntimeBuilder {
         RuntimeBuilder::new(model_name())
             .model(Arc::new(model(others)))
             .retry(RetryPolicy { max: 2, backoff: Backoff { first_ms: A_DAY_MS / 2, most_ms: A_DAY_MS / 2 } })
@@ -208,7 +210,7 @@ impl Places {
         })
     }
 
-    fn endless(self: &Arc<Self>, name: &str) -> bob::FnTool {
+    fn endless(self: &Arc<Self>, name: &str) -> bob::tools::FnTool {
         let places = Arc::clone(self);
         tool(name, "Never ends.", move |_: Nothing, invocation| {
             places.arrived(&invocation.context.session);
@@ -242,13 +244,17 @@ impl EventSink for Places {
     }
 }
 
-fn model(others: Vec<Rule>) -> ScriptedLlm {
-    let rule =
-        |wait: Wait, reply| Rule { when: Some(wait.name().into()), replies: vec![reply], delay_ms: 0, stall: false };
+fn model(others: Vec<ScriptedRule>) -> ScriptedLlm {
+    let rule = |wait: Wait, reply| ScriptedRule {
+        when: Some(wait.name().into()),
+        replies: vec![reply],
+        delay_ms: 0,
+        stall: false,
+    };
     let calls = |wait, tool: &str| rule(wait, ScriptedReply::call(tool, json!({})));
     let mut rules = vec![
         rule(Wait::Headers, ScriptedReply::Stall),
-        Rule { stall: true, ..rule(Wait::Stream, ScriptedReply::text("one two three ")) },
+        ScriptedRule { stall: true, ..rule(Wait::Stream, ScriptedReply::text("one two three ")) },
         rule(Wait::Pause, ScriptedReply::Error(LlmErrorKind::Unavailable)),
         calls(Wait::Person, "test/risky"),
         calls(Wait::Reads, "test/reads"),
@@ -256,6 +262,6 @@ fn model(others: Vec<Rule>) -> ScriptedLlm {
         calls(Wait::Changes, "test/changes"),
     ];
     rules.extend(others);
-    rules.push(Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 0, stall: false });
+    rules.push(ScriptedRule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 0, stall: false });
     ScriptedLlm::new(rules)
 }

@@ -44,10 +44,10 @@ fn a_secret_that_is_a_word_of_the_format_makes_no_tape() {
     let scratch = Scratch::new();
     let file = scratch.join("some.tape");
     let recorder = Recorder::create(&file, Redactor::new(["offered".into()]), "").unwrap();
-    let _tools = bob::ToolPort::list_tools(&*recorder.tools(std::sync::Arc::new(bob::tool(
+    let _tools = bob::tools::ToolPort::list_tools(&*recorder.tools(std::sync::Arc::new(bob::tools::tool(
         "test/none",
         "Does nothing.",
-        |_: serde_json::Map<String, serde_json::Value>, _| async { Ok(bob::ToolOutput::text("")) },
+        |_: serde_json::Map<String, serde_json::Value>, _| async { Ok(bob::tools::ToolOutput::text("")) },
     ))));
     let told = recorder.keep().expect_err("it cannot be read back").to_string();
     assert!(told.contains("spelled like a word"), "{told}");

@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::Record;
-use bob::replay;
+use bob::store::Record;
+use bob::store::replay;
 use bob::tape::{Redactor, Tape};
 
 use crate::scenes::{SCENES, Scene};

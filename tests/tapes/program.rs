@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bob::replay;
+use bob::store::replay;
 use serde_json::Value;
 
 use crate::stage::{folder, journals};

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::replay;
+use bob::model::LlmPort;
+use bob::store::replay;
+use bob::store::{MemoryStore, Record, SessionStore};
 use bob::tape::{Recorder, Redactor, Tape};
-use bob::{
-    AgentRequest, AgentResponse, AgentRuntime, LlmPort, MemoryStore, Record, Runtime, RuntimeBuilder, SessionStore,
-};
+use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder};
 
 use crate::support::runtime::{over, session, within};
 

@@ -5,13 +5,16 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::replay;
+use bob::AgentError;
+use bob::approvals::PermissionMode;
+use bob::config::PromptLayers;
+use bob::config::TurnConfig;
+use bob::model::{LlmErrorKind, ScriptedLlm, ScriptedReply};
+use bob::store::Record;
+use bob::store::replay;
 use bob::tape::{Recorder, Redactor, Tape};
-use bob::{AgentError, TurnConfig};
-use bob::{
-    AgentRequest, AgentRuntime, LlmErrorKind, PermissionMode, Policy, PromptLayers, Record, Runtime, RuntimeBuilder,
-    ScriptedLlm, ScriptedReply, ToolOutput, tool,
-};
+use bob::tools::{Policy, ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
 use serde_json::json;
 
 use crate::support::runtime::{Nothing, build, model_name, over, say, session, turn, within};
@@ -146,7 +149,7 @@ async fn g15_a_canary_is_on_no_tape_in_any_spelling() {
     let leaky = said.clone();
     let leak = tool("test/leak", "Tells too much.", move |_: serde_json::Map<String, serde_json::Value>, _| {
         let (one, two) = CANARY.split_at(6);
-        let parts = [leaky.as_str(), one, two].map(bob::ContentPart::text).to_vec();
+        let parts = [leaky.as_str(), one, two].map(bob::model::ContentPart::text).to_vec();
         async move {
             Ok(ToolOutput { parts, structured: Some(json!({ "key": CANARY, CANARY: 1 })), ..ToolOutput::default() })
         }

@@ -1,6 +1,8 @@
 //! How a model answers, in native and in JSON mode.
 
-use bob::{AgentError, FinishReason, LlmErrorKind, StopReason};
+use bob::AgentError;
+use bob::model::{LlmErrorKind, StopReason};
+use bob::sessions::FinishReason;
 use serde_json::{Value, json};
 
 use crate::support::provider::FakeProvider;

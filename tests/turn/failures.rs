@@ -1,6 +1,8 @@
 //! A provider that fails: the turn ends, the session is kept, the next turn works.
 
-use bob::{AgentError, AgentRuntime, FinishReason, LlmErrorKind};
+use bob::model::LlmErrorKind;
+use bob::sessions::FinishReason;
+use bob::{AgentError, AgentRuntime};
 
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

@@ -4,7 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use bob::{AgentRequest, FinishReason, GuardReason, Limits, ScriptedLlm, ScriptedReply, ToolOutput, tool};
+use bob::AgentRequest;
+use bob::config::Limits;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, GuardReason};
+use bob::tools::{ToolOutput, tool};
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::chat::CallStatus;
 use serde_json::json;
@@ -28,7 +32,7 @@ struct Count {
     n: u32,
 }
 
-fn counting(runs: &Arc<AtomicUsize>) -> Arc<bob::FnTool> {
+fn counting(runs: &Arc<AtomicUsize>) -> Arc<bob::tools::FnTool> {
     let runs = Arc::clone(runs);
     Arc::new(tool("test/count", "Counts.", move |_: Count, _| {
         let number = runs.fetch_add(1, Ordering::SeqCst) + 1;
@@ -71,7 +75,8 @@ async fn c7_max_tool_calls_is_exact() {
 
 #[tokio::test]
 async fn c7_two_failed_calls_in_a_row_end_the_turn() {
-    let fails = tool("test/fails", "Fails.", |_: Nothing, _| async { Err::<(), _>(bob::ToolError::new("no luck")) });
+    let fails =
+        tool("test/fails", "Fails.", |_: Nothing, _| async { Err::<(), _>(bob::tools::ToolError::new("no luck")) });
     let model = ScriptedLlm::replies(vec![ScriptedReply::call("test/fails", json!({}))]);
     let runtime = build(over(model).tools(Arc::new(fails))).await;
     let answer = turn(&runtime, limited(Limits::default())).await;

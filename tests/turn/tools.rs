@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use bob::{FinishReason, ToolOutput, tool};
+use bob::sessions::FinishReason;
+use bob::tools::{ToolOutput, tool};
 use bob_messages::chat::CallStatus;
 use serde_json::Value;
 
@@ -11,7 +12,8 @@ use crate::support::reply::Reply;
 use crate::support::runtime::{KINDS, Nothing, at, build, in_folder, provided, say, session, turn};
 use crate::support::scratch::Scratch;
 use crate::support::stopwatch::Stopwatch;
-use bob::{AgentRequest, Limits};
+use bob::AgentRequest;
+use bob::config::Limits;
 use bob_actors::llm::providers::ProviderKind;
 
 fn read(id: &str, path: &str) -> (String, String, String) {
@@ -71,7 +73,7 @@ async fn same_read_in_two_turns_runs_twice() {
 
 #[tokio::test]
 async fn panicking_tool_is_an_error_result() {
-    fn panics() -> Result<ToolOutput, bob::ToolError> {
+    fn panics() -> Result<ToolOutput, bob::tools::ToolError> {
         panic!("the tool was told to panic")
     }
     let panics = tool("test/panics", "Panics.", |_: Nothing, _| async move { panics() });

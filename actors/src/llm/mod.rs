@@ -45,7 +45,7 @@ pub use genai::GenaiLlm;
 pub use port::{LlmPort, ProviderLimits, Readiness};
 pub use retry::RetryPolicy;
 pub use router::Router;
-pub use scripted::{ScriptedCall, ScriptedLlm, ScriptedReply};
+pub use scripted::{ScriptError, ScriptedCall, ScriptedLlm, ScriptedReply, ScriptedRule};
 
 use bob_messages::llm::{LlmError, LlmErrorKind};
 

@@ -59,6 +59,7 @@ impl RetryPolicy {
     ///
     /// A wait that would outlast the turn is not begun: the caller hears the
     /// provider's reason now instead of a timeout later.
+    #[doc(hidden)]
     pub fn rule(&self, failure: Failure<'_>, budget: impl FnOnce() -> bool) -> Verdict {
         if !failure.error.is_retryable() {
             return Verdict::GiveUp;

@@ -12,7 +12,7 @@ use bob_messages::chat::{StopReason, Usage};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, RawCall, ToolMode};
 use futures_util::future::BoxFuture;
-pub use rules::{Rule, ScriptedCall, ScriptedReply};
+pub use rules::{ScriptedCall, ScriptedReply, ScriptedRule};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,13 +25,13 @@ pub struct ScriptedLlm {
 }
 
 enum Script {
-    Rules(Vec<Rule>),
+    Rules(Vec<ScriptedRule>),
     Function(Box<dyn Fn(&LlmRequest) -> ScriptedReply + Send + Sync>),
 }
 
 impl ScriptedLlm {
     /// A model with these rules; of those that fit, the first one answers.
-    pub fn new(rules: Vec<Rule>) -> Self {
+    pub fn new(rules: Vec<ScriptedRule>) -> Self {
         Self::of(Script::Rules(rules))
     }
 
@@ -46,7 +46,7 @@ impl ScriptedLlm {
     /// In every turn, the first reply answers the first step, and so on; the last one
     /// answers all further steps.
     pub fn replies(replies: Vec<ScriptedReply>) -> Self {
-        Self::new(vec![Rule { when: None, replies, delay_ms: 0, stall: false }])
+        Self::new(vec![ScriptedRule { when: None, replies, delay_ms: 0, stall: false }])
     }
 
     /// A model that makes each answer from its request.

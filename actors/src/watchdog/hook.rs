@@ -1,7 +1,7 @@
 //! Points at which the code of a test can act on an actor. Without a [`Hook`], which is the rule, nothing happens there.
 
 use super::ActorPath;
-use ractor::ActorProcessingErr;
+use std::error::Error;
 use std::fmt;
 
 /// Called at fixed points in the life of every actor of a runtime, for fault injection in tests.
@@ -14,20 +14,20 @@ pub trait Hook: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// With which the actor fails instead.
-    fn before(&self, path: &ActorPath, kind: &'static str) -> Result<(), ActorProcessingErr>;
+    fn before(&self, path: &ActorPath, kind: &'static str) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// A message of this kind was handled without an error.
     ///
     /// # Errors
     /// With which the actor fails nevertheless.
-    fn after(&self, path: &ActorPath, kind: &'static str) -> Result<(), ActorProcessingErr>;
+    fn after(&self, path: &ActorPath, kind: &'static str) -> Result<(), Box<dyn Error + Send + Sync>>;
 
     /// The actor of a session has applied a message of this kind, has performed this many of its effects, and is about
     /// to perform the next one.
     ///
     /// # Errors
     /// With which the actor fails instead.
-    fn effect(&self, path: &ActorPath, of: &'static str, performed: usize) -> Result<(), ActorProcessingErr>;
+    fn effect(&self, path: &ActorPath, of: &'static str, performed: usize) -> Result<(), Box<dyn Error + Send + Sync>>;
 }
 
 /// The error by which a [`Hook`] has the actor killed. While an actor starts, stops or handles a supervision event it
@@ -41,4 +41,4 @@ impl fmt::Display for Kill {
     }
 }
 
-impl std::error::Error for Kill {}
+impl Error for Kill {}

@@ -10,7 +10,12 @@
 //! ```
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a program for a script, which shows what it says when it fails")]
 
-use bob::*;
+use bob::config::{PromptLayers, TurnConfig};
+use bob::model::ScriptedLlm;
+use bob::sessions::FinishReason;
+use bob::store::MemoryStore;
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, ModelName, Runtime, RuntimeBuilder, SessionId};
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;

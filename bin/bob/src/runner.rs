@@ -15,18 +15,20 @@
 //!           Finished ◀──────────────────────┴──── cancel ─────┘
 //! ```
 //!
-//! Its rules are those of a runtime: the [`Policy`](crate::Policy) judges each call, arguments must fit the tool's
+//! Its rules are those of a runtime: the [`Policy`](crate::tools::Policy) judges each call, arguments must fit the tool's
 //! schema, guards are exact, every call has one result. Unlike a runtime, it does not retry, restart or store
 //! anything.
 //!
 //! ```
 //! use bob::runner::{AgentRunner, AgentStepResult, AwaitingApproval, RunnerRequest};
-//! use bob::{ModelName, ScriptedLlm, ScriptedReply, SessionId, ToolOutput, tool};
+//! use bob::{ModelName, SessionId};
+//! use bob::model::{ScriptedLlm, ScriptedReply};
+//! use bob::tools::{ToolOutput, tool};
 //! # #[derive(serde::Deserialize, schemars::JsonSchema)]
 //! # struct Add { a: i64, b: i64 }
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # use bob::ToolPort;
+//! # use bob::tools::ToolPort;
 //! # let add = tool("local/add", "Adds two numbers.", |_: Add, _| async { Ok(ToolOutput::text("42")) });
 //! let model = ScriptedLlm::replies(vec![
 //!     ScriptedReply::call("local/add", serde_json::json!({"a": 17, "b": 25})),
@@ -68,7 +70,7 @@
 //!
 //! ```compile_fail,E0599
 //! # use bob::runner::{AgentRunner, AwaitingToolCall};
-//! async fn ask_before_the_results(runner: AgentRunner<AwaitingToolCall>, model: &bob::ScriptedLlm) {
+//! async fn ask_before_the_results(runner: AgentRunner<AwaitingToolCall>, model: &bob::model::ScriptedLlm) {
 //!     let _ = runner.infer(model).await;
 //! }
 //! ```

@@ -10,7 +10,8 @@
 //!
 //! ```
 //! use bob::tape::{Recorder, Redactor, Tape};
-//! use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, ScriptedLlm, ScriptedReply, SessionId};
+//! use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
+//! use bob::model::{ScriptedLlm, ScriptedReply};
 //! use std::sync::Arc;
 //!
 //! # #[tokio::main(flavor = "current_thread")]

@@ -1,6 +1,6 @@
 //! Enumerated options of `run`.
 
-use bob::ApprovalsMode;
+use bob::approvals::ApprovalsMode;
 use clap::ValueEnum;
 
 /// Output format of `run`.

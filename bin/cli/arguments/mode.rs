@@ -1,6 +1,6 @@
 //! `--mode`, the permission mode of a command's turns.
 
-use bob::PermissionMode;
+use bob::approvals::PermissionMode;
 use clap::{Args, ValueEnum};
 
 use crate::exit::Failure;

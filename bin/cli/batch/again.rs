@@ -8,8 +8,10 @@ use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
+use bob::sessions::{TurnId, TurnOutcome};
 use bob::store::Fact;
-use bob::{AgentError, AgentRuntime, Record, Runtime, Session, SessionId, TurnId, TurnOutcome};
+use bob::store::{Record, Session};
+use bob::{AgentError, AgentRuntime, Runtime, SessionId};
 
 use super::line::BatchLine;
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bob::{ModelName, RequestId, SessionId};
+use bob::sessions::RequestId;
+use bob::{ModelName, SessionId};
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, SessionId, TurnOutcome};
+use bob::sessions::TurnOutcome;
+use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, SessionId};
 
 use super::again::Earlier;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bob::{FinishReason, TurnOutcome};
+use bob::sessions::{FinishReason, TurnOutcome};
 use hdrhistogram::Histogram;
 
 use crate::exit::{self, Exit, Failure};
@@ -168,7 +168,9 @@ fn severity(exit: Exit) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::{AgentError, LlmError, LlmErrorKind, SessionId, TurnId, Usage};
+    use bob::model::{LlmError, LlmErrorKind, Usage};
+    use bob::sessions::TurnId;
+    use bob::{AgentError, SessionId};
     use expect_test::expect;
 
     fn outcome(finish_reason: FinishReason, duration_ms: u64) -> TurnOutcome {

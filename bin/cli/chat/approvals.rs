@@ -7,7 +7,8 @@
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use bob::{ApprovalQuestion, Decision, Risk};
+use bob::approvals::{ApprovalQuestion, Decision};
+use bob::tools::Risk;
 use serde_json::Value;
 
 use super::edits;

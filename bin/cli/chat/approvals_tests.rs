@@ -1,7 +1,10 @@
 //! Questions about calls as a person sees them, and answers as they are understood.
 
 use super::*;
-use bob::{ApprovalId, CallId, SessionId, ToolCall, ToolName, TurnId};
+use bob::SessionId;
+use bob::approvals::ApprovalId;
+use bob::sessions::TurnId;
+use bob::tools::{CallId, ToolCall, ToolName};
 use bob_config::sanitise;
 use expect_test::{Expect, expect};
 use serde_json::json;

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use bob::{AgentRuntime, Change, OptionsPatch, SessionId, SessionOptions};
+use bob::sessions::{Change, OptionsPatch, SessionOptions};
+use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
 
 use super::choose::{self, Chosen};

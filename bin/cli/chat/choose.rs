@@ -1,6 +1,7 @@
 //! A list of which a person chooses one: by its number, or by text that narrows the list.
 
-use bob::{AgentRuntime, ModelName, Runtime, SessionFilter, SessionId, SessionSummary};
+use bob::sessions::{SessionFilter, SessionSummary};
+use bob::{AgentRuntime, ModelName, Runtime, SessionId};
 
 use super::{Input, Source};
 use crate::commands::sessions::rows::{self, First};

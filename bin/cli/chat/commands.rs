@@ -1,7 +1,9 @@
 //! The slash commands of the chat.
 
-use bob::file_changes::of_records;
-use bob::{AgentRuntime, Change, ModelName, OptionsPatch, ServerId, SessionId};
+use bob::sessions::{Change, OptionsPatch};
+use bob::tools::file_changes::of_records;
+use bob::tools::servers::ServerId;
+use bob::{AgentRuntime, ModelName, SessionId};
 
 use super::choose::Choice;
 use super::{Chat, begin, mode};

@@ -1,6 +1,7 @@
 //! Usage and cost: the line at the end of each turn, and the table of `/cost`.
 
-use bob::{ModelName, Record};
+use bob::ModelName;
+use bob::store::Record;
 use textwrap::core::display_width;
 
 use crate::terminal::show::took;

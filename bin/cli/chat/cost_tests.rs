@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::terminal::spending::tests::{completed, usage};
+use bob::SessionId;
+use bob::model::{StopReason, Usage};
+use bob::sessions::TurnId;
+use bob::store::RecordId;
 use bob::store::{Answered, FORMAT, Fact, StepCost};
-use bob::{RecordId, SessionId, StopReason, TurnId, Usage};
 use bob_config::Price;
 use expect_test::expect;
 

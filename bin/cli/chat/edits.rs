@@ -2,7 +2,7 @@
 //!
 //! Nothing of the arguments is left out: a call with anything else in it is shown as JSON.
 
-use bob::ToolCall;
+use bob::tools::ToolCall;
 use serde_json::{Map, Value};
 use similar::ChangeTag;
 
@@ -67,7 +67,7 @@ fn one(edit: &Map<String, Value>) -> Option<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::{CallId, ToolName};
+    use bob::tools::{CallId, ToolName};
     use serde_json::json;
 
     fn call(name: &str, arguments: Value) -> ToolCall {

@@ -2,7 +2,7 @@
 //!
 //! All texts of a form come from the server and are sanitised before they are shown.
 
-use bob::{Elicitation, ElicitationAnswer};
+use bob::approvals::{Elicitation, ElicitationAnswer};
 use bob_config::sanitise;
 use serde_json::{Map, Value};
 

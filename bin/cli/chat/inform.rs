@@ -1,8 +1,13 @@
 //! The commands that only look: they need no model and change nothing, so they are obeyed during a turn as well.
 
-use bob::file_changes::of_records;
+use bob::model::ToolResult;
+use bob::sessions::SessionFilter;
 use bob::store::Fact;
-use bob::{AgentRuntime, CallStatus, ModelName, Record, ServerState, SessionFilter, SessionId, ToolResult};
+use bob::store::Record;
+use bob::tools::CallStatus;
+use bob::tools::file_changes::of_records;
+use bob::tools::servers::ServerState;
+use bob::{AgentRuntime, ModelName, SessionId};
 
 use bob_config::Config;
 

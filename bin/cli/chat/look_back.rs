@@ -1,8 +1,11 @@
 //! The state of a continued session: its usage, and what it waits for. A question of the model is answered by the
 //! next line; a call that needs a decision is asked about again, and its turn resumed.
 
+use bob::AgentRuntime;
+use bob::approvals::ApprovalQuestion;
+use bob::sessions::{ResumeReply, SuspendReason};
+use bob::store::Session;
 use bob::store::Suspension;
-use bob::{AgentRuntime, ApprovalQuestion, ResumeReply, Session, SuspendReason};
 
 use super::questions::Asked;
 use super::{Chat, Source, recap};

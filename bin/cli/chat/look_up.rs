@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{AgentRuntime, SessionFilter};
+use bob::AgentRuntime;
+use bob::sessions::SessionFilter;
 use bob_config::Config;
 use tokio::runtime::Handle;
 

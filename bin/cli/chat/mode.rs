@@ -3,7 +3,7 @@
 use std::io::stdout;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bob::PermissionMode;
+use bob::approvals::PermissionMode;
 use rustyline::{Cmd, ConditionalEventHandler, Event, EventContext, RepeatCount};
 use unicode_width::UnicodeWidthStr;
 

@@ -6,10 +6,10 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use bob::Decision;
-use bob::{ApprovalPort, ApprovalQuestion};
+use bob::approvals::Decision;
+use bob::approvals::{ApprovalPort, ApprovalQuestion};
 #[cfg(feature = "mcp")]
-use bob::{Elicitation, ElicitationAnswer};
+use bob::approvals::{Elicitation, ElicitationAnswer};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 

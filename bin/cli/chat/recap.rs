@@ -3,7 +3,8 @@
 use std::io::stdout;
 use std::sync::Arc;
 
-use bob::{Message, Session};
+use bob::model::Message;
+use bob::store::Session;
 
 use super::PROMPT;
 use crate::terminal::print;
@@ -87,7 +88,7 @@ fn block(message: &Message, look: Look) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::ContentPart;
+    use bob::model::ContentPart;
 
     const PLAIN: Look = Look { columns: 40, colour: false };
 

@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::time::Instant;
 
-use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, ApprovalsMode, ContentPart, FinishReason, SuspendReason, TurnOutcome,
-};
+use bob::approvals::ApprovalsMode;
+use bob::events::AgentEvent;
+use bob::model::ContentPart;
+use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
+use bob::{AgentRequest, AgentRuntime};
 use bob_config::sanitise;
 
 use super::inform::View;

@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use bob::{Millis, Standing};
+use bob::approvals::Standing;
+use bob::config::Millis;
 use bob_config::Config;
 use serde_json::{Value, json};
 

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use bob::ContentPart;
+use bob::model::ContentPart;
 
 use crate::exit::Failure;
 

@@ -7,11 +7,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use bob::config::{Limits, PromptReader};
+use bob::model::LlmErrorKind;
+use bob::sessions::{FinishReason, TurnOutcome};
 use bob::store::{Append, FORMAT, Fact};
-use bob::{
-    AgentError, AgentRequest, AgentRuntime, FinishReason, Limits, LlmErrorKind, MemoryStore, PromptReader, Record,
-    ServerState, ServerStatus, SessionId, TurnOutcome,
-};
+use bob::store::{MemoryStore, Record};
+use bob::tools::servers::{ServerState, ServerStatus};
+use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use bob_config::assemble::{self, Choices};
 use bob_config::{Config, Environment, Files, Overrides};
 use serde::Serialize;
@@ -256,7 +258,7 @@ async fn store(config: &Config) -> Result<String, String> {
         let claim = store.claim(&session).await?;
         let record = Record {
             format: FORMAT,
-            id: bob::RecordId::new(uuid::Uuid::now_v7().to_string()),
+            id: bob::store::RecordId::new(uuid::Uuid::now_v7().to_string()),
             session: session.clone(),
             version: 1,
             epoch: claim.epoch,

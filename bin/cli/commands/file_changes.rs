@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use bob::file_changes::{TurnChanges, Undone, of_records, together, undo};
-use bob::{Record, SessionId};
+use bob::SessionId;
+use bob::store::Record;
+use bob::tools::file_changes::{TurnChanges, Undone, of_records, together, undo};
 use bob_config::Config;
 use serde_json::json;
 

@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bob::{AgentRuntime, MemoryStore, Risk, ServerState, ServerStatus, ToolDescriptor, ToolSource};
+use bob::AgentRuntime;
+use bob::store::MemoryStore;
+use bob::tools::servers::{ServerState, ServerStatus};
+use bob::tools::{Risk, ToolDescriptor, ToolSource};
 use bob_config::Config;
 use bob_config::assemble::Choices;
 use serde_json::{Value, json};
@@ -153,7 +156,7 @@ pub(crate) fn wrapped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::ServerId;
+    use bob::tools::servers::ServerId;
     use expect_test::expect;
 
     fn server(id: &str, state: ServerState) -> ServerStatus {
@@ -196,12 +199,12 @@ mod tests {
 
     #[test]
     fn the_risks_say_where_they_come_from() {
-        use bob::RiskSource;
+        use bob::tools::RiskSource;
         let tool = |name: &str, risk, risk_from| {
             Arc::new(ToolDescriptor {
-                id: bob::ToolName::new(format!("mcp/bank/{name}")),
+                id: bob::tools::ToolName::new(format!("mcp/bank/{name}")),
                 title: String::new(),
-                kind: bob::ToolKind::Other,
+                kind: bob::tools::ToolKind::Other,
                 description: String::new(),
                 schema: json!({}),
                 source: ToolSource::Server(ServerId::new("bank")),

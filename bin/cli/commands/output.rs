@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bob::{
-    DeniedCall, FinishReason, GuardReason, ModelName, RequestId, ResumeToken, StopReason, TranscriptEntry, TurnOutcome,
-    Usage,
-};
+use bob::ModelName;
+use bob::approvals::DeniedCall;
+use bob::model::{StopReason, Usage};
+use bob::sessions::{FinishReason, GuardReason, RequestId, ResumeToken, TranscriptEntry, TurnOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -144,7 +144,7 @@ impl<'a> ResultObject<'a> {
     pub(crate) fn as_event(&self, mut event: Map<String, Value>) -> Value {
         let Ok(Value::Object(keys)) = serde_json::to_value(self) else { return Value::Object(event) };
         event.insert("type".to_owned(), "turn.finished".into());
-        event.entry("schema").or_insert_with(|| bob::EVENT_SCHEMA.into());
+        event.entry("schema").or_insert_with(|| bob::events::SCHEMA.into());
         event.extend(keys);
         Value::Object(event)
     }

@@ -1,7 +1,10 @@
 //! The keys and the words of the result object, pinned.
 
 use super::*;
-use bob::{AgentError, CallId, CallStatus, LlmError, LlmErrorKind, SessionId, ToolName, TurnId};
+use bob::model::{LlmError, LlmErrorKind};
+use bob::sessions::TurnId;
+use bob::tools::{CallId, CallStatus, ToolName};
+use bob::{AgentError, SessionId};
 use expect_test::expect;
 use serde_json::json;
 

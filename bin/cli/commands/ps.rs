@@ -10,7 +10,8 @@ pub(crate) mod table;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use bob::{NodeState, SessionId};
+use bob::SessionId;
+use bob::health::NodeState;
 use bob_config::Config;
 use serde_json::{Value, json};
 

@@ -5,8 +5,10 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::sync::Arc;
 
-use bob::replay::{self, Difference, Replayed};
-use bob::{Record, SessionId};
+use bob::SessionId;
+use bob::store::Record;
+use bob::store::replay;
+use bob::store::replay::{Difference, Replayed};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::{Value, json};

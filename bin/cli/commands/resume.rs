@@ -2,7 +2,10 @@
 
 use std::io::{self, IsTerminal};
 
-use bob::{AgentRuntime, Decision, ResumeReply, ResumeToken, Session, SessionId, SuspendReason};
+use bob::approvals::Decision;
+use bob::sessions::{ResumeReply, ResumeToken, SuspendReason};
+use bob::store::Session;
+use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
 use bob_config::assemble::Choices;
 

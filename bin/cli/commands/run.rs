@@ -4,10 +4,10 @@ use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, AgentStream, Change, ContentPart, Envelope, ModelName, OptionsPatch,
-    SessionId,
-};
+use bob::events::{AgentEvent, AgentStream, Envelope};
+use bob::model::ContentPart;
+use bob::sessions::{Change, OptionsPatch};
+use bob::{AgentRequest, AgentRuntime, ModelName, SessionId};
 use bob_config::Config;
 use bob_config::assemble::{Choices, existing_folder};
 use serde_json::{Map, Value};

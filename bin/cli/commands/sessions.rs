@@ -15,7 +15,10 @@ mod show;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
-use bob::{Change, OptionsPatch, Record, SessionId, SessionPage, SessionStore};
+use bob::SessionId;
+use bob::sessions::SessionPage;
+use bob::sessions::{Change, OptionsPatch};
+use bob::store::{Record, SessionStore};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::json;

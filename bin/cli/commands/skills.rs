@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::{Skill, SkillFinding, SkillFolders, SkillIndex};
+use bob::tools::skills::{Skill, SkillFinding, SkillFolders, SkillIndex};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::{Value, json};

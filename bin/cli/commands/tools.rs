@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use bob::{AgentRuntime, MemoryStore, Risk, RiskSource, ToolDescriptor, ToolSource};
+use bob::AgentRuntime;
+use bob::store::MemoryStore;
+use bob::tools::{Risk, RiskSource, ToolDescriptor, ToolSource};
 use bob_config::Config;
 use bob_config::assemble::Choices;
 use serde_json::{Value, json};

@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use bob::{AgentRuntime, Runtime, ServerId, SessionId};
+use bob::tools::servers::ServerId;
+use bob::{AgentRuntime, Runtime, SessionId};
 use tokio::sync::{Mutex, watch};
 use tokio::time::Instant;
 
@@ -128,7 +129,7 @@ impl Handler {
             Ok::<_, Failure>(bob_config::assemble::tool_servers(&config)?)
         });
         let specs = read.await.map_err(|error| Failure::internal(error.to_string()))??;
-        let bob::Reloaded { started, changed, stopped, kept } = self.runtime.reload_servers(specs)?;
+        let bob::tools::servers::Reloaded { started, changed, stopped, kept } = self.runtime.reload_servers(specs)?;
         let names = |ids: Vec<ServerId>| ids.iter().map(ServerId::to_string).collect();
         Ok(Response::Reloaded {
             started: names(started),

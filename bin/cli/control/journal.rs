@@ -1,7 +1,7 @@
 //! One-line summaries of journal records.
 
-use bob::Record;
 use bob::store::Fact;
+use bob::store::Record;
 use serde::Serialize;
 
 use super::wire::JournalEntry;

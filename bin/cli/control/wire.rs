@@ -3,7 +3,7 @@
 //! A connection begins with a greeting. A [`RequestLine`] has a number chosen by the client, which its response
 //! repeats. Both sides ignore unknown keys; a request of another version is refused.
 
-use bob::{MetricsSnapshot, NodeState};
+use bob::health::{MetricsSnapshot, NodeState};
 use serde::{Deserialize, Serialize};
 
 /// The version of all of this.

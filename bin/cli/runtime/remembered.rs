@@ -11,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-use bob::{ApprovalMemory, Millis, Standing, ToolName, clock};
+use bob::approvals::{ApprovalMemory, Standing};
+use bob::config::{Millis, clock};
+use bob::tools::ToolName;
 use serde::{Deserialize, Serialize};
 
 use crate::runtime::trust;

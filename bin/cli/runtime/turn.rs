@@ -7,10 +7,9 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{
-    AgentError, AgentEvents, AgentRequest, AgentRunResult, AgentRuntime, AgentStream, Envelope, EventsFrom,
-    FinishReason, ResumeReply, ResumeToken, SessionId, TurnId, TurnOutcome,
-};
+use bob::events::{AgentEvents, AgentStream, Envelope, EventsFrom};
+use bob::sessions::{FinishReason, ResumeReply, ResumeToken, TurnId, TurnOutcome};
+use bob::{AgentError, AgentRequest, AgentRunResult, AgentRuntime, SessionId};
 use futures_util::future::BoxFuture;
 use tokio::time::Instant;
 

@@ -1,7 +1,8 @@
 //! Advice for each kind of error, in one short sentence.
 
+use bob::AgentError;
+use bob::model::{LlmError, LlmErrorKind};
 use bob::store::StoreError;
-use bob::{AgentError, LlmError, LlmErrorKind};
 
 /// Returns the advice, without repeating the error.
 pub(crate) fn what_to_do(error: &AgentError) -> &'static str {

@@ -4,7 +4,10 @@
 //! a tool can imitate the program; invisible characters are shown by their number; long runs of blanks are counted;
 //! and truncated text states how much is missing.
 
-use bob::{APPROVAL_CHOICES, ApprovalQuestion, OpenTurn, Risk, SessionId};
+use bob::SessionId;
+use bob::approvals::{ApprovalQuestion, CHOICES};
+use bob::store::OpenTurn;
+use bob::tools::Risk;
 use bob_config::sanitise;
 
 /// How much of all arguments is shown, in characters as they are shown.
@@ -36,7 +39,7 @@ pub(crate) fn open_question(session: &SessionId, open: &OpenTurn) -> Option<Appr
         risk: asked.risk,
         reason: asked.why.clone(),
         title: String::new(),
-        choices: APPROVAL_CHOICES.map(str::to_owned).to_vec(),
+        choices: CHOICES.map(str::to_owned).to_vec(),
         exact: asked.tool.as_ref().is_some_and(|tool| tool.exact),
         changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
         timeout_ms: 0,

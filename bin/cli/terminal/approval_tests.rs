@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use bob::{ApprovalId, CallId, SessionId, ToolCall, ToolName, TurnId};
+use bob::SessionId;
+use bob::approvals::ApprovalId;
+use bob::sessions::TurnId;
+use bob::tools::{CallId, ToolCall, ToolName};
 use expect_test::expect;
 use serde_json::{Value, json};
 

@@ -1,6 +1,7 @@
 //! Calls of Bob's own tools in few words: a plan as a list, and what reading, finding and running came to.
 
-use bob::{CallStatus, ToolName, ToolResult};
+use bob::model::ToolResult;
+use bob::tools::{CallStatus, ToolName};
 
 use crate::terminal::print;
 
@@ -57,7 +58,7 @@ fn counted(count: usize, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::{CallId, ToolOutput};
+    use bob::tools::{CallId, ToolOutput};
     use serde_json::{Value, json};
 
     fn came(name: &str, text: &str) -> ToolResult {

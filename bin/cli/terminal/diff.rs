@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use anstyle::AnsiColor;
-use bob::file_changes::FileChange;
+use bob::tools::FileChange;
 use bob_config::sanitise;
 use similar::{ChangeTag, TextDiff};
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bob::model_server::Progress;
+use bob::model::server::Progress;
 use bob_config::sanitise;
 
 use crate::terminal::print;

@@ -18,7 +18,7 @@ mod markdown;
 use std::collections::VecDeque;
 use std::io::{self, IsTerminal};
 
-use bob::{CallId, CallStatus};
+use bob::tools::{CallId, CallStatus};
 use bob_config::sanitise;
 
 use crate::terminal::show::Piece;

@@ -9,10 +9,10 @@ mod guard;
 
 use std::time::Duration;
 
-use bob::{
-    AgentEvent, CallId, CallState, CallStatus, CondenseMethod, Delta, FinishReason, StopReason, SuspendReason,
-    ToolCall, ToolResult, TurnOutcome,
-};
+use bob::events::{AgentEvent, CallState, Delta};
+use bob::model::{CondenseMethod, StopReason, ToolResult};
+use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
+use bob::tools::{CallId, CallStatus, ToolCall};
 use bob_config::sanitise::Sanitiser;
 use serde_json::Value;
 

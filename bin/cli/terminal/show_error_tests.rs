@@ -1,7 +1,9 @@
 //! What is said of errors: every kind of them.
 
 use super::*;
-use bob::{AgentError, GuardReason, LlmError, LlmErrorKind, SessionId, TurnId};
+use bob::model::{LlmError, LlmErrorKind};
+use bob::sessions::{GuardReason, TurnId};
+use bob::{AgentError, SessionId};
 use expect_test::expect;
 
 /// Each error says what failed, what was kept, and what to do, in two lines.

@@ -1,10 +1,11 @@
 //! Turns as a person sees them: each story is a list of events and the pieces printed for them.
 
 use super::*;
-use bob::{
-    AgentError, DeniedCall, GuardReason, LlmError, LlmErrorKind, ModelName, ResumeToken, SessionId, SuspendReason,
-    ToolKind, ToolName, ToolOutput, TurnId,
-};
+use bob::approvals::DeniedCall;
+use bob::model::{LlmError, LlmErrorKind};
+use bob::sessions::{GuardReason, ResumeToken, SuspendReason, TurnId};
+use bob::tools::{ToolKind, ToolName, ToolOutput};
+use bob::{AgentError, ModelName, SessionId};
 use expect_test::{Expect, expect};
 use serde_json::json;
 use std::sync::Arc;

@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use bob::ModelName;
+use bob::events::{AgentEvent, Delta};
+use bob::model::Usage;
+use bob::store::Record;
 use bob::store::{Fact, StepCost};
-use bob::{AgentEvent, Delta, ModelName, Record, Usage};
 use bob_config::Price;
 
 /// Prices by `provider:model`, each for a million tokens.

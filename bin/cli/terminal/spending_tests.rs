@@ -1,7 +1,7 @@
 //! Tokens and money, counted.
 
 use super::*;
-use bob::StopReason;
+use bob::model::StopReason;
 
 pub(crate) fn usage(input: u64, cached: Option<u64>, output: u64) -> Usage {
     Usage {

@@ -4,7 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use bob::{AgentRuntime, Runtime, ServerId, ServerState, ServerStatus};
+use bob::tools::servers::{ServerId, ServerState, ServerStatus};
+use bob::{AgentRuntime, Runtime};
 use tokio::sync::watch;
 
 use crate::terminal::print;

@@ -1,6 +1,8 @@
 //! Draws the model. A large screen has panels beside the tree.
 
-use bob::{CallStatus, FinishReason, LatencyFigures, MetricsSnapshot, NodeStatus};
+use bob::health::{LatencyFigures, MetricsSnapshot, NodeStatus};
+use bob::sessions::FinishReason;
+use bob::tools::CallStatus;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};

@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::control::wire::{ChildFigures, Hello, Look, ProcessFigures};
-use bob::llm::Down;
-use bob::{
-    CallStatus, FinishReason, LatencyQuantiles, MetricsSnapshot, NodeState, ProviderState, ServerId, ServerState,
-    ServerStatus, SessionsLoad,
-};
+use bob::health::{LatencyQuantiles, MetricsSnapshot, NodeState, SessionsLoad};
+use bob::model::Down;
+use bob::model::ProviderState;
+use bob::sessions::FinishReason;
+use bob::tools::CallStatus;
+use bob::tools::servers::{ServerId, ServerState, ServerStatus};
 use expect_test::expect_file;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -61,7 +62,7 @@ fn look(uptime_ms: u64) -> Look {
     };
     let tools =
         vec![node("local", NodeStatus::Running, Vec::new()), hostile, node("clock", NodeStatus::Running, Vec::new())];
-    let mut turns = bob::TurnCounts::default();
+    let mut turns = bob::health::TurnCounts::default();
     turns.ends[FinishReason::Final] = 805 + uptime_ms / 500;
     turns.ends[FinishReason::GuardExceeded] = 2;
     turns.ends[FinishReason::Cancelled] = 5;
@@ -75,8 +76,8 @@ fn look(uptime_ms: u64) -> Look {
         turns,
         steps: 1_650,
         tool_calls,
-        tokens: bob::TokenCounts { input: 1_234_567, output: 45_678, total: 0, cached_input: 0 },
-        restarts: bob::RestartCounts { sessions: 1, children: 3, gave_up: 1 },
+        tokens: bob::health::TokenCounts { input: 1_234_567, output: 45_678, total: 0, cached_input: 0 },
+        restarts: bob::health::RestartCounts { sessions: 1, children: 3, gave_up: 1 },
         turn_latency: latency(1_234_000),
         cancel_latency: latency(2_345),
         providers: vec![

@@ -1,5 +1,7 @@
 use super::*;
-use bob::{FinishReason, MetricsSnapshot, NodeState, NodeStatus, ServerId, ServerState, ServerStatus, TurnCounts};
+use bob::health::{MetricsSnapshot, NodeState, NodeStatus, TurnCounts};
+use bob::sessions::FinishReason;
+use bob::tools::servers::{ServerId, ServerState, ServerStatus};
 
 fn hello() -> Hello {
     let word = |text: &str| text.to_owned();

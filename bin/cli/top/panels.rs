@@ -1,6 +1,7 @@
 //! The panels of a large screen: charts of two minutes, latencies, tool servers, children.
 
-use bob::{LatencyFigures, ServerState};
+use bob::health::LatencyFigures;
+use bob::tools::servers::ServerState;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::Color;

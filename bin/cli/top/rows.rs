@@ -1,6 +1,7 @@
 //! The live tree as a list of lines, without characters that could control a terminal.
 
-use bob::{NodeState, NodeStatus, ServerStatus};
+use bob::health::{NodeState, NodeStatus};
+use bob::tools::servers::ServerStatus;
 
 use crate::commands::mcp;
 use crate::commands::ps::table::word;

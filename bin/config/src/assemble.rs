@@ -25,19 +25,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::LlmPort;
-#[cfg(feature = "mcp")]
-use bob::ServerSpec;
-use bob::llm::RetryPolicy;
-use bob::model_server::Progress;
+use bob::config::{CondenseRules, PromptFiles, TurnConfig};
+use bob::model::LlmPort;
+use bob::model::RetryPolicy;
+use bob::model::server::Progress;
+use bob::sessions::InvalidId;
+use bob::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use bob::store::{Made, StoreError};
-use bob::{
-    AgentError, CondenseRules, FileStore, InvalidId, MemoryStore, ModelName, Policy, PromptFiles, SessionStore,
-    StoreOptions, TurnConfig,
-};
+use bob::tools::Policy;
+#[cfg(feature = "mcp")]
+use bob::tools::servers::ServerSpec;
+use bob::{AgentError, ModelName};
 
 use crate::{Config, builtin};
-use bob::{ApprovalMemory, ApprovalPort, RuntimeBuilder};
+use bob::RuntimeBuilder;
+use bob::approvals::{ApprovalMemory, ApprovalPort};
 
 pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
@@ -227,7 +229,7 @@ pub fn store_telling(
             path.join("sessions.db").display()
         ))),
         #[cfg(feature = "sqlite")]
-        crate::StoreKind::Sqlite => Ok(bob::SqliteStore::open_telling(&path, options, made)?),
+        crate::StoreKind::Sqlite => Ok(bob::store::SqliteStore::open_telling(&path, options, made)?),
         // The check of the configuration refuses it first.
         #[cfg(not(feature = "sqlite"))]
         crate::StoreKind::Sqlite => {

@@ -109,7 +109,7 @@ pub(super) fn write_scripts(cache: &Path) -> io::Result<()> {
 mod tests {
     use super::*;
     use crate::{Config, Overrides, parse};
-    use bob::llm::providers::KNOWN;
+    use bob::model::providers::KNOWN;
 
     fn found(cache: &str) -> Files {
         Files { cache: Some(cache.into()), ..Files::default() }

@@ -136,7 +136,7 @@ fn colours_come_only_when_asked_for() {
 #[test]
 fn each_layer_wins_over_the_one_below() {
     let defaults = accepted(MODEL, &Environment::default());
-    assert_eq!(defaults.runtime.limits, bob::Limits::terminal());
+    assert_eq!(defaults.runtime.limits, bob::config::Limits::terminal());
     let file = format!("{MODEL}max_steps = 20\nturn_timeout_ms = 1000\n");
     assert_eq!(accepted(&file, &Environment::default()).runtime.limits.max_steps, 20);
     let environment =
@@ -369,9 +369,9 @@ fn b1_hostile_files_are_refused_in_bounded_space() {
 #[test]
 fn the_profile_sets_the_limits_that_are_not_set() {
     let of = |text: &str| accepted(text, &Environment::default()).runtime;
-    assert_eq!((of(MODEL).limits, of(MODEL).max_history_messages), (bob::Limits::terminal(), 1_000));
+    assert_eq!((of(MODEL).limits, of(MODEL).max_history_messages), (bob::config::Limits::terminal(), 1_000));
     let strict = of(&format!("{MODEL}profile = 'strict'\n"));
-    assert_eq!((strict.limits, strict.max_history_messages), (bob::Limits::default(), 50));
+    assert_eq!((strict.limits, strict.max_history_messages), (bob::config::Limits::default(), 50));
     for profile in ["terminal", "strict"] {
         let set =
             format!("{MODEL}profile = '{profile}'\nmax_tool_calls = 3\nturn_timeout_ms = 5\nmax_history_messages = 7");
@@ -379,9 +379,13 @@ fn the_profile_sets_the_limits_that_are_not_set() {
         assert_eq!((set.limits.max_tool_calls, set.limits.turn_timeout_ms, set.max_history_messages), (3, 5, 7));
     }
     let environment = Environment::from([("BOB__RUNTIME__PROFILE", "strict")]);
-    assert_eq!(accepted(MODEL, &environment).runtime.limits, bob::Limits::default(), "a layer above chooses, too");
+    assert_eq!(
+        accepted(MODEL, &environment).runtime.limits,
+        bob::config::Limits::default(),
+        "a layer above chooses, too"
+    );
     let inline = of("runtime = { default_model = 'file:model', max_steps = 4 }");
-    assert_eq!(inline.limits, bob::Limits { max_steps: 4, ..bob::Limits::terminal() });
+    assert_eq!(inline.limits, bob::config::Limits { max_steps: 4, ..bob::config::Limits::terminal() });
     let error = refused("runtime.profile = 'roomy'", &Environment::default()).to_string();
     assert!(error.contains("expected one of: terminal, strict"), "{error}");
 }

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use bob::SkillRules;
-use bob::llm::providers::CapabilityOverrides;
+use bob::model::providers::CapabilityOverrides;
+use bob::tools::skills::SkillRules;
 
 use super::keys::Rule::{Address, Decimal, Id, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};

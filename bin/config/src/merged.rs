@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use bob::llm::providers::KNOWN;
+use bob::model::providers::KNOWN;
 
 use super::files::Files;
 use super::layers::{Environment, FileText, Layers, Overrides};

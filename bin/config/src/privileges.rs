@@ -14,8 +14,9 @@ mod starts;
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use bob::approvals::PermissionMode;
+use bob::tools::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
-use bob::{PermissionMode, Policy as ToolPolicy};
 
 use super::{
     Config, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills, Store,

@@ -1,6 +1,6 @@
 //! The limits that hold where a configuration sets none.
 
-use bob::Limits;
+use bob::config::Limits;
 
 use super::tree::{self, Table};
 

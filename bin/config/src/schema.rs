@@ -7,8 +7,11 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use bob::approvals::PermissionMode;
+use bob::config::{Limits, OnRestart};
+use bob::model::ToolModeChoice;
+use bob::tools::{Policy as ToolPolicy, Risk};
 use bob::tools::{SECRET_FILES, ToolOverride};
-use bob::{Limits, OnRestart, PermissionMode, Policy as ToolPolicy, Risk, ToolModeChoice};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};

@@ -1,6 +1,9 @@
 //! Enumerated values.
 
-use bob::{OnRestart, PermissionMode, Risk, ToolModeChoice};
+use bob::approvals::PermissionMode;
+use bob::config::OnRestart;
+use bob::model::ToolModeChoice;
+use bob::tools::Risk;
 use tracing::level_filters::LevelFilter;
 
 use super::read::{Read, Reader};

@@ -1,7 +1,8 @@
 //! Why a soak did not come to a verdict.
 
+use bob::AgentError;
+use bob::sessions::InvalidId;
 use bob::store::StoreError;
-use bob::{AgentError, InvalidId};
 use bob_config::ConfigError;
 
 /// Why a soak, or a worker of one, could not do its work.

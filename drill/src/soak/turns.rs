@@ -3,7 +3,7 @@
 //! Every side effect has a unique token of session, turn and call, so that a file of tokens shows which effects
 //! happened and how often.
 
-use bob::{LlmRequest, ScriptedCall, ScriptedReply};
+use bob::model::{LlmRequest, ScriptedCall, ScriptedReply};
 use bob_messages::chat::{ContentPart, Message};
 use serde_json::{Value, json};
 

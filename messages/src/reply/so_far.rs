@@ -33,12 +33,14 @@ impl SoFar {
     }
 
     /// Has each piece counted as a sign of life.
+    #[doc(hidden)]
     #[must_use]
     pub fn beating(self, pulse: &Pulse) -> Self {
         Self { pulse: pulse.clone(), ..self }
     }
 
     /// The signs of life of the work.
+    #[doc(hidden)]
     pub fn pulse(&self) -> &Pulse {
         &self.pulse
     }

@@ -76,7 +76,7 @@ async fn o1_so_many_run_so_many_wait_and_the_next_is_overloaded_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn sessions_that_wait_take_turns_and_each_keeps_its_order() {
-    let llm = ScriptedLlm::new(vec![Rule {
+    let llm = ScriptedLlm::new(vec![ScriptedRule {
         when: None,
         replies: vec![ScriptedReply::text("ok")],
         delay_ms: 10,

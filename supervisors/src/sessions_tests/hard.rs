@@ -17,9 +17,11 @@ struct Story {
 impl Story {
     async fn new(seed: u64) -> Self {
         let calls = vec![ScriptedReply::call("test/risky", serde_json::json!({})), ScriptedReply::text("fine")];
-        let stall = Rule { when: Some("stall".into()), replies: vec![ScriptedReply::Stall], delay_ms: 0, stall: false };
-        let asks = Rule { when: Some("ask".into()), replies: calls, delay_ms: 1, stall: false };
-        let answers = Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 3, stall: false };
+        let stall =
+            ScriptedRule { when: Some("stall".into()), replies: vec![ScriptedReply::Stall], delay_ms: 0, stall: false };
+        let asks = ScriptedRule { when: Some("ask".into()), replies: calls, delay_ms: 1, stall: false };
+        let answers =
+            ScriptedRule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms: 3, stall: false };
         let rules =
             SessionRules { max_running_turns: 2, max_waiting_turns: 6, passivate_after: Duration::from_millis(5) };
         let llm = ScriptedLlm::new(vec![stall, asks, answers]);

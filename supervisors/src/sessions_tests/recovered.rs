@@ -29,8 +29,9 @@ pub(super) async fn interrupted(text: &str, limits: Limits) -> Arc<dyn SessionSt
 
 /// Answers after some virtual time; inputs that begin with `stall` are never answered.
 fn slow_echo(delay_ms: u64) -> ScriptedLlm {
-    let stalls = Rule { when: Some("stall".into()), replies: vec![ScriptedReply::Stall], delay_ms: 0, stall: false };
-    let answers = Rule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms, stall: false };
+    let stalls =
+        ScriptedRule { when: Some("stall".into()), replies: vec![ScriptedReply::Stall], delay_ms: 0, stall: false };
+    let answers = ScriptedRule { when: None, replies: vec![ScriptedReply::text("fine")], delay_ms, stall: false };
     ScriptedLlm::new(vec![stalls, answers])
 }
 

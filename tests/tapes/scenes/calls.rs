@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bob::{
-    AgentRequest, AgentRuntime, FnTool, Limits, ScriptedCall, ScriptedLlm, ScriptedReply, ToolError, ToolOutput, tool,
-};
+use bob::config::Limits;
+use bob::model::{ScriptedCall, ScriptedLlm, ScriptedReply};
+use bob::tools::{FnTool, ToolError, ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
 use crate::stage::Stage;

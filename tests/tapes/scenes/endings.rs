@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bob::{
-    AgentEvent, AgentRequest, AgentRuntime, FnTool, Limits, Runtime, ScriptedLlm, ScriptedReply, ToolOutput,
-    TurnConfig, tool,
-};
+use bob::config::{Limits, TurnConfig};
+use bob::events::AgentEvent;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::{FnTool, ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime, Runtime};
 use bob_drill::traps::{Edge, Fault, Target, Trap};
 use bob_messages::event::CallState;
 use bob_messages::turn_config::OnRestart;

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use bob::{
-    AgentRequest, AgentRuntime, ApprovalsMode, Decision, FnTool, PermissionMode, Policy, ResumeReply, Risk,
-    ScriptedLlm, ScriptedReply, ToolOutput, tool,
-};
+use bob::approvals::{ApprovalsMode, Decision, PermissionMode};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::ResumeReply;
+use bob::tools::{FnTool, Policy, Risk, ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
 use crate::stage::Stage;

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::{
-    AgentRequest, AgentRuntime, Capabilities, LlmErrorKind, ScriptedLlm, ScriptedReply, ToolOutput, TurnConfig, tool,
-};
+use bob::config::TurnConfig;
+use bob::model::{Capabilities, LlmErrorKind, ScriptedLlm, ScriptedReply};
+use bob::tools::{ToolOutput, tool};
+use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
 use crate::stage::Stage;
 use crate::support::runtime::{Nothing, build, model_name, say, session, within};
 
 /// The last message of the user, or the last result of a tool.
-fn last(request: &bob::LlmRequest) -> String {
+fn last(request: &bob::model::LlmRequest) -> String {
     format!("{:?}", request.messages.last())
 }
 

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 /// What a scripted model says to some messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Rule {
+pub struct ScriptedRule {
     /// Answers turns whose message contains this; `None` answers every turn.
     #[serde(default)]
     pub when: Option<String>,
@@ -115,7 +115,7 @@ impl ScriptedCall {
     }
 }
 
-impl Rule {
+impl ScriptedRule {
     /// The reply to a step, from 1.
     pub(super) fn reply(&self, step: u32) -> Option<&ScriptedReply> {
         let at = usize::try_from(step.saturating_sub(1)).unwrap_or(usize::MAX);
@@ -124,7 +124,7 @@ impl Rule {
 }
 
 /// The first rule that fits the message of the turn.
-pub(super) fn matching<'a>(rules: &'a [Rule], request: &LlmRequest) -> Option<&'a Rule> {
+pub(super) fn matching<'a>(rules: &'a [ScriptedRule], request: &LlmRequest) -> Option<&'a ScriptedRule> {
     let asked = message_of_turn(request);
     rules.iter().find(|rule| match &rule.when {
         None => true,

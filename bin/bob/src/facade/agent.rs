@@ -13,7 +13,8 @@ use std::sync::Arc;
 /// the runtime and brings none.
 ///
 /// ```
-/// use bob::{Agent, AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, ScriptedLlm, ScriptedReply};
+/// use bob::{Agent, AgentRequest, AgentRuntime, ModelName, RuntimeBuilder};
+/// use bob::model::{ScriptedLlm, ScriptedReply};
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let model = ScriptedLlm::replies(vec![ScriptedReply::text("three")]);

@@ -33,7 +33,8 @@ pub trait AgentRuntimeExt: AgentRuntime {
     /// guards. Dropping the future leaves the turn running.
     ///
     /// ```
-    /// # use bob::{AgentRequest, AgentRuntime, AgentRuntimeExt, ModelName, RuntimeBuilder, ScriptedLlm, ScriptedReply};
+    /// # use bob::{AgentRequest, AgentRuntime, AgentRuntimeExt, ModelName, RuntimeBuilder};
+    /// # use bob::model::{ScriptedLlm, ScriptedReply};
     /// #[derive(serde::Deserialize, schemars::JsonSchema)]
     /// struct Person { name: String, age: u32 }
     ///

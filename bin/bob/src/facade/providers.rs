@@ -9,7 +9,8 @@ use bob_messages::llm::{LlmError, LlmErrorKind};
 /// Nothing is sent before a model is used; a provider without a key is an error of the request that names its model.
 ///
 /// ```
-/// use bob::{LlmPort, ModelName, Providers};
+/// use bob::{ModelName, Providers};
+/// use bob::model::LlmPort;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let model = Providers::new()

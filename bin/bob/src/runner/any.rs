@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 ///
 /// ```
 /// use bob::runner::{AgentRunner, AgentStepResult, AnyRunner, RunnerRequest};
-/// # use bob::{ModelName, ScriptedLlm, ScriptedReply, SessionId, ToolOutput, ToolPort, tool};
+/// # use bob::{ModelName, SessionId};
+/// # use bob::model::{ScriptedLlm, ScriptedReply};
+/// # use bob::tools::{ToolOutput, ToolPort, tool};
 /// # #[derive(serde::Deserialize, schemars::JsonSchema)]
 /// # struct Pay { sum: u32 }
 /// # #[tokio::main(flavor = "current_thread")]

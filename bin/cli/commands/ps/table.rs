@@ -1,6 +1,8 @@
 //! The live tree as text for a terminal of 80 columns.
 
-use bob::{FinishReason, MetricsSnapshot, NodeState, NodeStatus, ServerStatus};
+use bob::health::{MetricsSnapshot, NodeState, NodeStatus};
+use bob::sessions::FinishReason;
+use bob::tools::servers::ServerStatus;
 
 use crate::commands::mcp;
 use crate::control::wire::{Hello, Look};

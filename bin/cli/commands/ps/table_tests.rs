@@ -1,6 +1,8 @@
 use super::*;
-use bob::llm::Down;
-use bob::{ProviderState, ServerId, ServerState, SessionsLoad};
+use bob::health::SessionsLoad;
+use bob::model::Down;
+use bob::model::ProviderState;
+use bob::tools::servers::{ServerId, ServerState};
 use expect_test::expect;
 
 fn node(name: &str, state: NodeStatus, children: Vec<NodeState>) -> NodeState {
@@ -44,9 +46,9 @@ fn a_tree_reads_well_in_eighty_columns() {
         last_error: None,
         required: false,
     };
-    let mut turns = bob::TurnCounts { submitted: 10, ..Default::default() };
-    turns.ends[bob::FinishReason::Final] = 7;
-    turns.ends[bob::FinishReason::Error] = 1;
+    let mut turns = bob::health::TurnCounts { submitted: 10, ..Default::default() };
+    turns.ends[bob::sessions::FinishReason::Final] = 7;
+    turns.ends[bob::sessions::FinishReason::Error] = 1;
     let metrics = MetricsSnapshot {
         uptime_ms: 3_725_000,
         sessions: SessionsLoad { live: 5, running: 1, waiting: 1 },

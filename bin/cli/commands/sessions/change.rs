@@ -3,11 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use bob::approvals::PermissionMode;
+use bob::config::{Millis, clock};
+use bob::sessions::{Change, OptionsPatch, RequestId, SessionOptions, TurnId};
 use bob::store::{Append, FORMAT, Fact, StoreError};
-use bob::{
-    Change, Millis, ModelName, OptionsPatch, PermissionMode, Record, RecordId, RequestId, Session, SessionId,
-    SessionOptions, SessionStore, TurnId, clock,
-};
+use bob::store::{Record, RecordId, Session, SessionStore};
+use bob::{ModelName, SessionId};
 use bob_config::{Config, sanitise};
 
 use crate::commands::run::working_folder;

@@ -1,6 +1,8 @@
 //! Finds a session by its id, by the beginning of its id, or as the one that was used last.
 
-use bob::{AgentRuntime, Runtime, SessionFilter, SessionId, SessionPage, SessionStore};
+use bob::sessions::{SessionFilter, SessionPage};
+use bob::store::SessionStore;
+use bob::{AgentRuntime, Runtime, SessionId};
 
 use super::rows;
 use crate::exit::Failure;

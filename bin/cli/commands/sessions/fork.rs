@@ -3,8 +3,10 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bob::SessionId;
+use bob::sessions::{SessionOptions, TurnId};
 use bob::store::Fact;
-use bob::{Glance, Record, Session, SessionId, SessionOptions, SessionStore, TurnId};
+use bob::store::{Glance, Record, Session, SessionStore};
 
 use super::change;
 use crate::commands::run::new_session;
@@ -44,7 +46,7 @@ pub(super) async fn fork(
     let mut facts: Vec<_> = kept.iter().map(|record| (record.turn.clone(), record.at, record.fact.clone())).collect();
     let copied = Session::fold(new.clone(), &kept);
     let options = SessionOptions { title: Some(title(&kept)), parent: None, ..copied.latest_options().clone() };
-    facts.push((None, bob::clock::now(), change::configured(&options)));
+    facts.push((None, bob::config::clock::now(), change::configured(&options)));
     let claim = store.claim(&new).await?;
     let stored = change::append(store, &new, claim.epoch, claim.version, facts).await;
     store.release(&new, claim.epoch).await;

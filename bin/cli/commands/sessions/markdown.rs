@@ -3,8 +3,11 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use bob::SessionId;
+use bob::model::ToolResult;
 use bob::store::Fact;
-use bob::{CallStatus, Glance, Record, SessionId, ToolResult};
+use bob::store::{Glance, Record};
+use bob::tools::CallStatus;
 use serde_json::Value;
 
 use super::rows;

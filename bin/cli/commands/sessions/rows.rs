@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bob::{SessionState, SessionSummary, clock};
+use bob::config::clock;
+use bob::sessions::{SessionState, SessionSummary};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthStr;
@@ -116,13 +117,13 @@ fn short(sessions: &[SessionSummary]) -> Vec<String> {
 }
 
 /// A time of day in the zone of this machine.
-pub(super) fn time(at: bob::Millis) -> String {
+pub(super) fn time(at: bob::config::Millis) -> String {
     let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
     at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 /// The time since then, in one unit.
-fn age(then: bob::Millis, now: bob::Millis) -> String {
+fn age(then: bob::config::Millis, now: bob::config::Millis) -> String {
     let since = Duration::from_millis(u64::try_from(now.saturating_sub(then)).unwrap_or(0)).as_secs();
     match since {
         0..60 => "just now".to_owned(),

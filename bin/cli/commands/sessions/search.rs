@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use bob::sessions::SessionSummary;
 use bob::store::Fact;
-use bob::{Record, SessionStore, SessionSummary};
+use bob::store::{Record, SessionStore};
 use serde_json::json;
 
 use super::columns;

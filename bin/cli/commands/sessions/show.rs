@@ -2,7 +2,11 @@
 
 use std::sync::Arc;
 
-use bob::{CallStatus, Glance, Message, ModelName, OpenTurn, Record, Session, SessionId, SessionOptions};
+use bob::model::Message;
+use bob::sessions::SessionOptions;
+use bob::store::{Glance, OpenTurn, Record, Session};
+use bob::tools::CallStatus;
+use bob::{ModelName, SessionId};
 use serde_json::json;
 
 use crate::commands::output::ResultObject;

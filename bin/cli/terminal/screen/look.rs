@@ -3,7 +3,7 @@
 use std::io::stdout;
 
 use anstyle::{AnsiColor, Color, Style};
-use bob::CallStatus;
+use bob::tools::CallStatus;
 use bob_config::sanitise;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 

@@ -1,6 +1,6 @@
 //! The words for a limit that ended a turn: what was used up, and what to do.
 
-use bob::{GuardReason, TurnOutcome};
+use bob::sessions::{GuardReason, TurnOutcome};
 
 use super::took;
 

@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::{Environment, Overrides, parse};
-use bob::LlmErrorKind;
-use bob::child::Watcher;
-use bob::model_server::ModelServers;
+use bob::config::Watcher;
+use bob::model::LlmErrorKind;
+use bob::model::server::ModelServers;
 use std::fs;
 
 /// A configuration in a folder of its own.
@@ -106,7 +106,7 @@ fn only_a_server_on_this_machine_is_started() {
 #[cfg(feature = "mcp")]
 #[test]
 fn tool_servers_are_what_was_written() {
-    use bob::{ServerStart, ServerTransport};
+    use bob::tools::servers::{ServerStart, ServerTransport};
     let text = "[[mcp.servers]]\nid = \"near\"\ncommand = \"./serve\"\nargs = [\"-x\"]\nenv = { A = \"b\" }\nstart = \"lazy\"\n\
                 tools = [\"one\"]\n[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"http://127.0.0.1:1/mcp\"\n\
                 headers = { Authorization = \"Bearer x\" }\nrequired = true\ntool_timeout_ms = 7\n";
@@ -129,7 +129,7 @@ fn tool_servers_are_what_was_written() {
 #[cfg(feature = "mcp")]
 #[test]
 fn a_server_over_http_gets_its_url_and_its_headers_which_stay_hidden() {
-    use bob::{ServerId, ServerSpec};
+    use bob::tools::servers::{ServerId, ServerSpec};
     let text = "[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"https://h.test/mcp?k=canary\"\n\
                 headers = { Authorization = \"Bearer canary\" }";
     in_folder(text, |_folder, config| {

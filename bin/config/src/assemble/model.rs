@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use bob::llm::Router;
-use bob::model_server::ModelServers;
-use bob::{AgentError, LlmPort, ScriptedLlm};
+use bob::AgentError;
+use bob::model::Router;
+use bob::model::server::ModelServers;
+use bob::model::{LlmPort, ScriptedLlm};
 
 use crate::{Config, Provider, ProviderKind};
 
@@ -58,8 +59,8 @@ fn over_http(
     servers: ModelServers,
     router: Router,
 ) -> Result<Arc<dyn LlmPort>, AgentError> {
-    use bob::llm::GenaiLlm;
-    use bob::llm::providers::{KNOWN, ProviderConfig};
+    use bob::model::GenaiLlm;
+    use bob::model::providers::{KNOWN, ProviderConfig};
 
     let written = config.providers.iter().filter(|(_, provider)| provider.kind != Some(ProviderKind::Scripted));
     let mut providers: Vec<ProviderConfig> =
@@ -74,8 +75,8 @@ fn over_http(
 }
 
 #[cfg(feature = "genai")]
-fn translate(config: &Config, name: &str, provider: &Provider) -> bob::llm::providers::ProviderConfig {
-    use bob::llm::providers::{KeySource, ProviderConfig, ProviderKind as Kind};
+fn translate(config: &Config, name: &str, provider: &Provider) -> bob::model::providers::ProviderConfig {
+    use bob::model::providers::{KeySource, ProviderConfig, ProviderKind as Kind};
 
     ProviderConfig {
         name: name.to_owned(),

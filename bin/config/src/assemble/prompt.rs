@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use bob::{PromptFiles, PromptLayers};
+use bob::config::{PromptFiles, PromptLayers};
 
 use crate::{Config, LimitsProfile};
 

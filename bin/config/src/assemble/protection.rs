@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bob::PROJECT_FILES;
+use bob::config::PROJECT_FILES;
 use bob::tools::Protection;
 
 use crate::{Config, StoreKind};

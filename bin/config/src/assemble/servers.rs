@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bob::AgentError;
-use bob::child::{ChildSpec, Watcher};
-use bob::model_server::{Endpoint, ModelServerSpec, ModelServers, Progress};
+use bob::config::{ChildSpec, Watcher};
+use bob::model::server::{Endpoint, ModelServerSpec, ModelServers, Progress};
 
 use crate::{Config, Provider, Start};
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bob::{SkillFolders, SkillSource};
+use bob::tools::skills::{SkillFolders, SkillSource};
 
 use crate::{Config, SourceKind};
 

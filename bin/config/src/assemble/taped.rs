@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bob::AgentError;
-use bob::llm::providers::KNOWN;
+use bob::model::providers::KNOWN;
 use secrecy::SecretString;
 
 use super::Lookup;

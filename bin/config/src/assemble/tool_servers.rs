@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use bob::{AgentError, CommandSpec, HttpSpec, ServerId, ServerSpec, ServerStart, ServerTransport};
+use bob::AgentError;
+use bob::tools::servers::{CommandSpec, HttpSpec, ServerId, ServerSpec, ServerStart, ServerTransport};
 
 use super::servers::folder;
 use crate::{Config, McpServer, StartMode, Transport};

@@ -3,7 +3,7 @@
 use std::path::{Component, Path, PathBuf};
 
 use bob::tools::Rules;
-use bob::{Policy, Risk, ToolName};
+use bob::tools::{Policy, Risk, ToolName};
 
 use crate::Config;
 

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use bob::llm::providers::KNOWN;
+use bob::model::providers::KNOWN;
 
 use super::{Privilege, PrivilegeKind};
 use crate::{Config, Secret};

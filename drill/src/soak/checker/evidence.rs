@@ -8,7 +8,9 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::{FileStore, Record, SessionFilter, SessionId, SessionStore, SqliteStore, StoreOptions};
+use bob::SessionId;
+use bob::sessions::SessionFilter;
+use bob::store::{FileStore, Record, SessionStore, SqliteStore, StoreOptions};
 
 use crate::soak::chaos::Kind;
 use crate::soak::error::SoakError;

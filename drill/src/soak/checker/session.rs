@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
-use bob::Record;
+use bob::store::Record;
 use bob_messages::chat::{CallStatus, FinishReason};
 use bob_messages::store::{Ended, Fact};
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bob::{MemoryStore, Record, SessionStore};
+use bob::store::{MemoryStore, Record, SessionStore};
 use bob_messages::store::{Append, Fact};
 
 use super::telling::Telling;

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use crate::traps::{Edge, Fault, Target, Trap};
-use bob::{AgentRuntime, ServerState, ServerStatus, SessionId};
+use bob::tools::servers::{ServerState, ServerStatus};
+use bob::{AgentRuntime, SessionId};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use tokio::task::JoinSet;
 use tokio::time::Instant;

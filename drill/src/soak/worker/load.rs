@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::traps::Traps;
-use bob::{AgentRequest, AgentRunResult, AgentRuntime, PermissionMode, Runtime, SessionFilter, SessionId};
+use bob::approvals::PermissionMode;
+use bob::sessions::SessionFilter;
+use bob::{AgentRequest, AgentRunResult, AgentRuntime, Runtime, SessionId};
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::ids::RequestId;

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bob::{Capabilities, DeltaSink, LlmAnswer, LlmError, LlmErrorKind, LlmPort, LlmRequest, ModelName, ProviderLimits};
+use bob::ModelName;
+use bob::model::{Capabilities, DeltaSink, LlmAnswer, LlmError, LlmErrorKind, LlmPort, LlmRequest, ProviderLimits};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 

@@ -4,10 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use bob::{
-    EventSink, FileStore, Limits, ModelName, Policy, Runtime, RuntimeBuilder, ScriptedLlm, ServerId, ServerSpec,
-    SessionStore, SqliteStore, StoreOptions, TurnConfig,
-};
+use bob::config::{Limits, TurnConfig};
+use bob::events::EventSink;
+use bob::model::ScriptedLlm;
+use bob::store::{FileStore, SessionStore, SqliteStore, StoreOptions};
+use bob::tools::Policy;
+use bob::tools::servers::{ServerId, ServerSpec};
+use bob::{ModelName, Runtime, RuntimeBuilder};
 use bob_actors::llm::RetryPolicy;
 use bob_config::assemble::{self, Assembly, Choices};
 use bob_config::{Config, Environment, Overrides};

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::{FnTool, ToolError, ToolOutput, tool};
+use bob::tools::{FnTool, ToolError, ToolOutput, tool};
 
 use crate::soak::plan::{Defect, Plan};
 

@@ -4,7 +4,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::{AgentEvent, AgentRuntime, Envelope, EventSink, NodeState, ServerState};
+use bob::AgentRuntime;
+use bob::events::{AgentEvent, Envelope, EventSink};
+use bob::health::NodeState;
+use bob::tools::servers::ServerState;
 use tokio::time::{Instant, MissedTickBehavior};
 
 use super::load::Clients;

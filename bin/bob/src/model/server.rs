@@ -1,0 +1,3 @@
+//! The programs that serve a model on this machine.
+
+pub use bob_actors::model_server::{Endpoint, InvalidEndpoint, ModelServerSpec, ModelServers, Progress, Ready};

@@ -1,0 +1,5 @@
+//! What the turns of a session changed of files, and how it is taken back.
+
+#[cfg(feature = "local-tools")]
+pub use bob_actors::tools::local::{Undone, undo};
+pub use bob_messages::file_changes::{TurnChanges, of_records, together};
