@@ -80,6 +80,11 @@ impl<'t> Painter<'t> {
             path.push(key.get_ref());
             self.quoted.push(key.span());
             self.item(item, path);
+            // Of a value that was cut off the tree may have nothing; a key of the schema is quoted for its value only.
+            if !self.keys.iter().any(|key| begins(key, path)) {
+                let line = self.text.get(key.span().end..).unwrap_or_default().lines().next().unwrap_or_default();
+                self.words(key.span().end, line);
+            }
             path.pop();
         }
     }
@@ -150,6 +155,11 @@ impl<'t> Painter<'t> {
         if line.len() > MAX_QUOTED_LINE {
             return;
         }
+        self.words(start, line);
+    }
+
+    /// Masks every word of a text, which begins at `start`, that is not in the schema.
+    fn words(&mut self, start: usize, line: &str) {
         let is_word = |c: char| !c.is_whitespace() && !"=[]{},.:#\"'".contains(c);
         let mut word_start = 0;
         for (at, character) in line.char_indices().chain([(line.len(), ' ')]) {
@@ -183,6 +193,14 @@ pub(super) fn is_known(keys: &[String], path: &[&str]) -> bool {
         path.iter().all(|part| parts.next().is_some_and(|wanted| wanted == "*" || wanted == *part))
             && parts.next().is_none()
     })
+}
+
+/// Whether a path of the schema is this one or one below it.
+fn begins(key: &str, path: &[&str]) -> bool {
+    let mut parts = key.split('.');
+    path.iter()
+        .filter(|part| **part != "[]")
+        .all(|part| parts.next().is_some_and(|wanted| wanted == "*" || wanted == *part))
 }
 
 /// Whether a word of a broken line is in the schema, or a small number.

@@ -119,6 +119,13 @@ fn g3_an_unreadable_line_is_quoted_without_foreign_words() {
 }
 
 #[test]
+fn g3_of_an_unknown_key_whose_value_is_cut_off_no_word_is_quoted() {
+    let text = "[providers.x]\nkind = 'openai'\na={pi_key = 'canary4'\nstart = { command = 'sh' }\n";
+    let report = refused(text, &Environment::default()).render(false);
+    assert!(report.contains("unknown key `a`") && !report.contains("canary"), "{report}");
+}
+
+#[test]
 fn a_reference_to_a_secret_is_shown() {
     let error = refused("[providers.x]\napi_key = \"${NO_SUCH_KEY}\"", &Environment::default());
     let report = error.render(false);
