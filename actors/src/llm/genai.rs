@@ -1,16 +1,18 @@
 //! Real providers over HTTP. The only files that know genai are this one and those
-//! in its folder.
+//! in its folder. Servers of OpenAI's plain format are reached without it: see `direct`.
 //!
 //! Every call names its provider's endpoint, wire format and key itself: nothing is
 //! guessed from a model's name. Every call streams, so that silence is noticed and
 //! an answer without its end marker is never taken for one.
 
 mod clients;
+mod direct;
 mod errors;
 mod pace;
 mod render;
 mod retry_after;
 mod said;
+mod silence;
 mod stream;
 mod tap;
 mod wire;
@@ -35,6 +37,7 @@ const NO_KEY: &str = "none";
 /// The providers of a configuration and those that are built in.
 pub struct GenaiLlm {
     clients: Clients,
+    tools: direct::Tools,
     providers: HashMap<String, Reached>,
     /// Every key of the configuration; none is ever shown.
     keys: Vec<SecretString>,
@@ -46,6 +49,8 @@ struct Reached {
     provider: Provider,
     endpoint: Endpoint,
     way: Way,
+    /// Where requests go that need no genai.
+    direct: Option<reqwest::Url>,
 }
 
 /// What one attempt is about; errors and answers speak of it.
@@ -70,7 +75,7 @@ impl GenaiLlm {
             providers.extend([named(Provider::resolve(config, environment)?)]);
         }
         let keys = providers.values().filter_map(|reached| reached.provider.key.clone()).collect();
-        Ok(Self { clients: Clients::default(), providers, keys, readiness: None })
+        Ok(Self { clients: Clients::default(), tools: direct::Tools::default(), providers, keys, readiness: None })
     }
 
     /// Waits at the beginning of each attempt until the provider is ready.
@@ -92,17 +97,20 @@ impl GenaiLlm {
         model: &ModelName,
         deltas: &DeltaSink,
     ) -> Result<LlmAnswer, LlmError> {
-        let Reached { provider, endpoint, way } = self.reached(model.provider())?;
+        let Reached { provider, endpoint, way, direct } = self.reached(model.provider())?;
         let can = provider.capabilities(model)?;
         if let Some(readiness) = &self.readiness {
             readiness.ready(&provider.name).await?;
         }
         let client = self.clients.by(*way)?;
         let attempt = Attempt { provider, model, keys: &self.keys };
+        if let Some(address) = direct {
+            return direct::ask(&client.http, address, (request, &can, &self.tools), &attempt, deltas).await;
+        }
         let tap = Arc::new(tap::Tap::new(provider.kind));
         let options = render::options(provider, request, &can, Arc::clone(&tap));
         let chat = render::chat(provider.kind, request, &can);
-        let opened = client.exec_chat_stream(target(endpoint, &attempt), chat, Some(&options)).await;
+        let opened = client.genai.exec_chat_stream(target(endpoint, &attempt), chat, Some(&options)).await;
         let stream = opened.map_err(|error| errors::read(error, &attempt))?.stream;
         stream::read(stream, &tap, &attempt, deltas).await
     }
@@ -137,7 +145,8 @@ impl LlmPort for GenaiLlm {
 impl Reached {
     fn new(provider: Provider) -> Self {
         let (endpoint, way) = (Endpoint::from_owned(provider.base_url.as_str()), Way::to(&provider.base_url));
-        Self { provider, endpoint, way }
+        let direct = direct::address(&provider.base_url).filter(|_| direct::takes(provider.kind));
+        Self { provider, endpoint, way, direct }
     }
 }
 

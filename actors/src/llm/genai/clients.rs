@@ -45,17 +45,24 @@ impl Way {
 
 /// One client for each way.
 #[derive(Debug, Default)]
-pub(super) struct Clients(EnumMap<Way, OnceLock<Result<Client, LlmError>>>);
+pub(super) struct Clients(EnumMap<Way, OnceLock<Result<Pair, LlmError>>>);
+
+/// A client, and genai's over the same connections.
+#[derive(Debug)]
+pub(super) struct Pair {
+    pub(super) http: reqwest::Client,
+    pub(super) genai: Client,
+}
 
 impl Clients {
     /// # Errors
     /// `Unavailable` when the client cannot be set up, as on a system without certificates.
-    pub(super) fn by(&self, way: Way) -> Result<&Client, LlmError> {
+    pub(super) fn by(&self, way: Way) -> Result<&Pair, LlmError> {
         self.0[way].get_or_init(|| client(way)).as_ref().map_err(LlmError::clone)
     }
 }
 
-fn client(way: Way) -> Result<Client, LlmError> {
+fn client(way: Way) -> Result<Pair, LlmError> {
     // One that another part of the process installed before is as good.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     let builder = reqwest::Client::builder()
@@ -71,7 +78,9 @@ fn client(way: Way) -> Result<Client, LlmError> {
     };
     let failed = |why: String| LlmError::new(LlmErrorKind::Unavailable, format!("the HTTP client cannot start: {why}"));
     let http = builder.build().map_err(|error| failed(error.to_string()))?;
-    Client::builder().with_reqwest(http).build().map_err(|_holds_details| failed("its setup was refused".into()))
+    let genai = Client::builder().with_reqwest(http.clone()).build();
+    let genai = genai.map_err(|_holds_details| failed("its setup was refused".into()))?;
+    Ok(Pair { http, genai })
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! else: it may hold the prompt or the key. For the same reason genai's own texts are
 //! not used.
 
+use super::direct::Unreadable;
 use super::pace::Halt;
 use super::wire::{Fault, MOST_ANSWER_BYTES, MOST_CALLS, MOST_WIRE_BYTES};
 use super::{Attempt, retry_after, said};
@@ -84,14 +85,37 @@ fn unreadable(attempt: &Attempt<'_>) -> LlmError {
 pub(super) fn halt(halt: Halt, attempt: &Attempt<'_>) -> LlmError {
     match halt {
         Halt::Silent => silent(attempt),
-        Halt::Endless => failure(attempt, Kind::TooLarge, "sent an event or a body that does not end"),
+        Halt::Endless => endless(attempt),
         Halt::Broken => unreadable(attempt),
     }
 }
 
-fn silent(attempt: &Attempt<'_>) -> LlmError {
+pub(super) fn silent(attempt: &Attempt<'_>) -> LlmError {
     let limit_ms = attempt.provider.limits.timeout_ms;
     failure(attempt, Kind::Timeout, &format!("was silent in the middle of its answer for {limit_ms} ms"))
+}
+
+/// What arrived is no stream of events.
+pub(super) fn frames(unreadable_because: Unreadable, attempt: &Attempt<'_>) -> LlmError {
+    match unreadable_because {
+        Unreadable::Endless => endless(attempt),
+        Unreadable::NoText => unreadable(attempt),
+    }
+}
+
+fn endless(attempt: &Attempt<'_>) -> LlmError {
+    failure(attempt, Kind::TooLarge, "sent an event or a body that does not end")
+}
+
+/// The headers did not come in time.
+pub(super) fn no_beginning(attempt: &Attempt<'_>) -> LlmError {
+    let limit_ms = attempt.provider.limits.timeout_ms;
+    failure(attempt, Kind::Timeout, &format!("did not begin to answer within {limit_ms} ms"))
+}
+
+/// The key holds what no header can.
+pub(super) fn unsendable_key(attempt: &Attempt<'_>) -> LlmError {
+    failure(attempt, Kind::Rejected, "has a key that cannot be sent: it holds a line end or another control character")
 }
 
 /// A failure without a status: "provider openai …".
@@ -107,11 +131,8 @@ fn boxed(error: ::genai::BoxError, attempt: &Attempt<'_>) -> LlmError {
     if let Some(error) = error.downcast_ref::<reqwest::Error>() {
         return transport(error, attempt);
     }
-    let limit_ms = attempt.provider.limits.timeout_ms;
     match error.downcast_ref::<StreamTimeout>() {
-        Some(StreamTimeout::Headers) => {
-            failure(attempt, Kind::Timeout, &format!("did not begin to answer within {limit_ms} ms"))
-        }
+        Some(StreamTimeout::Headers) => no_beginning(attempt),
         Some(StreamTimeout::Read) => silent(attempt),
         None => unreadable(attempt),
     }
@@ -129,7 +150,7 @@ fn web(error: WebError, attempt: &Attempt<'_>) -> LlmError {
     }
 }
 
-fn transport(error: &reqwest::Error, attempt: &Attempt<'_>) -> LlmError {
+pub(super) fn transport(error: &reqwest::Error, attempt: &Attempt<'_>) -> LlmError {
     if error.is_timeout() {
         failure(attempt, Kind::Timeout, "did not answer in time")
     } else if error.is_connect() {
@@ -161,7 +182,7 @@ fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
 }
 
 /// An HTTP error.
-fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<'_>) -> LlmError {
+pub(super) fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<'_>) -> LlmError {
     let kind = classify(status, &lowered(body));
     let name = &attempt.provider.name;
     let advice = match kind {

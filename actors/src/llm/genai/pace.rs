@@ -6,14 +6,13 @@
 //! work that go into one event, and the time it takes. The work of joining grows with
 //! the square of the bytes, which makes it the tightest of the three bounds.
 
+use super::silence::Silence;
 use super::tap::Tap;
 use ::genai::chat::{ChatStream, ChatStreamEvent};
 use futures_util::StreamExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::Poll;
 use std::time::Duration;
-use tokio::time::{Instant, Sleep, sleep_until};
 
 /// The most reads that may go into one event. Even in reads of a few bytes no event
 /// of a model needs so many.
@@ -33,12 +32,8 @@ pub(super) struct Pace {
     frame: usize,
     reads: u32,
     work: Duration,
-    /// Since when the stream is waited for.
-    waiting: Option<(Instant, Alarm)>,
+    silence: Silence,
 }
-
-/// Rings when the wait may be too long, or earlier: it is set anew only when it rings, not with every frame.
-type Alarm = Pin<Box<Sleep>>;
 
 /// Why there is no next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,35 +68,9 @@ impl Pace {
                 return Poll::Ready(Err(Halt::Endless));
             }
             let patience = if frame == 0 { silence * 2 } else { silence };
-            self.poll_silence(context, has_grown, silence, patience).map(|()| Err(Halt::Silent))
+            self.silence.poll(context, has_grown, silence, patience).map(|()| Err(Halt::Silent))
         })
         .await
-    }
-
-    /// Ready when nothing whole came for `patience`, which is at least `silence`.
-    fn poll_silence(
-        &mut self,
-        context: &mut Context<'_>,
-        has_grown: bool,
-        silence: Duration,
-        patience: Duration,
-    ) -> Poll<()> {
-        let begin = || {
-            let now = Instant::now();
-            (now, Box::pin(sleep_until(now + silence)))
-        };
-        let (since, alarm) = self.waiting.get_or_insert_with(begin);
-        if has_grown {
-            *since = Instant::now();
-        }
-        while alarm.as_mut().poll(context).is_ready() {
-            let due = *since + patience;
-            if Instant::now() >= due {
-                return Poll::Ready(());
-            }
-            alarm.as_mut().reset(due);
-        }
-        Poll::Pending
     }
 
     /// One more read of this frame that made nothing whole: whether it was one too many.

@@ -9,7 +9,7 @@ use ::genai::chat::{
 use bob_messages::chat::{ContentPart, Message, ToolCall, ToolResult};
 use bob_messages::ids::ToolName;
 use bob_messages::llm::{Capabilities, LlmRequest, ToolMode};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
@@ -62,8 +62,13 @@ fn flush(messages: &mut Vec<ChatMessage>, results: &mut Vec<ToolResponse>, pictu
 /// The images and sounds of a result, for a model that takes them; its text names them in any case.
 fn seen<'r>(result: &'r ToolResult, can: &'r Capabilities) -> impl Iterator<Item = Part> + 'r {
     let shown = result.output.parts.iter().filter(|part| can.takes(part)).filter_map(binary);
-    let head = || Part::from_text(format!("From the result of {} ({}):", result.name, result.call));
+    let head = || Part::from_text(of_result(result));
     shown.enumerate().flat_map(move |(number, part)| (number == 0).then(head).into_iter().chain([part]))
+}
+
+/// What stands before the images of a result.
+pub(super) fn of_result(result: &ToolResult) -> String {
+    format!("From the result of {} ({}):", result.name, result.call)
 }
 
 fn binary(part: &ContentPart) -> Option<Part> {
@@ -96,19 +101,25 @@ pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilit
     if !request.traceparent.is_empty() {
         options = options.with_extra_headers(("traceparent", &*request.traceparent));
     }
-    match &request.envelope {
-        Some(schema) if can.json_schema && (request.mode == ToolMode::Json || is_answer_alone(request)) => {
-            let name = if request.mode == ToolMode::Json { "action" } else { "answer" };
-            options.with_response_format(JsonSpec::new(name, (**schema).clone()))
-        }
-        Some(_) | None => options,
+    match schema(request, can) {
+        Some((name, schema)) => options.with_response_format(JsonSpec::new(name, schema.clone())),
+        None => options,
+    }
+}
+
+/// The schema that the answer is held to, with its name.
+pub(super) fn schema<'r>(request: &'r LlmRequest, can: &Capabilities) -> Option<(&'static str, &'r Value)> {
+    let schema = request.envelope.as_deref().filter(|_| can.json_schema)?;
+    match request.mode {
+        ToolMode::Json => Some(("action", schema)),
+        ToolMode::Native => is_answer_alone(request).then_some(("answer", schema)),
     }
 }
 
 /// Whether a structured answer is all there can be: with its schema no tool is offered,
 /// not even the question to the user, which some providers refuse. Behind calls they
 /// insist on tools, and there the schema stays in words.
-fn is_answer_alone(request: &LlmRequest) -> bool {
+pub(super) fn is_answer_alone(request: &LlmRequest) -> bool {
     let has_calls = || request.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
     request.mode == ToolMode::Native && request.envelope.is_some() && !has_calls()
 }
@@ -117,18 +128,22 @@ fn tools(request: &LlmRequest) -> Vec<Tool> {
     let tool = |(tool, native): (&Arc<bob_messages::tools::ToolDescriptor>, &str)| {
         Tool::new(native).with_description(tool.description.as_str()).with_schema(tool.schema.clone())
     };
-    request.tools.with_native_names().map(tool).chain([ASK_USER.clone()]).collect()
+    let (name, description, schema) = ask_user();
+    let question = Tool::new(name).with_description(description).with_schema(schema.clone());
+    request.tools.with_native_names().map(tool).chain([question]).collect()
 }
 
-/// The question to the user, as a function; no tool of Bob's has its name.
-static ASK_USER: LazyLock<Tool> = LazyLock::new(|| {
-    let question = json!({"type": "string", "description": "what you need to know"});
-    Tool::new(ToolName::ASK_USER)
-        .with_description("Asks the user one question and waits for the answer. Only when you cannot go on without it.")
-        .with_schema(json!({
+/// The question to the user, as a function: name, description and schema. No tool of Bob's has its name.
+pub(super) fn ask_user() -> (&'static str, &'static str, &'static Value) {
+    static SCHEMA: LazyLock<Value> = LazyLock::new(|| {
+        let question = json!({"type": "string", "description": "what you need to know"});
+        json!({
             "type": "object", "properties": {"question": question}, "required": ["question"], "additionalProperties": false,
-        }))
-});
+        })
+    });
+    let description = "Asks the user one question and waits for the answer. Only when you cannot go on without it.";
+    (ToolName::ASK_USER, description, &SCHEMA)
+}
 
 fn user(parts: &[ContentPart], can: &Capabilities) -> MessageContent {
     let part = |part: &ContentPart| {

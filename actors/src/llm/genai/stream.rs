@@ -38,11 +38,13 @@ pub(super) async fn read(
         }
         if has_ended {
             let usage = usage_of(event, &mut stream);
-            return answer(tap, usage, attempt, deltas);
+            return tap.wire(|wire| answer(wire, usage, attempt, deltas));
         }
         match event {
             // For a refused prompt there is no candidate that could end.
-            Some(Err(_)) | None if is_blocked => return answer(tap, None, attempt, deltas),
+            Some(Err(_)) | None if is_blocked => {
+                return tap.wire(|wire| answer(wire, None, attempt, deltas));
+            }
             // genai makes up an end for a Gemini stream that has none.
             Some(Ok(ChatStreamEvent::End(_))) | None => break,
             Some(Err(error)) if !errors::is_of_content(&error) => return Err(errors::read(error, attempt)),
@@ -55,7 +57,7 @@ pub(super) async fn read(
 
 /// How much of an answer was shown.
 #[derive(Debug, Default)]
-struct Shown {
+pub(super) struct Shown {
     turns: u32,
     text: usize,
     reasoning: usize,
@@ -64,7 +66,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn show(&mut self, wire: &Wire, deltas: &DeltaSink) {
+    pub(super) fn show(&mut self, wire: &Wire, deltas: &DeltaSink) {
         if wire.turns != self.turns {
             *self = Self { turns: wire.turns, ..Self::default() };
             deltas.reset();
@@ -96,9 +98,15 @@ fn usage_of(event: Option<Result<ChatStreamEvent, ::genai::Error>>, stream: &mut
     }
 }
 
-fn answer(tap: &Tap, usage: Option<Usage>, attempt: &Attempt<'_>, deltas: &DeltaSink) -> Result<LlmAnswer, LlmError> {
+/// What the wire read, as an answer.
+pub(super) fn answer(
+    wire: &mut Wire,
+    usage: Option<Usage>,
+    attempt: &Attempt<'_>,
+    deltas: &DeltaSink,
+) -> Result<LlmAnswer, LlmError> {
     let (said, id, model, is_blocked) =
-        tap.wire(|wire| (std::mem::take(&mut wire.said), wire.id.take(), wire.model.take(), wire.is_blocked));
+        (std::mem::take(&mut wire.said), wire.id.take(), wire.model.take(), wire.is_blocked);
     let Said { mut text, reasoning, refusal, calls, signatures, stop } = said;
     let calls = raw(calls.into_inner(), signatures);
     let mut stop_reason = stop_reason(stop.map(chat::StopReason::from), !calls.is_empty());

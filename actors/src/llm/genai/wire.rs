@@ -12,6 +12,7 @@ mod json;
 mod openai;
 
 use super::super::providers::ProviderKind;
+use bob_messages::chat::Usage;
 pub(super) use calls::Begun;
 use calls::Calls;
 use index::Index;
@@ -78,6 +79,8 @@ pub(super) struct Wire {
     pub(super) id: Option<String>,
     /// The model the provider says it used.
     pub(super) model: Option<String>,
+    /// The last usage that OpenAI's format reported. Of the other formats genai reads it.
+    pub(super) usage: Option<Usage>,
     /// Whether Gemini refused the prompt, for which it has no answer at all.
     pub(super) is_blocked: bool,
     /// Whether the end marker was read.
@@ -115,6 +118,7 @@ impl Wire {
             turns: 0,
             id: None,
             model: None,
+            usage: None,
             is_blocked: false,
             has_ended: false,
             fault: None,
