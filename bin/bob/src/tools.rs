@@ -7,7 +7,7 @@ pub mod servers;
 pub mod skills;
 
 #[cfg(feature = "local-tools")]
-pub use bob_actors::tools::local::{Protection, SECRET_FILES};
+pub use bob_actors::tools::local::{Kernel, Protection, SECRET_FILES, Sandbox, SandboxMode};
 pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};
 pub use bob_actors::tools::policy::{DENIED_COMMANDS, Policy, PolicyError, Rules, ToolOverride};
 pub use bob_actors::tools::{

@@ -13,6 +13,7 @@ use bob::sessions::{FinishReason, TurnOutcome};
 use bob::store::{Append, FORMAT, Fact};
 use bob::store::{MemoryStore, Record};
 use bob::tools::servers::{ServerState, ServerStatus};
+use bob::tools::{Kernel, SandboxMode};
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use bob_config::assemble::{self, Choices};
 use bob_config::{Config, Environment, Files, Overrides};
@@ -146,11 +147,21 @@ async fn examine(files: &Files, report: &mut Report) -> Result<Option<OpenRuntim
         false => Err("the tools actor does not answer; restart with log.level = \"debug\"".to_owned()),
     };
     report.add("tools", Exit::Tools, tools)?;
+    report.add("sandbox", Exit::Tools, sandbox(&config))?;
     for server in opened.runtime.servers() {
         report.add("server", Exit::Tools, reached(&server))?;
     }
     report.add("store", Exit::Store, stored)?;
     Ok(Some(opened))
+}
+
+/// What commands of the shell are held to.
+fn sandbox(config: &Config) -> Result<String, String> {
+    let sandbox = assemble::sandbox(config);
+    if sandbox.mode == SandboxMode::Required && matches!(Kernel::of_this_machine(), Kernel::Nothing(_)) {
+        return Err(format!("{sandbox}; set [policy] sandbox to \"on\" or \"off\", or use a newer kernel"));
+    }
+    Ok(sandbox.to_string())
 }
 
 /// The files of the configuration.

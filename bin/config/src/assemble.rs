@@ -43,7 +43,7 @@ use bob::approvals::{ApprovalMemory, ApprovalPort};
 
 pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
-pub use protection::protection;
+pub use protection::{protection, sandbox};
 #[cfg(feature = "skills")]
 pub use skills::skills;
 pub use taped::{Opened, TapeChoice, redactor};

@@ -167,7 +167,8 @@ impl Config {
 
     fn policy(&self, policy: &Policy, privileges: &mut Vec<Privilege>) {
         // The default allows everything, so no list of allowed tools is wider.
-        let Policy { workspace, rules, secret_files } = policy;
+        // Without a sandbox commands can do everything, so none of its keys loosens the default.
+        let Policy { workspace, rules, secret_files, sandbox: _, sandbox_network: _, sandbox_folders: _ } = policy;
         let ToolPolicy {
             allow_tools: _,
             deny_tools: _,

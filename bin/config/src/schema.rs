@@ -11,7 +11,7 @@ use bob::approvals::PermissionMode;
 use bob::config::{Limits, OnRestart};
 use bob::model::ToolModeChoice;
 use bob::tools::{Policy as ToolPolicy, Risk};
-use bob::tools::{SECRET_FILES, ToolOverride};
+use bob::tools::{SECRET_FILES, SandboxMode, ToolOverride};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
@@ -142,6 +142,12 @@ section! {
         pub rules as "": ToolPolicy = ToolPolicy::default(),
         /// Patterns of files with secrets: local tools do not search them and ask for approval before reading them.
         pub secret_files: Vec<String> = SECRET_FILES.map(str::to_owned).to_vec() => Text,
+        /// Whether commands of the shell are confined: they write only below the workspace and the temporary folder.
+        pub sandbox: SandboxMode = SandboxMode::Off,
+        /// Whether confined commands may use the network.
+        pub sandbox_network: bool = false,
+        /// Further folders that confined commands may write to, relative to the configuration.
+        pub sandbox_folders: Vec<String> = Vec::new() => Text,
     }
 }
 

@@ -3,7 +3,7 @@
 use bob::approvals::PermissionMode;
 use bob::config::OnRestart;
 use bob::model::ToolModeChoice;
-use bob::tools::Risk;
+use bob::tools::{Risk, SandboxMode};
 use tracing::level_filters::LevelFilter;
 
 use super::read::{Read, Reader};
@@ -28,6 +28,7 @@ macro_rules! words {
 }
 
 words!(OnRestart: Report Resume);
+words!(SandboxMode: Off On Required);
 words!(ToolModeChoice: Auto Json Native);
 words!(Risk: Low Medium High);
 words!(PermissionMode: Plan Ask Edits Auto);

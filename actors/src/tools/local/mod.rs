@@ -14,6 +14,7 @@ mod find;
 mod list;
 mod protection;
 mod read;
+mod sandbox;
 #[cfg(any(test, feature = "search"))]
 mod search;
 mod seen;
@@ -32,6 +33,7 @@ pub(crate) mod fixture;
 mod so_far_tests;
 
 pub use protection::{Protection, SECRET_FILES};
+pub use sandbox::{Kernel, Sandbox, SandboxMode};
 pub use undo::{Undone, undo};
 
 use super::function::FnTool;
@@ -73,7 +75,8 @@ pub fn tools(watcher: &Watcher, protection: &Protection, policy: &Policy) -> Vec
         (edit::edit_file(&seen), Access::Write),
     ];
     let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
-    let (shell, jobs) = (Shell::new(shell::inherited(), watcher.clone()), Arc::<Jobs>::default());
+    let (shell, jobs) =
+        (Shell::new(shell::inherited(), watcher.clone(), protection.sandbox.clone()), Arc::<Jobs>::default());
     let exec = shell::shell_exec(&shell, &jobs, &policy.deny_commands);
     let may_run = Rules::new(policy.clone()).is_ok_and(|rules| rules.allows(&exec.list_tools()[0].id));
     let following = may_run.then(|| [shell::shell_output(&jobs), shell::shell_stop(&jobs)]);

@@ -7,6 +7,7 @@
 use super::super::function::FnTool;
 use super::super::port::Concern;
 use super::confine::{Place, place, visible};
+use super::sandbox::Sandbox;
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::CallContext;
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
@@ -63,6 +64,8 @@ pub struct Protection {
     pub private: Vec<PathBuf>,
     /// Patterns of files of secrets; not searched, and used only with a person's yes.
     pub secret_files: Vec<String>,
+    /// What commands of the shell are confined to.
+    pub sandbox: Sandbox,
 }
 
 impl Default for Protection {
@@ -72,6 +75,7 @@ impl Default for Protection {
             governing_names: vec!["MEMORY.md".to_owned(), "TOOLS.md".to_owned()],
             private: Vec::new(),
             secret_files: SECRET_FILES.map(str::to_owned).to_vec(),
+            sandbox: Sandbox::default(),
         }
     }
 }
@@ -104,7 +108,7 @@ impl Default for Protected {
 
 impl Protected {
     pub(super) fn new(protection: &Protection) -> Self {
-        let Protection { governing, governing_names, private, secret_files } = protection;
+        let Protection { governing, governing_names, private, secret_files, sandbox: _ } = protection;
         let folded = |paths: &[PathBuf]| paths.iter().map(|path| folded(&with_links_followed(path))).collect();
         Self {
             governing: folded(governing),

@@ -1,8 +1,8 @@
 //! `local/shell_exec`, and what follows its commands in the background: `local/shell_output` and `local/shell_stop`.
 //!
 //! Runs one line with `sh -c` in a folder of the session, in a process group of
-//! its own. It is no sandbox: the line can do whatever the user who runs Bob can.
-//! What confines it is the policy, the approval, the time limit, and the end: when
+//! its own. Without a [`sandbox`](super::sandbox) the line can do whatever the user who runs Bob can.
+//! What confines it besides is the policy, the approval, the time limit, and the end: when
 //! the call is over, however it is over, every process left in the group is killed;
 //! the watcher sees to it when this process is killed itself.
 //! A process that leaves the group on purpose is not followed.
@@ -58,12 +58,13 @@ struct ShellExec {
 }
 
 /// Which shell it is, where it runs, and its limits. `denied` are the programs that the policy refuses.
-fn description(denied: &[String]) -> String {
+fn description(denied: &[String], sandbox: &str) -> String {
     let refused = if denied.is_empty() { String::new() } else { format!(". Refused programs: {}", denied.join(", ")) };
+    let confined = if sandbox.is_empty() { String::new() } else { format!(". In a {sandbox}") };
     format!(
         "Run a command in the shell. /bin/sh on {}, in the session's folder or in cwd inside it, without input. Ended after \
          {} s or timeout_ms, at most {MOST_MS}; its output until then is kept. An exit code other than 0 is a result. Set \
-         background for a server, or for what takes longer; shell_output and shell_stop follow it{refused}",
+         background for a server, or for what takes longer; shell_output and shell_stop follow it{confined}{refused}",
         std::env::consts::OS,
         DEFAULT_MS / 1000
     )
@@ -71,7 +72,8 @@ fn description(denied: &[String]) -> String {
 
 pub(super) fn shell_exec(shell: &Shell, jobs: &Arc<Jobs>, denied: &[String]) -> FnTool {
     let (shell, running) = (shell.clone(), Arc::clone(jobs));
-    tool("local/shell_exec", &description(denied), move |arguments: ShellExec, invocation| {
+    let sandbox = shell.sandbox.short();
+    let exec = tool("local/shell_exec", &description(denied, sandbox), move |arguments: ShellExec, invocation| {
         let (shell, jobs) = (shell.clone(), Arc::clone(&running));
         async move {
             let folder = folder(&invocation, &arguments.cwd)?;
@@ -85,7 +87,9 @@ pub(super) fn shell_exec(shell: &Shell, jobs: &Arc<Jobs>, denied: &[String]) -> 
     .kind(ToolKind::Execute)
     .risk(Risk::High)
     .limited(limit_ms)
-    .leaving(Arc::<Jobs>::clone(jobs))
+    .leaving(Arc::<Jobs>::clone(jobs));
+    // A person who is asked about a command sees what it is held to.
+    if sandbox.is_empty() { exec } else { exec.title(format!("shell in a {sandbox}")) }
 }
 
 /// What is configured for the tool is the most a call may ask for, and what it has when it does not ask.
@@ -107,7 +111,8 @@ fn folder(invocation: &Invocation, cwd: &str) -> Result<PathBuf, ToolError> {
 }
 
 async fn run(shell: &Shell, command: &str, folder: &Path, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
-    let Started { mut running, stdout: from_stdout, stderr: from_stderr } = shell.start(command, folder)?;
+    let Started { mut running, stdout: from_stdout, stderr: from_stderr } =
+        shell.start(command, folder, &invocation.context.roots)?;
     let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
     let exit = {
         let (so_far, progress, total) = (invocation.so_far(), invocation.progress(), AtomicU64::new(0));

@@ -3,12 +3,13 @@ use super::kept::MAX_OUTPUT_BYTES;
 use super::*;
 use crate::child::Watcher;
 use crate::tools::local::fixture::Workspace;
+use crate::tools::local::sandbox::Sandbox;
 use bob_messages::ids::ToolName;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
 
 fn shell() -> FnTool {
-    shell_exec(&Shell::new(inherited(), Watcher::new()), &Arc::default(), &[])
+    shell_exec(&Shell::new(inherited(), Watcher::new(), Sandbox::default()), &Arc::default(), &[])
 }
 
 async fn run(workspace: &Workspace, command: &str) -> ToolOutput {
@@ -92,7 +93,7 @@ async fn a_dropped_call_leaves_no_process() {
 #[tokio::test]
 async fn the_watcher_knows_a_command_for_as_long_as_it_runs() {
     let (workspace, watcher) = (Workspace::new(), Watcher::new());
-    let shell = shell_exec(&Shell::new(inherited(), watcher.clone()), &Arc::default(), &[]);
+    let shell = shell_exec(&Shell::new(inherited(), watcher.clone(), Sandbox::default()), &Arc::default(), &[]);
     {
         let mut call = std::pin::pin!(workspace.run(&shell, json!({"command": "echo $$ >> pids; sleep 1000"})));
         tokio::select! {
@@ -192,7 +193,7 @@ fn a_call_has_its_own_limit_within_that_of_the_rules() {
 #[test]
 fn the_model_is_told_what_is_refused() {
     let denied = ["rm".to_owned(), "dd".to_owned()];
-    let shell = shell_exec(&Shell::new(Vec::new(), Watcher::new()), &Arc::default(), &denied);
+    let shell = shell_exec(&Shell::new(Vec::new(), Watcher::new(), Sandbox::default()), &Arc::default(), &denied);
     let described = crate::tools::ToolPort::list_tools(&shell).remove(0);
     assert!(described.description.ends_with(". Refused programs: rm, dd"), "{}", described.description);
     assert_eq!(described.id, ToolName::new("local/shell_exec"));

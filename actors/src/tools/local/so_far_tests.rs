@@ -4,6 +4,7 @@ use super::fixture::{Workspace, call};
 use super::shell::{Shell, inherited, shell_exec};
 use crate::child::Watcher;
 use crate::tools::actor::{ToolsActor, ToolsArguments};
+use crate::tools::local::sandbox::Sandbox;
 use crate::tools::{Policy, ToolOverride, ToolPort};
 use bob_messages::chat::CallStatus;
 use bob_messages::reply::{Interest, MOST_SO_FAR_BYTES, Reply, SoFar};
@@ -27,7 +28,8 @@ struct Running {
 
 async fn running(command: &str, timeout_ms: Option<u64>) -> Running {
     let workspace = Workspace::new();
-    let shell: Arc<dyn ToolPort> = Arc::new(shell_exec(&Shell::new(inherited(), Watcher::new()), &Arc::default(), &[]));
+    let shell: Arc<dyn ToolPort> =
+        Arc::new(shell_exec(&Shell::new(inherited(), Watcher::new(), Sandbox::default()), &Arc::default(), &[]));
     let mut policy = Policy { deny_tools: Vec::new(), require_high_risk_approval: false, ..Policy::default() };
     policy.tools.insert("local/shell_exec".to_owned(), ToolOverride { timeout_ms, ..ToolOverride::default() });
     let arguments = ToolsArguments { ports: vec![shell], policy, ..ToolsArguments::default() };

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bob::config::PROJECT_FILES;
-use bob::tools::Protection;
+use bob::tools::{Protection, Sandbox};
 
 use crate::{Config, StoreKind};
 
@@ -40,6 +40,17 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
         governing_names: names.filter(|name| !name.is_empty()).collect(),
         private: store_files(config).into_iter().map(absolute).chain(private).collect(),
         secret_files: config.policy.secret_files.clone(),
+        sandbox: sandbox(config),
+    }
+}
+
+/// What commands of the shell are confined to.
+pub fn sandbox(config: &Config) -> Sandbox {
+    let policy = &config.policy;
+    Sandbox {
+        mode: policy.sandbox,
+        network: policy.sandbox_network,
+        folders: policy.sandbox_folders.iter().map(|folder| config.resolve(folder)).collect(),
     }
 }
 

@@ -10,6 +10,7 @@ use super::kept::{Ring, read};
 use crate::child::{Exit, ExitWatch, Group};
 use crate::tools::port::{Leaving, ToolError};
 use bob_messages::ids::SessionId;
+use bob_messages::tools::CallContext;
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::path::Path;
@@ -74,13 +75,14 @@ impl Jobs {
     pub(super) fn start(
         &self,
         shell: &Shell,
-        session: &SessionId,
+        context: &CallContext,
         line: &str,
         folder: &Path,
         limit: Option<Duration>,
     ) -> Result<Arc<Job>, ToolError> {
+        let session = &context.session;
         self.look_for_room(session)?;
-        let Started { running, stdout, stderr } = shell.start(line, folder)?;
+        let Started { running, stdout, stderr } = shell.start(line, folder, &context.roots)?;
         let output = Arc::<Output>::default();
         tokio::spawn(Arc::clone(&output).follow(
             stdout,

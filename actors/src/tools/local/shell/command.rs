@@ -1,6 +1,7 @@
 //! A command that runs in a process group of its own.
 
 use crate::child::{self, Exit, ExitWatch, Group, Leader, Watcher};
+use crate::tools::local::sandbox::Sandbox;
 use crate::tools::port::ToolError;
 use rustix::process::{Pid, Signal};
 use std::io;
@@ -23,6 +24,7 @@ pub(in crate::tools::local) fn inherited() -> Vec<(String, String)> {
 pub(in crate::tools::local) struct Shell {
     environment: Arc<[(String, String)]>,
     watcher: Watcher,
+    pub(in crate::tools::local) sandbox: Arc<Sandbox>,
 }
 
 /// A command that was started, and the pipes from it.
@@ -46,25 +48,25 @@ impl Drop for Running {
 }
 
 impl Shell {
-    pub(in crate::tools::local) fn new(environment: Vec<(String, String)>, watcher: Watcher) -> Self {
-        Self { environment: environment.into(), watcher }
+    pub(in crate::tools::local) fn new(environment: Vec<(String, String)>, watcher: Watcher, sandbox: Sandbox) -> Self {
+        Self { environment: environment.into(), watcher, sandbox: Arc::new(sandbox) }
     }
 
-    /// Starts a line in a folder.
-    pub(super) fn start(&self, line: &str, folder: &Path) -> Result<Started, ToolError> {
+    /// Starts a line in a folder, confined to these roots where a sandbox is configured.
+    pub(super) fn start(&self, line: &str, folder: &Path, roots: &[String]) -> Result<Started, ToolError> {
         let mut shell = Command::new("/bin/sh");
         shell.arg("-c").arg(line).current_dir(folder).env_clear();
         shell.envs(self.environment.iter().map(|(name, value)| (name, value)));
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        self.spawn(shell)
+        self.spawn(shell, roots)
             .map_err(|error| ToolError::new(format!("the shell could not be started in {}: {error}", folder.display())))
     }
 
     /// Starts it in a group that the watcher knows, so that it ends with us, however we end.
-    fn spawn(&self, mut command: Command) -> io::Result<Started> {
+    fn spawn(&self, mut command: Command, roots: &[String]) -> io::Result<Started> {
         // First, so that no command ever runs unwatched.
         self.watcher.start()?;
-        let mut child = child::start(command.process_group(0).kill_on_drop(true))?;
+        let mut child = self.sandbox.start(roots, || child::start(command.process_group(0).kill_on_drop(true)))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed())).ok_or(io::ErrorKind::NotFound)?;
         let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
         let group = Arc::new(Group::new(pid, self.watcher.clone()));

@@ -55,7 +55,7 @@ pub(super) async fn start(
     limit: Option<Duration>,
     invocation: &Invocation,
 ) -> Result<ToolOutput, ToolError> {
-    let job = jobs.start(shell, &invocation.context.session, line, folder, limit)?;
+    let job = jobs.start(shell, &invocation.context, line, folder, limit)?;
     job.ended(FIRST_LOOK).await;
     let look = job.look(false);
     let is_running = look.exit.is_none();

@@ -3,6 +3,7 @@ use super::*;
 use crate::child::Watcher;
 use crate::tools::actor::{ToolsActor, ToolsArguments};
 use crate::tools::local::fixture::{Workspace, call};
+use crate::tools::local::sandbox::Sandbox;
 use crate::tools::port::Leaving;
 use crate::tools::{Policy, ToolPort};
 use bob_messages::reply::Reply;
@@ -22,7 +23,7 @@ struct Tools {
 impl Tools {
     fn new() -> Self {
         let (jobs, watcher) = (Arc::<Jobs>::default(), Watcher::new());
-        let exec = shell_exec(&Shell::new(inherited(), watcher.clone()), &jobs, &[]);
+        let exec = shell_exec(&Shell::new(inherited(), watcher.clone(), Sandbox::default()), &jobs, &[]);
         let (output, stop) = (shell_output(&jobs), shell_stop(&jobs));
         Self { workspace: Workspace::new(), jobs, watcher, exec, output, stop }
     }
