@@ -107,10 +107,11 @@ fn pick(clients: &Clients, pick: u64) -> Option<(ServerStatus, Pid)> {
 pub(crate) async fn servers_up(clients: &Clients, most: Duration) {
     let until = Instant::now() + most;
     let mut changes = clients.runtime.server_changes();
-    let is_up = |server: &ServerStatus| {
-        clients.plan.own.is_some() && server.state == ServerState::Asleep
-            || server.state == ServerState::Ready
-            || !HEALTHY.contains(&server.id.as_str())
+    // What was up when the run began is what its end is compared with.
+    let is_up = |server: &ServerStatus| match server.state {
+        ServerState::Ready => true,
+        ServerState::Asleep | ServerState::GaveUp if clients.plan.own.is_some() => true,
+        _ => clients.plan.own.is_none() && !HEALTHY.contains(&server.id.as_str()),
     };
     while !clients.runtime.servers().iter().all(is_up) {
         if !matches!(tokio::time::timeout_at(until, changes.changed()).await, Ok(Ok(()))) {

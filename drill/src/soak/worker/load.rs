@@ -62,12 +62,10 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// Runs unchecked turns and lists sessions; not with a model that may cost money.
+    /// Lists sessions, which opens the store, and runs unchecked turns, but none with a model that may cost money.
     pub(crate) async fn warm_up(&self) {
-        if self.plan.own.is_some() {
-            return;
-        }
-        for session in WARM_UP.into_iter().filter_map(|name| SessionId::parse(name).ok()) {
+        let unasked = if self.plan.own.is_some() { &[][..] } else { &WARM_UP };
+        for session in unasked.iter().filter_map(|name| SessionId::parse(name).ok()) {
             let _whatever_it_says = self.runtime.run(AgentRequest::text(session, "hello")).await;
         }
         let _whatever_it_says = self.runtime.sessions(SessionFilter::default(), None).await;
