@@ -27,6 +27,7 @@
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`progress`] | what a running call says of how far it is |
 //! | [`local`] | files, search and the shell |
+//! | [`web`] | pages of the web |
 
 pub mod actor;
 #[cfg(test)]
@@ -52,6 +53,8 @@ mod schema;
 mod shell_line;
 mod standing;
 mod starting;
+#[cfg(feature = "web")]
+pub mod web;
 
 pub use actor::{ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;

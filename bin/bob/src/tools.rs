@@ -10,6 +10,8 @@ pub mod skills;
 pub use bob_actors::tools::local::{Kernel, Protection, SECRET_FILES, Sandbox, SandboxMode};
 pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};
 pub use bob_actors::tools::policy::{DENIED_COMMANDS, Policy, PolicyError, Rules, ToolOverride};
+#[cfg(feature = "web")]
+pub use bob_actors::tools::web::web_fetch;
 pub use bob_actors::tools::{
     Concern, FnTool, Invocation, ProgressRoom, ProgressSink, ToolError, ToolPort, schema_of, tool,
 };

@@ -136,6 +136,9 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let builder = choices.memory.into_iter().fold(builder, RuntimeBuilder::approval_memory);
     let builder = with_skills(builder, config)?;
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
+    // A recording brings its tools.
+    let offers_web = config.policy.web_fetch && replayed.is_none();
+    let builder = if offers_web { with_web(builder)? } else { builder };
     let tape = match (replayed, &choices.tape) {
         (None, Some(choice)) => {
             // Fails before anything is written if the model cannot be called.
@@ -150,6 +153,18 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         None => builder,
     };
     Ok(Assembly { model, default_model, workspace, builder, tape })
+}
+
+#[cfg(feature = "web")]
+#[expect(clippy::unnecessary_wraps, reason = "a program without the tool refuses it")]
+fn with_web(builder: RuntimeBuilder) -> Result<RuntimeBuilder, AgentError> {
+    Ok(builder.tools(bob::tools::web_fetch()))
+}
+
+#[cfg(not(feature = "web"))]
+fn with_web(_builder: RuntimeBuilder) -> Result<RuntimeBuilder, AgentError> {
+    let text = "[policy] web_fetch needs the cargo feature `web`, which this program was built without";
+    Err(AgentError::Invalid(text.to_owned()))
 }
 
 #[cfg(feature = "mcp")]

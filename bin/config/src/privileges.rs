@@ -168,7 +168,8 @@ impl Config {
     fn policy(&self, policy: &Policy, privileges: &mut Vec<Privilege>) {
         // The default allows everything, so no list of allowed tools is wider.
         // Without a sandbox commands can do everything, so none of its keys loosens the default.
-        let Policy { workspace, rules, secret_files, sandbox: _, sandbox_network: _, sandbox_folders: _ } = policy;
+        let Policy { workspace, rules, secret_files, web_fetch, sandbox: _, sandbox_network: _, sandbox_folders: _ } =
+            policy;
         let ToolPolicy {
             allow_tools: _,
             deny_tools: _,
@@ -193,6 +194,9 @@ impl Config {
             loosens::shorter("secret_files", secret_files, &default.secret_files),
         ];
         shorter.into_iter().flatten().for_each(&mut loosens);
+        if *web_fetch {
+            loosens("pages of the web may be asked for (web_fetch)".to_owned());
+        }
         if !allow.is_empty() {
             loosens(format!("calls run without asking by the rules {} (allow)", allow.join(", ")));
         }

@@ -142,6 +142,8 @@ section! {
         pub rules as "": ToolPolicy = ToolPolicy::default(),
         /// Patterns of files with secrets: local tools do not search them and ask for approval before reading them.
         pub secret_files: Vec<String> = SECRET_FILES.map(str::to_owned).to_vec() => Text,
+        /// Whether the tool `local/web_fetch` is offered, which gets pages of the web.
+        pub web_fetch: bool = false,
         /// Whether commands of the shell are confined: they write only below the workspace and the temporary folder.
         pub sandbox: SandboxMode = SandboxMode::Off,
         /// Whether confined commands may use the network.
