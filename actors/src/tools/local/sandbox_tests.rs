@@ -125,7 +125,7 @@ async fn a_confined_command_reaches_no_network() {
             (Sandbox { mode: SandboxMode::Required, ..Sandbox::default() }, false),
         ] {
             let workspace = Workspace::new();
-            workspace.put("way.py", &format!("import os, socket, sys\n{way}\n"));
+            workspace.put("way.py", format!("import os, socket, sys\n{way}\n"));
             let command = format!("python3 way.py {port} {}", socket.display());
             let said = workspace.run(&shell(sandbox.clone()), json!({ "command": command })).await.expect("it starts");
             assert_eq!(said.plain().contains("reached\n"), may, "{sandbox:?} {way}: {}", said.plain());
