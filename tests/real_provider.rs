@@ -24,6 +24,7 @@ async fn short_question(variable: &str, model: &str) {
     let request = LlmRequest {
         session: SessionId::parse("real").unwrap(),
         turn: TurnId::new("t"),
+        context: None,
         step: 1,
         model: model.clone(),
         fallback: Arc::default(),

@@ -4,8 +4,9 @@
 //! that task when another decision arrives first or the turn ends.
 
 use bob_messages::approvals::{ApprovalQuestion, Decision, Standing};
+use bob_messages::context::Identity;
 use bob_messages::ids::ToolName;
-use bob_messages::tools::CheckRequest;
+use bob_messages::tools::{CallContext, CheckRequest};
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
@@ -42,10 +43,13 @@ impl fmt::Debug for Approver {
 
 /// A store of lasting decisions about tools, kept outside of sessions.
 ///
+/// A decision belongs to the [`Identity`] in it. The runtime applies it to requests of that tenant and principal only,
+/// and drops any other that the store returns.
+///
 /// Actors call these methods, so none may block: implementations write in a task or a thread of their own.
 pub trait ApprovalMemory: Send + Sync + 'static {
-    /// Returns the decisions about this tool.
-    fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>>;
+    /// Returns the decisions about this tool that belong to this identity.
+    fn recall(&self, tool: &ToolName, identity: &Identity) -> Vec<Arc<Standing>>;
 
     /// Adds a decision; later calls of `recall` return it.
     fn keep(&self, standing: Arc<Standing>);
@@ -68,12 +72,14 @@ impl Memory {
         Self(Some(memory))
     }
 
-    /// Adds the remembered decisions about the tool to the request and removes revoked ones.
-    pub(crate) fn recalled(&self, mut check: CheckRequest) -> CheckRequest {
+    /// Adds the remembered decisions about the tool to the request and removes revoked ones, and those of others.
+    pub(crate) fn recalled(&self, mut check: CheckRequest, context: &CallContext) -> CheckRequest {
+        let context = context.context.as_deref();
         if let Some(memory) = &self.0 {
             check.standing.retain(|standing| !(standing.for_good && memory.is_taken_back(standing)));
-            check.standing.extend(memory.recall(&check.call.name));
+            check.standing.extend(memory.recall(&check.call.name, &Identity::of(context)));
         }
+        check.standing.retain(|standing| standing.identity.is_of(context));
         check
     }
 

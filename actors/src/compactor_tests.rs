@@ -9,6 +9,7 @@ fn request() -> Arc<CondenseRequest> {
     Arc::new(CondenseRequest {
         session: SessionId::parse("s").unwrap(),
         turn: TurnId::new("t"),
+        context: None,
         step: 1,
         model: ModelName::parse("scripted:m").unwrap(),
         attempt: 1,

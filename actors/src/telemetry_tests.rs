@@ -141,6 +141,7 @@ fn turn_of_two_steps() -> Vec<StepEvent> {
             tools: Vec::new(),
             servers: Vec::new(),
             parent: None,
+            context: None,
         }
         .into(),
         built.clone().in_step(1),

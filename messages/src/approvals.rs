@@ -5,6 +5,7 @@ mod decision;
 pub use decision::{Decision, Heard};
 
 use crate::chat::ToolCall;
+use crate::context::{Identity, RequestContext};
 use crate::ids::{ApprovalId, SessionId, ToolName, TurnId};
 use crate::risk::Risk;
 use serde::{Deserialize, Serialize};
@@ -17,11 +18,36 @@ const MOST_STANDING: usize = 256;
 /// The possible decisions by name.
 pub const CHOICES: [&str; 6] = ["allow_once", "allow_session", "allow_always", "edit", "deny", "deny_always"];
 
+/// The possible decisions where those that apply beyond their session are not offered.
+const CHOICES_WITHOUT_ALWAYS: [&str; 4] = ["allow_once", "allow_session", "edit", "deny"];
+
+/// The names of the decisions to offer.
+pub fn choices(offer_always: bool) -> Vec<String> {
+    let choices = if offer_always { &CHOICES[..] } else { &CHOICES_WITHOUT_ALWAYS[..] };
+    choices.iter().copied().map(str::to_owned).collect()
+}
+
+/// How a call that needs approval is handled.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ApprovalsMode {
+    /// Wait within the turn for a decision.
+    Wait,
+    /// End the run, to be resumed by the decision.
+    Suspend,
+    /// Deny the call.
+    #[default]
+    Deny,
+}
+
 /// A call that needs approval, with its context. `call` is exactly what runs if it is allowed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalQuestion {
     /// Whose call.
     pub session: SessionId,
+    /// The context of the turn's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
     /// Of which turn.
     pub turn: TurnId,
     /// The id for a decision.
@@ -74,9 +100,9 @@ pub struct Approved {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Scope {
-    /// To the calls of its session.
+    /// To the calls of its session, for the same principal.
     Session,
-    /// To the calls of its user's sessions.
+    /// To the calls of its principal's sessions.
     Always,
 }
 
@@ -97,9 +123,12 @@ pub struct Standing {
     /// Why not, for the model.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Whether it applies to all of the user's sessions and can be revoked, or to one session only.
+    /// Whether it applies to all sessions of its identity and can be revoked, or to one session only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_good: bool,
+    /// To whom it belongs: it applies to no other tenant or principal.
+    #[serde(default, skip_serializing_if = "Identity::is_none")]
+    pub identity: Identity,
 }
 
 impl Decision {
@@ -114,9 +143,16 @@ impl Decision {
 }
 
 impl Standing {
-    /// Returns the lasting decision about this call of this tool.
-    pub fn of(call: &ToolCall, tool: &AskedTool, scope: Scope, allowed: bool, reason: &str) -> Self {
+    /// Returns the lasting decision about this call of this tool, which belongs to `identity`.
+    pub fn of(
+        call: &ToolCall,
+        tool: &AskedTool,
+        scope: Scope,
+        (allowed, reason): (bool, &str),
+        identity: Identity,
+    ) -> Self {
         Self {
+            identity,
             tool: call.name.clone(),
             definition: tool.definition.clone(),
             text: tool.text.clone(),
@@ -134,7 +170,9 @@ impl Standing {
 
     /// Whether the other decision is about the same calls and replaces this one.
     pub fn gives_way_to(&self, other: &Self) -> bool {
-        self.tool == other.tool && (other.arguments.is_none() || self.arguments == other.arguments)
+        self.identity == other.identity
+            && self.tool == other.tool
+            && (other.arguments.is_none() || self.arguments == other.arguments)
     }
 
     /// Adds it to others, in whose place it comes.

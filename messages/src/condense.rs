@@ -1,6 +1,7 @@
 //! Messages of condensing a history, and the prompt for a model to do it.
 
 use crate::chat::{CallStatus, ContentPart, Message, Usage};
+use crate::context::RequestContext;
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::llm::{LlmRequest, ToolMode};
 use crate::tools::ToolSet;
@@ -27,6 +28,9 @@ pub struct CondenseRequest {
     pub session: SessionId,
     /// In which turn.
     pub turn: TurnId,
+    /// The context of the turn's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
     /// Before which of its steps, from 1.
     pub step: u32,
     /// The model that writes the summary.
@@ -87,6 +91,7 @@ impl CondenseRequest {
         LlmRequest {
             session: self.session.clone(),
             turn: self.turn.clone(),
+            context: self.context.clone(),
             step: self.step,
             model: self.model.clone(),
             fallback: Arc::from([]),

@@ -11,6 +11,7 @@ fn request(messages: Vec<Message>, question_bytes: usize) -> CondenseRequest {
     CondenseRequest {
         session: SessionId::parse("s").unwrap(),
         turn: TurnId::new("t1"),
+        context: None,
         step: 2,
         model: ModelName::parse("scripted:m").unwrap(),
         attempt: 1,

@@ -76,6 +76,27 @@ id! {
     ServerId
 }
 
+id! {
+    /// An organisation that shares a runtime with others, as the embedding program names it.
+    TenantId
+}
+id! {
+    /// A user or a service of an embedding program, in its own words.
+    PrincipalId
+}
+
+impl From<&str> for TenantId {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
+impl From<&str> for PrincipalId {
+    fn from(name: &str) -> Self {
+        Self::new(name)
+    }
+}
+
 impl CallId {
     /// The id of a session's call of this number: a letter and at least eight digits, which every provider accepts.
     pub fn numbered(number: u64) -> Self {

@@ -1,9 +1,12 @@
 //! Requests of callers: an input, a steering message, a reply to a suspended turn.
 
+pub use crate::approvals::ApprovalsMode;
+
 use crate::Millis;
 use crate::approvals::Decision;
 use crate::chat::ContentPart;
-use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, TurnId};
+use crate::context::RequestContext;
+use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, TenantId, TurnId};
 use crate::limits::Limits;
 use crate::options::SessionOptions;
 use crate::permission::{PermissionMode, mode_or_risk};
@@ -25,6 +28,9 @@ pub struct TurnInput {
     pub parts: Vec<ContentPart>,
     /// The caller's labels, echoed in the outcome.
     pub labels: BTreeMap<String, String>,
+    /// On whose behalf it is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
     /// The model for this turn.
     pub model: Option<ModelName>,
     /// The tools this turn is limited to, by name or pattern.
@@ -58,6 +64,7 @@ impl TurnInput {
             at: 0,
             parts,
             labels: BTreeMap::new(),
+            context: None,
             model: None,
             allow_tools: None,
             mode: None,
@@ -71,23 +78,15 @@ impl TurnInput {
         }
     }
 
+    /// The tenant of its context.
+    pub fn tenant(&self) -> Option<&TenantId> {
+        self.context.as_ref()?.tenant.as_ref()
+    }
+
     /// The input as text.
     pub fn text(&self) -> String {
         self.parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n")
     }
-}
-
-/// How a call that needs approval is handled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ApprovalsMode {
-    /// Wait within the turn for a decision.
-    Wait,
-    /// End the run, to be resumed by the decision.
-    Suspend,
-    /// Deny the call.
-    #[default]
-    Deny,
 }
 
 /// A steering message: user input for a running turn.

@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`ids`], [`trace`], [`native`], [`reply`] | – | identifiers, trace headers, names that providers accept, single-use replies |
 //! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
+//! | [`context`] | – | on whose behalf a request is made |
 //! | [`chat`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, the risk of a call, the permission mode of a session, the limits of a turn |
 //! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
@@ -29,6 +30,7 @@ pub mod backoff;
 pub mod breaker;
 pub mod chat;
 pub mod condense;
+pub mod context;
 pub mod error;
 pub mod event;
 pub mod file_changes;

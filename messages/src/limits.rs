@@ -120,6 +120,20 @@ impl Limits {
     }
 }
 
+/// What is left of the limits of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Left {
+    /// Model calls.
+    pub steps: u32,
+    /// Tool calls that may still be requested, without those of the step that is under way.
+    pub tool_calls: u32,
+    /// Tokens; `None` without a bound.
+    pub tokens: Option<u64>,
+    /// Time, in milliseconds.
+    pub time_ms: u64,
+}
+
 /// Usage of a turn. Never exceeds its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
@@ -148,6 +162,14 @@ impl Spent {
         }
         let spent_all = limits.max_total_tokens > 0 && self.tokens >= limits.max_total_tokens;
         spent_all.then_some(GuardReason::MaxTotalTokens)
+    }
+
+    /// What is left of these limits; `time_ms` is what is left of the time.
+    pub fn left_of(&self, limits: &Limits, time_ms: u64) -> Left {
+        let tokens = (limits.max_total_tokens > 0).then(|| limits.max_total_tokens.saturating_sub(self.tokens));
+        let (steps, tool_calls) =
+            (limits.max_steps.saturating_sub(self.steps), limits.max_tool_calls.saturating_sub(self.tool_calls));
+        Left { steps, tool_calls, tokens, time_ms }
     }
 
     /// Counts one more call, or returns the guard that forbids it.

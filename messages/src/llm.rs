@@ -2,6 +2,7 @@
 
 use crate::breaker::Down;
 use crate::chat::{ContentPart, Message, StopReason, Usage};
+use crate::context::RequestContext;
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::reply::Reply;
 use crate::tools::ToolSet;
@@ -129,6 +130,9 @@ pub struct LlmRequest {
     pub session: SessionId,
     /// Of which turn.
     pub turn: TurnId,
+    /// The context of the turn's request. It is not part of the prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
     /// Which step of the turn, from 1.
     pub step: u32,
     /// Which model.

@@ -6,8 +6,9 @@ mod server;
 pub use change::{Change, Configuring, OptionsPatch, SessionChange};
 pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 
-use crate::ids::{CallId, ModelName, SessionId, TurnId};
+use crate::ids::{CallId, ModelName, SessionId, TenantId, TurnId};
 use crate::permission::{PermissionMode, mode_or_risk};
+use crate::tools::CallContext;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -16,6 +17,9 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionOptions {
+    /// The tenant the session belongs to; by default that of its first input that has one. It cannot be changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
     /// The working folder.
     pub cwd: Option<String>,
     /// Further folders the session may see. Without a `cwd` they are all it sees, and the
@@ -51,6 +55,27 @@ pub struct ParentTurn {
     pub turn: TurnId,
     /// The call.
     pub call: CallId,
+    /// How many sessions are above the child: 1 when its parent has none.
+    #[serde(default = "first", skip_serializing_if = "is_first")]
+    pub depth: u32,
+}
+
+/// The depth of a child whose record does not say.
+fn first() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_first(depth: &u32) -> bool {
+    *depth == first()
+}
+
+impl ParentTurn {
+    /// The parent of a session that works for this call.
+    pub fn of(context: &CallContext, call: &CallId) -> Self {
+        let (session, turn) = (context.session.clone(), context.turn.clone());
+        Self { session, turn, call: call.clone(), depth: context.depth.saturating_add(1) }
+    }
 }
 
 impl SessionOptions {

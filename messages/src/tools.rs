@@ -1,8 +1,10 @@
 //! Messages of the hosts of tools.
 
-use crate::approvals::{Approved, AskedTool, Standing};
+use crate::approvals::{ApprovalsMode, Approved, AskedTool, Standing};
 use crate::chat::{CallStatus, ToolCall};
+use crate::context::RequestContext;
 use crate::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
+use crate::limits::Left;
 use crate::native;
 use crate::permission::PermissionMode;
 use crate::reply::Reply;
@@ -296,6 +298,18 @@ pub struct CallContext {
     pub turn: TurnId,
     /// Of which step.
     pub step: u32,
+    /// The context of the turn's request: on whose behalf the call is made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
+    /// How a call that needs approval is handled in this turn.
+    #[serde(default)]
+    pub approvals: ApprovalsMode,
+    /// What was left of the turn's limits when the calls of the step began.
+    #[serde(default)]
+    pub left: Left,
+    /// How many sessions are above this one: 0 for one that works for no other.
+    #[serde(default)]
+    pub depth: u32,
     /// The folders the call may see; the first is the working folder.
     pub roots: Arc<[String]>,
     /// Timeout of one call in milliseconds, unless its tool has one.

@@ -32,6 +32,9 @@ pub struct TurnConfig {
     /// How a longer history is condensed; `None` omits the oldest messages.
     #[serde(default)]
     pub condense: Option<CondenseRules>,
+    /// Whether a question about a call offers decisions that apply to later sessions; `offer_always` of the policy.
+    #[serde(default = "yes")]
+    pub offer_always: bool,
     /// The folders of a session that names none; the workspace, which no session leaves.
     pub roots: Arc<[String]>,
     /// How many inputs may wait behind a running turn.
@@ -46,6 +49,10 @@ pub struct TurnConfig {
     pub snapshot_every: u64,
 }
 
+fn yes() -> bool {
+    true
+}
+
 impl TurnConfig {
     /// A turn configuration with defaults for everything but the model.
     pub fn new(default_model: ModelName) -> Self {
@@ -58,6 +65,7 @@ impl TurnConfig {
             max_history_messages: 50,
             context_percent: 75,
             condense: Some(CondenseRules::default()),
+            offer_always: true,
             roots: Arc::from([".".to_owned()]),
             max_waiting: 8,
             on_restart: OnRestart::Report,

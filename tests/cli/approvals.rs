@@ -40,6 +40,29 @@ fn refused(run: &Run, why: &str) {
 }
 
 #[test]
+fn where_always_is_not_offered_no_hint_names_it_and_no_reply_is_it() {
+    let home = home();
+    let listed = home.run(["config", "get", "policy.offer_always"]);
+    assert_eq!((listed.code, listed.stdout.trim()), (Some(0), "true"), "{listed:?}");
+    let config = home.scratch.read("agent.toml").replace("[policy]\n", "[policy]\noffer_always = false\n");
+    home.scratch.agent_toml(&config);
+    let suspended = home.run(["run", "--session", "s", "--approvals", "suspend", "go"]);
+    assert_eq!(suspended.code, Some(4), "{suspended:?}");
+    let hint = "allow, or allow-session, deny REASON, edit JSON]";
+    assert!(suspended.stderr.contains(hint), "{}", suspended.stderr);
+    let (code, token) = go(&home, "t");
+    assert_eq!(code, Some(4));
+    for reply in ["always", "deny-always no"] {
+        let run = home.run(["resume", token.as_str(), reply]);
+        refused(&run, "is not offered here (policy.offer_always = false); nothing was decided");
+    }
+    assert_eq!(home.run(["resume", token.as_str(), "allow"]).code, Some(0));
+    assert_eq!((times_run(&home), decided(&home).len()), (1, 0));
+    let json = home.run(["run", "--output", "json", "--session", "u", "--approvals", "suspend", "go"]);
+    assert!(json.stderr.contains(hint), "{}", json.stderr);
+}
+
+#[test]
 fn what_was_allowed_for_good_is_listed_and_asked_about_again_once_it_is_taken_back() {
     let home = home();
     let none = home.run(["approvals", "list"]);

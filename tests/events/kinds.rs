@@ -92,7 +92,7 @@ fn of_the_tree(event: &AgentEvent) -> bool {
 
 fn all() -> Vec<StepEvent> {
     let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
-    let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9") };
+    let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9"), depth: 1 };
     let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
     let output = ToolOutput {
         structured: Some(json!({"n": 1})),
@@ -119,6 +119,7 @@ fn all() -> Vec<StepEvent> {
             tools: vec![ToolName::new("local/read_file")],
             servers: vec![server],
             parent: Some(parent),
+            context: None,
         }
         .into(),
         AgentEvent::MessageUser { message_id: "t-user".into(), parts: vec![ContentPart::text("hi")], steered: true }

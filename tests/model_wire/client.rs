@@ -48,6 +48,7 @@ pub(crate) fn request(messages: Vec<Message>) -> LlmRequest {
     LlmRequest {
         session: SessionId::parse("s").unwrap(),
         turn: TurnId::new("t"),
+        context: None,
         step: 1,
         model: model(),
         fallback: Arc::default(),

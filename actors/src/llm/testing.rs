@@ -18,6 +18,7 @@ pub(super) fn plain_request(messages: Vec<Message>) -> LlmRequest {
     LlmRequest {
         session: SessionId::parse("s").unwrap(),
         turn: TurnId::new("t"),
+        context: None,
         step: 1,
         model: model("scripted:m"),
         fallback: Arc::default(),

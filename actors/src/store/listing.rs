@@ -13,13 +13,14 @@ pub(super) fn wanted(filter: &SessionFilter, session: &str) -> bool {
 
 /// Whether the filter asks for more than a name.
 pub(super) fn looks(filter: &SessionFilter) -> bool {
-    filter.state.is_some() || filter.parent.is_some()
+    filter.state.is_some() || filter.parent.is_some() || filter.tenant.is_some()
 }
 
 /// Whether the filter wants a session that looks so.
 pub(super) fn wants(filter: &SessionFilter, summary: &SessionSummary) -> bool {
     filter.state.is_none_or(|state| summary.state == Some(state))
         && filter.parent.as_ref().is_none_or(|parent| summary.parent.as_ref() == Some(parent))
+        && filter.tenant.as_ref().is_none_or(|tenant| summary.tenant.as_ref() == Some(tenant))
 }
 
 /// Orders the wanted sessions, the last written first, and cuts out the page

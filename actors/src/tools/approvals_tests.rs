@@ -148,6 +148,7 @@ impl World {
             request_id: None,
             at: self.now,
             parts: vec![bob_messages::chat::ContentPart::text("go")],
+            context: None,
             labels: BTreeMap::new(),
             model: None,
             allow_tools: None,

@@ -50,6 +50,10 @@ async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, mode: Option<Pe
         turn: TurnId::new("t"),
         step: 1,
         roots: Arc::from([".".to_owned()]),
+        context: None,
+        approvals: Default::default(),
+        left: Default::default(),
+        depth: 0,
         tool_timeout_ms: 10_000,
         mode,
         allow: None,
@@ -74,6 +78,7 @@ fn standing(check: &CheckRequest, tool: &AskedTool, arguments: Option<Value>, al
         arguments,
         allowed,
         reason: String::new(),
+        identity: Default::default(),
         for_good: true,
     })
 }

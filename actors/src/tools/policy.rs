@@ -44,6 +44,9 @@ pub struct Policy {
     pub mode: Option<PermissionMode>,
     /// Whether the mode is [`PermissionMode::Ask`] where none is named; otherwise it is [`PermissionMode::Auto`].
     pub require_high_risk_approval: bool,
+    /// Whether questions offer decisions that apply to later sessions (`allow_always`, `deny_always`).
+    #[serde(default = "yes")]
+    pub offer_always: bool,
     /// What is said of tools, by full name or pattern.
     pub tools: BTreeMap<String, ToolOverride>,
 }
@@ -75,9 +78,14 @@ impl Default for Policy {
             max_payload_bytes: 1024 * 1024,
             mode: None,
             require_high_risk_approval: true,
+            offer_always: true,
             tools: BTreeMap::new(),
         }
     }
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Policy {

@@ -4,6 +4,7 @@ use super::*;
 use crate::tools::{Gate, Policy};
 use bob_messages::approvals::Scope;
 use bob_messages::chat::ToolCall;
+use bob_messages::context::Identity;
 use bob_messages::ids::{CallId, SessionId, ToolName, TurnId};
 use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{CallContext, Risk, ToolSource, Verdict};
@@ -40,6 +41,10 @@ fn context() -> CallContext {
         turn: TurnId::new("t"),
         step: 1,
         roots: Arc::from([]),
+        context: None,
+        approvals: Default::default(),
+        left: Default::default(),
+        depth: 0,
         tool_timeout_ms: 1_000,
         mode: Some(PermissionMode::Edits),
         allow: None,
@@ -65,7 +70,7 @@ fn decided(description: &str, name: &str, command: &str, allowed: bool) -> Stand
             shown(&check, &descriptor, crate::tools::grant::Definition::of(&descriptor).digest())
         }
     };
-    Standing::of(&check.call, &tool, Scope::Session, allowed, "never that")
+    Standing::of(&check.call, &tool, Scope::Session, (allowed, "never that"), Identity::default())
 }
 
 #[test]

@@ -273,7 +273,7 @@ impl TurnState {
                 let reply = reply.keeping(&so_far);
                 self.wants(ticket, interest, so_far);
                 let rooms = &self.started.rooms;
-                let check = rooms.memory.recalled(check);
+                let check = rooms.memory.recalled(check, &context);
                 rooms.tools.tell(ToolsMessage::Check { check, context, reply });
             }
             Effect::Call { ticket, call, grant, context } => {

@@ -9,7 +9,7 @@ pub use bob_actors::clock;
 pub use bob_actors::prompt_files::{PROJECT_FILES, PromptFiles, PromptReader};
 pub use bob_actors::watchdog::{ActorPath, Hook, Kill};
 pub use bob_messages::Millis;
-pub use bob_messages::limits::Limits;
+pub use bob_messages::limits::{Left, Limits};
 pub use bob_messages::turn_config::{CondenseRules, OnRestart, PromptLayers, TurnConfig};
 pub use bob_supervisors::StartError;
 pub use secrecy::SecretString;

@@ -9,6 +9,7 @@ mod approvals;
 mod ask;
 mod build;
 mod builder;
+mod context;
 mod decide;
 mod finish;
 mod health;

@@ -43,6 +43,7 @@
 
 pub mod approvals;
 pub mod config;
+pub mod context;
 pub mod events;
 mod facade;
 pub mod health;

@@ -98,8 +98,30 @@ fn choices(question: &ApprovalQuestion, look: Look) -> String {
     lines.join("\n") + "\n"
 }
 
+/// Says what can be answered.
+pub(super) fn unclear(question: &ApprovalQuestion) -> String {
+    let words = [
+        ("allow_once", "y"),
+        ("allow_session", "s"),
+        ("allow_always", "a"),
+        ("edit", "e"),
+        ("deny", "n"),
+        ("deny_always", "never"),
+    ];
+    let offered = words.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
+    let mut offered: Vec<_> = offered.map(|(_, word)| word).collect();
+    let last = offered.pop().unwrap_or("n");
+    let or = if offered.is_empty() { "" } else { " or " };
+    format!("[enter {}{or}{last}; Enter alone means no]", offered.join(", "))
+}
+
 /// The prompt behind which the person answers.
-pub(super) const PROMPT: &str = "allow? [y/s/a/e/N] ";
+pub(super) fn prompt(question: &ApprovalQuestion) -> String {
+    let letters = [("allow_once", "y"), ("allow_session", "s"), ("allow_always", "a"), ("edit", "e"), ("deny", "N")];
+    let offered = letters.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
+    let offered: Vec<_> = offered.map(|(_, letter)| letter).collect();
+    format!("allow? [{}] ", offered.join("/"))
+}
 
 /// A parsed decision.
 #[derive(Debug, PartialEq)]

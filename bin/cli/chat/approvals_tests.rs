@@ -20,6 +20,7 @@ fn question(arguments: Value) -> ApprovalQuestion {
     };
     ApprovalQuestion {
         session: SessionId::parse("s").unwrap(),
+        context: None,
         turn: TurnId::new("t"),
         approval_id: ApprovalId::new("t-c1"),
         call: Arc::new(call),

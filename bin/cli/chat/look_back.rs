@@ -40,6 +40,7 @@ impl Chat {
             recap::print(&folded);
         }
         let Some(open) = folded.open.as_ref().filter(|_| self.is_person) else { return Ok(()) };
+        let offers_always = self.opened.runtime.offers_always();
         match &open.suspended {
             Some(suspension) if suspension.reason == SuspendReason::AskUser => {
                 print::note("[the model asked; your next line is the answer:]");
@@ -51,11 +52,11 @@ impl Chat {
                 print::note(&suspension.question);
             }
             Some(suspension) => {
-                let question = approval::open_question(&self.session, open).map(Box::new);
+                let question = approval::open_question(&self.session, open, offers_always).map(Box::new);
                 self.left = question.map(|question| Left::Call(question, suspension.clone()));
             }
             // Other interrupted turns are handled by `runtime.on_restart`.
-            None if approval::open_question(&self.session, open).is_some() => {
+            None if approval::open_question(&self.session, open, offers_always).is_some() => {
                 print::note("[resuming the turn that waits for your decision]");
                 self.left = Some(Left::Turn);
             }

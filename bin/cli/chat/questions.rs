@@ -28,9 +28,6 @@ const EDIT_PROMPT: &str = "arguments> ";
 /// Shown when a question is withdrawn.
 const OVER: &str = "[the question is closed: it was answered elsewhere or timed out]";
 
-/// Shown after an invalid answer.
-const UNCLEAR: &str = "[enter y, s, a, e, n or never; Enter alone means no]";
-
 /// A question under way, and where its answer goes.
 enum Open {
     Call(Box<ApprovalQuestion>, oneshot::Sender<Decision>),
@@ -73,8 +70,8 @@ impl Asked {
         terminal_owner::throw_away();
         let mut arguments: Option<String> = None;
         loop {
-            let prompt = if arguments.is_some() { EDIT_PROMPT } else { approvals::PROMPT };
-            let line = match editor.answer(prompt, arguments.as_deref().unwrap_or_default()).await {
+            let prompt = if arguments.is_some() { EDIT_PROMPT.to_owned() } else { approvals::prompt(question) };
+            let line = match editor.answer(&prompt, arguments.as_deref().unwrap_or_default()).await {
                 Input::Line(line) => String::from_utf8_lossy(&line).into_owned(),
                 Input::Cleared | Input::NextMode(_) => continue,
                 Input::End | Input::Interrupted if arguments.take().is_some() => continue,
@@ -95,7 +92,7 @@ impl Asked {
                         continue;
                     }
                     Said::Whole => Err(approvals::shown(question, Look::now(), true)),
-                    Said::Unclear => Err(UNCLEAR.to_owned()),
+                    Said::Unclear => Err(approvals::unclear(question)),
                 },
             };
             match decision {
@@ -177,7 +174,7 @@ async fn about_call(
         }
     }
     loop {
-        let line = match line(editor, owner, answer).await {
+        let line = match line(&approvals::prompt(&question), editor, owner, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
             Some(Input::Cleared | Input::NextMode(_)) => continue,
             Some(Input::End) => String::new(),
@@ -198,7 +195,7 @@ async fn about_call(
                 None => return About::TakenBack,
             },
             Said::Whole => print::report(&approvals::shown(question, Look::now(), true)),
-            Said::Unclear => print::note(UNCLEAR),
+            Said::Unclear => print::note(&approvals::unclear(question)),
         }
     }
 }
@@ -230,10 +227,15 @@ async fn edit(
 
 /// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
 /// was taken back.
-async fn line(editor: &mut Editor, owner: &TerminalOwner<'_>, answer: &mut oneshot::Sender<Decision>) -> Option<Input> {
+async fn line(
+    prompt: &str,
+    editor: &mut Editor,
+    owner: &TerminalOwner<'_>,
+    answer: &mut oneshot::Sender<Decision>,
+) -> Option<Input> {
     if owner.is_drawn_on() {
         return tokio::select! {
-            line = owner.ask(approvals::PROMPT) => Some(Input::Line(line.into_bytes())),
+            line = owner.ask(prompt) => Some(Input::Line(line.into_bytes())),
             () = answer.closed() => {
                 print::note(OVER);
                 None
@@ -242,7 +244,7 @@ async fn line(editor: &mut Editor, owner: &TerminalOwner<'_>, answer: &mut onesh
     }
     let editing = owner.edit();
     tokio::select! {
-        input = editor.answer(approvals::PROMPT, "") => Some(input),
+        input = editor.answer(prompt, "") => Some(input),
         () = answer.closed() => abandon(editing),
     }
 }

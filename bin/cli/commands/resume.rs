@@ -18,8 +18,13 @@ use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::{approval, print, progress};
 
-/// Syntax of decisions.
-const DECISIONS: &str = "allow, allow-session, always, deny [REASON], deny-always [REASON] or edit JSON";
+/// Syntax of the decisions that are offered.
+fn decisions(offers_always: bool) -> &'static str {
+    match offers_always {
+        true => "allow, allow-session, always, deny [REASON], deny-always [REASON] or edit JSON",
+        false => "allow, allow-session, deny [REASON] or edit JSON",
+    }
+}
 
 /// Resumes the turn and prints it like `run`.
 ///
@@ -69,12 +74,14 @@ async fn reply(
     let nobodys = || Failure::usage("no suspended turn has this token; it may have been answered already");
     let open = folded.open.as_ref().ok_or_else(nobodys)?;
     let suspension = open.suspended.as_ref().filter(|suspension| suspension.token == *token).ok_or_else(nobodys)?;
+    let offers_always = opened.runtime.offers_always();
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
     if given.is_none() && io::stdin().is_terminal() {
-        match approval::open_question(session, open).filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
+        let question = approval::open_question(session, open, offers_always);
+        match question.filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
             Some(question) => {
                 approval::lines(&question).iter().for_each(|line| print::note(line));
-                print::note(&format!("say {DECISIONS}"));
+                print::note(&format!("say {}", decisions(offers_always)));
             }
             None => print::note(&suspension.question),
         }
@@ -82,7 +89,7 @@ async fn reply(
     }
     let text = prompt::read(given.as_deref()).await?;
     match suspension.reason {
-        SuspendReason::ApprovalRequired => decision(text.trim()).map(ResumeReply::Decision),
+        SuspendReason::ApprovalRequired => decision(text.trim(), offers_always).map(ResumeReply::Decision),
         SuspendReason::AskUser | SuspendReason::ExternalWait => Ok(ResumeReply::Answer(text)),
     }
 }
@@ -91,11 +98,15 @@ async fn reply(
 ///
 /// # Errors
 /// Returns a usage error for an invalid decision.
-fn decision(text: &str) -> Result<Decision, Failure> {
+fn decision(text: &str, offers_always: bool) -> Result<Decision, Failure> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();
     let reason = || rest.to_owned();
     match (word, rest.is_empty()) {
+        ("always" | "deny-always", _) if !offers_always => {
+            let text = "is not offered here (policy.offer_always = false); nothing was decided";
+            Err(Failure::usage(format!("`{word}` {text}; say {}", decisions(false))))
+        }
         ("allow", true) => Ok(Decision::AllowOnce),
         ("allow-session", true) => Ok(Decision::AllowSession),
         ("always", true) => Ok(Decision::AllowAlways),
@@ -109,7 +120,10 @@ fn decision(text: &str) -> Result<Decision, Failure> {
                 Err(Failure::usage(text))
             }
         },
-        _ => Err(Failure::usage(format!("the turn waits for a decision: {DECISIONS}; nothing was decided"))),
+        _ => Err(Failure::usage(format!(
+            "the turn waits for a decision: {}; nothing was decided",
+            decisions(offers_always)
+        ))),
     }
 }
 
@@ -129,11 +143,14 @@ mod tests {
             ("deny-always never", Decision::DenyAlways { reason: reason("never") }),
             ("edit {\"a\": 1}", Decision::Edit { arguments: serde_json::json!({"a": 1}) }),
         ] {
-            assert_eq!(decision(text), Ok(expected), "{text:?}");
+            assert_eq!(decision(text, true), Ok(expected), "{text:?}");
         }
         for text in ["", "yes", "y", "Allow", "allow it", "always please", "edit", "edit 1", "edit {", "allow\nalways"]
         {
-            assert!(decision(text).is_err_and(|failure| failure.exit == Exit::Usage), "{text:?}");
+            assert!(decision(text, true).is_err_and(|failure| failure.exit == Exit::Usage), "{text:?}");
+        }
+        for (text, is_decided) in [("always", false), ("deny-always no", false), ("allow", true), ("deny no", true)] {
+            assert_eq!(decision(text, false).is_ok(), is_decided, "{text:?}, where always is not offered");
         }
     }
 }

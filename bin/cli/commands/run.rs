@@ -172,7 +172,7 @@ pub(crate) async fn told(
         }
     }
     if form != OutputForm::Text
-        && let Some(how) = show::how_to_resume(&ended.outcome)
+        && let Some(how) = show::how_to_resume(&ended.outcome, opened.runtime.offers_always())
     {
         print::note(&how);
     }

@@ -13,6 +13,7 @@ use std::thread::{self, JoinHandle};
 
 use bob::approvals::{ApprovalMemory, Standing};
 use bob::config::{Millis, clock};
+use bob::context::Identity;
 use bob::tools::ToolName;
 use serde::{Deserialize, Serialize};
 
@@ -87,8 +88,10 @@ impl Remembered {
 }
 
 impl ApprovalMemory for Remembered {
-    fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>> {
-        lock(&self.known).decided.iter().filter(|standing| standing.tool == *tool).cloned().collect()
+    fn recall(&self, tool: &ToolName, identity: &Identity) -> Vec<Arc<Standing>> {
+        let known = lock(&self.known);
+        let is_theirs = |standing: &&Arc<Standing>| standing.tool == *tool && standing.identity == *identity;
+        known.decided.iter().filter(is_theirs).cloned().collect()
     }
 
     fn keep(&self, standing: Arc<Standing>) {

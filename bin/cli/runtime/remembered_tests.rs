@@ -12,6 +12,7 @@ fn standing(tool: &str, definition: &str, allowed: bool) -> Arc<Standing> {
         allowed,
         reason: String::new(),
         for_good: true,
+        identity: Default::default(),
     })
 }
 
@@ -20,7 +21,7 @@ fn here(scratch: &tempfile::TempDir) -> Place {
 }
 
 fn recalled(place: &Place, tool: &str) -> Vec<Arc<Standing>> {
-    Remembered::at(place.clone()).recall(&ToolName::new(tool))
+    Remembered::at(place.clone()).recall(&ToolName::new(tool), &Identity::default())
 }
 
 /// Writes behind what is in the file.
@@ -37,7 +38,11 @@ fn what_is_decided_for_good_is_there_in_the_next_process_for_its_folder_and_user
     first.keep(standing("a/c", "1", true));
     first.flush();
     first.keep(standing("a/b", "2", false));
-    assert_eq!(first.recall(&ToolName::new("a/b")), [standing("a/b", "2", false)], "at once, and the later counts");
+    assert_eq!(
+        first.recall(&ToolName::new("a/b"), &Identity::default()),
+        [standing("a/b", "2", false)],
+        "at once, and the later counts"
+    );
     first.flush();
     assert_eq!(recalled(&place, "a/b"), [standing("a/b", "2", false)]);
     assert_eq!(recalled(&place, "a/c"), [standing("a/c", "1", true)]);
@@ -60,10 +65,13 @@ fn what_is_taken_back_is_forgotten_until_it_is_decided_again() {
     first.keep(standing("a/c", "1", true));
     first.flush();
     place.take_back(&new).unwrap();
-    assert_eq!(first.recall(&ToolName::new("a/b")).len(), 1, "who has read the file keeps to it");
+    assert_eq!(first.recall(&ToolName::new("a/b"), &Identity::default()).len(), 1, "who has read the file keeps to it");
     let next = Remembered::at(place.clone());
-    assert!(next.recall(&ToolName::new("a/b")).is_empty(), "nor does the older decision come back");
-    assert_eq!(next.recall(&ToolName::new("a/c")).len(), 1);
+    assert!(
+        next.recall(&ToolName::new("a/b"), &Identity::default()).is_empty(),
+        "nor does the older decision come back"
+    );
+    assert_eq!(next.recall(&ToolName::new("a/c"), &Identity::default()).len(), 1);
     assert!(next.is_taken_back(&new) && next.is_taken_back(&old) && !next.is_taken_back(&standing("a/c", "1", true)));
     next.keep(Arc::clone(&old));
     assert!(!next.is_taken_back(&old));

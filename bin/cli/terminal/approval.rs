@@ -5,7 +5,7 @@
 //! and truncated text states how much is missing.
 
 use bob::SessionId;
-use bob::approvals::{ApprovalQuestion, CHOICES};
+use bob::approvals::{ApprovalQuestion, choices};
 use bob::store::OpenTurn;
 use bob::tools::Risk;
 use bob_config::sanitise;
@@ -24,7 +24,7 @@ const MOST_BLANKS: usize = 8;
 
 /// The question about the first call of an open turn that waits for a decision, as the journal has it. It has no time
 /// limit.
-pub(crate) fn open_question(session: &SessionId, open: &OpenTurn) -> Option<ApprovalQuestion> {
+pub(crate) fn open_question(session: &SessionId, open: &OpenTurn, offers_always: bool) -> Option<ApprovalQuestion> {
     let calls = open.step.iter().flat_map(|step| &step.calls);
     let mut waiting = calls.filter(|open| open.result.is_none());
     let (call, asked) = waiting.find_map(|open| {
@@ -33,13 +33,14 @@ pub(crate) fn open_question(session: &SessionId, open: &OpenTurn) -> Option<Appr
     })?;
     Some(ApprovalQuestion {
         session: session.clone(),
+        context: open.input.context.clone(),
         turn: open.input.turn.clone(),
         approval_id: asked.id.clone(),
         call: call.clone(),
         risk: asked.risk,
         reason: asked.why.clone(),
         title: String::new(),
-        choices: CHOICES.map(str::to_owned).to_vec(),
+        choices: choices(offers_always),
         exact: asked.tool.as_ref().is_some_and(|tool| tool.exact),
         changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
         timeout_ms: 0,

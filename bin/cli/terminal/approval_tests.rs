@@ -16,6 +16,7 @@ fn question(name: &str, arguments: Value) -> ApprovalQuestion {
     let (id, name) = (CallId::new("c1"), ToolName::new(name));
     ApprovalQuestion {
         session: SessionId::parse("s").unwrap(),
+        context: None,
         turn: TurnId::new("t"),
         approval_id: ApprovalId::new("s-c1"),
         call: Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() }),

@@ -77,6 +77,8 @@ pub(crate) struct Show {
     is_talk: bool,
     /// The limit of the guard that tripped.
     limit: Option<u64>,
+    /// Whether the last question offered decisions that apply to later sessions.
+    offers_always: bool,
 }
 
 impl Show {
@@ -93,6 +95,7 @@ impl Show {
             is_malformed: false,
             is_talk: false,
             limit: None,
+            offers_always: true,
         }
     }
 
@@ -138,7 +141,10 @@ impl Show {
                 self.is_malformed = true;
                 None
             }
-            AgentEvent::ApprovalRequested { call, reason, .. } => Some(format!("[{}: {reason}]", called(call))),
+            AgentEvent::ApprovalRequested { call, reason, choices, .. } => {
+                self.offers_always = choices.iter().any(|choice| choice == "allow_always");
+                Some(format!("[{}: {reason}]", called(call)))
+            }
             AgentEvent::PromptBuilt { cut_layers, .. } if step == Some(1) && !cut_layers.is_empty() => {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
@@ -188,8 +194,8 @@ impl Show {
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
         pieces.push(Piece::End);
-        let shows_denied = !self.has_denied;
-        pieces.extend(remarks(outcome, shows_denied, self.is_talk, self.limit).into_iter().map(Piece::Note));
+        let remarks = remarks(outcome, !self.has_denied, self.is_talk, self.limit, self.offers_always);
+        pieces.extend(remarks.into_iter().map(Piece::Note));
         pieces
     }
 
@@ -296,7 +302,13 @@ fn one_line(name: &str, arguments: &Value) -> String {
 }
 
 /// Remarks about an outcome besides its content.
-fn remarks(outcome: &TurnOutcome, shows_denied: bool, is_talk: bool, limit: Option<u64>) -> Vec<String> {
+fn remarks(
+    outcome: &TurnOutcome,
+    shows_denied: bool,
+    is_talk: bool,
+    limit: Option<u64>,
+    offers_always: bool,
+) -> Vec<String> {
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -308,7 +320,7 @@ fn remarks(outcome: &TurnOutcome, shows_denied: bool, is_talk: bool, limit: Opti
             remarks.push("[your next line is the answer]".to_owned())
         }
         FinishReason::Suspended => {
-            remarks.extend(how_to_resume(outcome));
+            remarks.extend(how_to_resume(outcome, offers_always));
         }
         FinishReason::Error => {}
     }
@@ -327,18 +339,21 @@ fn remarks(outcome: &TurnOutcome, shows_denied: bool, is_talk: bool, limit: Opti
     remarks
 }
 
-/// How to resume a suspended turn.
-pub(crate) fn how_to_resume(outcome: &TurnOutcome) -> Option<String> {
+/// How to resume a suspended turn; `offers_always` as in the policy.
+pub(crate) fn how_to_resume(outcome: &TurnOutcome, offers_always: bool) -> Option<String> {
     let (reason, token) = (outcome.suspend_reason?, outcome.token.as_ref()?);
     Some(match reason {
         SuspendReason::AskUser => format!(
             "[the turn waits for your answer: send it as the next message of the session, or: \
              cli-agent resume {token} ANSWER]"
         ),
-        SuspendReason::ApprovalRequired => format!(
-            "[the turn waits for a decision: cli-agent resume {token} allow, \
-             or allow-session, always, deny REASON, deny-always REASON, edit JSON]"
-        ),
+        SuspendReason::ApprovalRequired => {
+            let (always, never) = if offers_always { (" always,", " deny-always REASON,") } else { ("", "") };
+            format!(
+                "[the turn waits for a decision: cli-agent resume {token} allow, \
+                 or allow-session,{always} deny REASON,{never} edit JSON]"
+            )
+        }
         SuspendReason::ExternalWait => {
             format!("[the turn waits for something outside: cli-agent resume {token} RESULT]")
         }

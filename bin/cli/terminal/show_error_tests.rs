@@ -52,7 +52,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
     for error in models.into_iter().chain(others) {
         for saved in [true, false] {
             let outcome = TurnOutcome { error: Some(error.clone()), saved, ..failed() };
-            let said = remarks(&outcome, true, false, None);
+            let said = remarks(&outcome, true, false, None, true);
             assert_eq!(said.len(), 2, "{said:?}");
             assert!(said[0].starts_with("error: ") && said.iter().all(|line| !line.contains('\n')), "{said:?}");
             let (kept, to_do) = said[1].split_once("; ").expect("what was kept, and what to do");

@@ -180,6 +180,7 @@ impl Config {
             ask: _,
             deny: _,
             require_high_risk_approval: _,
+            offer_always: _,
             tools: _,
         } = rules;
         let mut loosens = |what: String| privileges.push(Privilege::new(PrivilegeKind::Loosens, what));

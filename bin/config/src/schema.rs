@@ -164,6 +164,7 @@ keys! {
         deny_commands: Vec<String> => Text,
         max_payload_bytes: usize => Whole(1, 67_108_864),
         require_high_risk_approval: bool,
+        offer_always: bool,
         ..ToolPolicy::default()
     }
 }

@@ -25,6 +25,7 @@ pub use stream::{AgentStreamEvent, StreamItem, StreamView};
 
 use crate::chat::{ContentPart, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::CondenseMethod;
+use crate::context::RequestContext;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
@@ -59,6 +60,9 @@ pub enum AgentEvent {
         /// The call of another session that this one works for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<ParentTurn>,
+        /// On whose behalf it was requested.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        context: Option<Arc<RequestContext>>,
     },
     /// A message of the user: the input of the turn, right after `turn.started`, the reply that resumed it, or a
     /// steering message.

@@ -175,6 +175,7 @@ impl Rebuild {
             tools: Vec::new(),
             servers: Vec::new(),
             parent: self.session.options.parent.clone(),
+            context: open.input.context.clone(),
         };
         told.extend([began].into_iter().chain(message::began(open)).map(StepEvent::from));
     }

@@ -6,7 +6,7 @@ use super::open::{ExternalResult, OpenApproval, RunCaller};
 use super::retention::Retention;
 use crate::approvals::Standing;
 use crate::chat::Message;
-use crate::ids::{RequestId, SessionId, TurnId};
+use crate::ids::{RequestId, SessionId, TenantId, TurnId};
 use crate::input::TurnInput;
 use crate::options::SessionOptions;
 use crate::outcome::TurnOutcome;
@@ -27,6 +27,9 @@ pub struct Session {
     pub version: u64,
     /// What holds for all its turns.
     pub options: Arc<SessionOptions>,
+    /// To whom it belongs: the first tenant that its options or an input name. It never changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
     /// Whether the options were journaled.
     pub opened: bool,
     /// What its options are when the open turn has ended.
@@ -79,6 +82,7 @@ impl Session {
             id,
             version: 0,
             options: Arc::default(),
+            tenant: None,
             opened: false,
             next_options: None,
             configured: VecDeque::new(),
@@ -112,6 +116,9 @@ impl Session {
     /// the version, so that a fold never fails.
     pub fn apply(&mut self, record: &Record) {
         self.version = record.version;
+        if self.tenant.is_none() {
+            self.tenant = record.fact.tenant().cloned();
+        }
         match &record.fact {
             Fact::Options(options) => {
                 self.options = Arc::clone(options);
@@ -171,6 +178,11 @@ impl Session {
             }
         }
         self.lighten(record);
+    }
+
+    /// Whether the session belongs to a tenant, and this input is not from it.
+    pub(crate) fn is_of_another_tenant(&self, input: &TurnInput) -> bool {
+        self.tenant.is_some() && self.tenant.as_ref() != input.tenant()
     }
 
     /// Whether an input of this name is known: waiting, running or just ended.

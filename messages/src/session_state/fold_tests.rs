@@ -97,6 +97,7 @@ fn record(version: u64, fact: Fact) -> Arc<Record> {
 /// One record of each kind, every optional field filled somewhere.
 fn one_of_each() -> Vec<Fact> {
     let options = SessionOptions {
+        tenant: Some("acme".into()),
         cwd: Some("/srv".to_owned()),
         roots: vec!["/data".to_owned()],
         model: Some(model()),
@@ -109,6 +110,7 @@ fn one_of_each() -> Vec<Fact> {
             session: session_id(),
             turn: TurnId::new("t0"),
             call: CallId::new("c9"),
+            depth: 2,
         }),
         title: Some("Roof".into()),
     };

@@ -4,6 +4,7 @@ use super::media::emptied;
 use super::{OpenCall, OpenStep, Session};
 use crate::approvals::{Scope, Standing};
 use crate::chat::{ContentPart, Message, ToolCall, ToolResult};
+use crate::context::Identity;
 use crate::ids::{ApprovalId, CallId, RequestId};
 use crate::store::{Answered, StepCost};
 use serde_json::Value;
@@ -91,7 +92,8 @@ impl Session {
         let mut calls = self.open.as_ref()?.step.as_ref()?.calls.iter();
         let asked = calls.find(|open| open.approval.as_ref().is_some_and(|asked| asked.id == *approval))?;
         let tool = asked.approval.as_ref()?.tool.as_ref()?;
-        Some(Standing::of(&asked.call, tool, scope, allowed, reason))
+        let identity = Identity::of(self.open.as_ref()?.input.context.as_deref());
+        Some(Standing::of(&asked.call, tool, scope, (allowed, reason), identity))
     }
 
     pub(super) fn decide(&mut self, approval: &ApprovalId, allowed: bool, arguments: Option<&Value>, reason: &str) {

@@ -5,7 +5,7 @@ use crate::approvals::{AskedTool, Scope};
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, TurnId};
+use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, TenantId, TurnId};
 use crate::input::TurnInput;
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
@@ -127,6 +127,17 @@ pub enum Fact {
     },
     /// The session folded from all earlier records; redundant.
     Snapshot(Snapshot),
+}
+
+impl Fact {
+    /// The tenant that it names: in the options of the session, or in the context of an input.
+    pub fn tenant(&self) -> Option<&TenantId> {
+        match self {
+            Self::Options(options) | Self::Configured { options, .. } => options.tenant.as_ref(),
+            Self::Input(input) => input.tenant(),
+            _of_something_else => None,
+        }
+    }
 }
 
 /// Usage and origin of one model call.

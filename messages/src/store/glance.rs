@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::chat::ContentPart;
-use crate::ids::SessionId;
+use crate::ids::{SessionId, TenantId};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
 use crate::store::{Fact, Record};
@@ -26,6 +26,9 @@ pub struct Glance {
     pub turns: u64,
     /// The session it works for.
     pub parent: Option<SessionId>,
+    /// The tenant it belongs to.
+    #[serde(default)]
+    pub tenant: Option<TenantId>,
     /// Its working folder, if it was given one.
     #[serde(default)]
     pub cwd: Option<Box<str>>,
@@ -105,6 +108,9 @@ impl Glance {
     pub fn note(&mut self, record: &Record) {
         if let Some(state) = SessionState::told_by(&record.fact) {
             self.state = state;
+        }
+        if self.tenant.is_none() {
+            self.tenant = record.fact.tenant().cloned();
         }
         if record.version == 1 {
             self.created_at = Some(record.at);

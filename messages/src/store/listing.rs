@@ -1,7 +1,7 @@
 //! Sessions as listed by a store without reading their journals.
 
 use crate::Millis;
-use crate::ids::SessionId;
+use crate::ids::{SessionId, TenantId};
 use crate::store::{Glance, SessionState};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +16,9 @@ pub struct SessionFilter {
     /// Only those that work for this session.
     #[serde(default)]
     pub parent: Option<SessionId>,
+    /// Only those that belong to this tenant.
+    #[serde(default)]
+    pub tenant: Option<TenantId>,
     /// Maximum of sessions on a page; 0 means 100.
     pub limit: usize,
 }
@@ -53,6 +56,9 @@ pub struct SessionSummary {
     /// The session it works for.
     #[serde(default)]
     pub parent: Option<SessionId>,
+    /// The tenant it belongs to; `None` also where a store does not know.
+    #[serde(default)]
+    pub tenant: Option<TenantId>,
     /// Its working folder; `None` also where it has none or a store does not know.
     #[serde(default)]
     pub cwd: Option<Box<str>>,
@@ -65,13 +71,13 @@ impl SessionSummary {
     /// A session with only its id, time and size.
     pub fn bare(session: SessionId, updated_at: Millis, bytes: u64) -> Self {
         let (title, state, turns, parent) = (None, None, None, None);
-        Self { session, updated_at, bytes, title, state, turns, parent, cwd: None, created_at: None }
+        Self { session, updated_at, bytes, title, state, turns, parent, tenant: None, cwd: None, created_at: None }
     }
 
     /// Adds the listing entry.
     #[must_use]
     pub fn seen(self, glance: &Glance) -> Self {
-        let Glance { title, state, turns, parent, cwd, created_at } = glance.clone();
-        Self { title, state: Some(state), turns: Some(turns), parent, cwd, created_at, ..self }
+        let Glance { title, state, turns, parent, tenant, cwd, created_at } = glance.clone();
+        Self { title, state: Some(state), turns: Some(turns), parent, tenant, cwd, created_at, ..self }
     }
 }

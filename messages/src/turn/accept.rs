@@ -7,8 +7,9 @@ use super::news::{refused, refused_token};
 use super::{Effect, Turn};
 use crate::approvals::Decision;
 use crate::error::AgentError;
-use crate::ids::{ResumeToken, TurnId};
+use crate::ids::{ResumeToken, TenantId, TurnId};
 use crate::input::{ResumeReply, TurnInput};
+use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
 use crate::store::Fact;
 use std::sync::Arc;
@@ -48,12 +49,23 @@ impl Turn {
     fn accept(&mut self, input: Arc<TurnInput>, changes_options: bool) {
         let Some(session) = &self.session else { return };
         if changes_options || !session.opened {
-            let options = input.options.clone().unwrap_or_else(|| Arc::clone(&session.options));
+            let options = input.options.as_ref().unwrap_or(&session.options);
+            let options = owned(options, session.tenant.as_ref().or(input.tenant()));
             self.record(None, Fact::Options(options));
         }
+        self.take_tenant(&input);
         let turn = input.turn.clone();
         self.record(Some(turn.clone()), Fact::Input(input));
         self.acknowledge(Ack::Input(turn));
+    }
+
+    /// The session belongs to the tenant of its first input that has one. The record is a short one, where a listing
+    /// finds it.
+    fn take_tenant(&mut self, input: &TurnInput) {
+        let Some(session) = self.session.as_ref().filter(|session| session.tenant.is_none()) else { return };
+        if let Some(tenant) = input.tenant() {
+            self.record(None, Fact::Options(owned(&session.options, Some(tenant))));
+        }
     }
 
     /// A person answers a suspended turn. Only a session in which nothing runs has one.
@@ -98,6 +110,9 @@ impl Turn {
                 asked => (asked, String::new()),
             },
         };
+        if let Some(input) = brought_by {
+            self.take_tenant(input);
+        }
         // The options it brings are in its own record, and hold as those of an input that waited do.
         if let Some(input) = brought_by.filter(|input| input.options.is_some()) {
             self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));
@@ -116,6 +131,15 @@ impl Turn {
         self.acknowledge(Ack::Input(submission));
         self.gather(effects);
     }
+}
+
+/// These options as those of a session of this tenant.
+fn owned(options: &Arc<SessionOptions>, tenant: Option<&TenantId>) -> Arc<SessionOptions> {
+    let mut options = Arc::clone(options);
+    if options.tenant.as_ref() != tenant {
+        Arc::make_mut(&mut options).tenant = tenant.cloned();
+    }
+    options
 }
 
 /// A suspended turn goes on, perhaps by a plain input.

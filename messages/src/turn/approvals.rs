@@ -3,7 +3,7 @@
 use super::news::decision_heard;
 use super::state::{Calling, Slot, State};
 use super::{Effect, Turn};
-use crate::approvals::{ApprovalQuestion, Approved, AskedTool, CHOICES, Decision, Heard, Scope, Standing};
+use crate::approvals::{ApprovalQuestion, Approved, AskedTool, Decision, Heard, Scope, Standing, choices};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::{AgentEvent, CallState};
 use crate::ids::{ApprovalId, Ticket};
@@ -38,10 +38,19 @@ impl Turn {
         })
     }
 
-    /// What people decided about this call's tool beyond single calls.
+    /// What the principal of the open turn decided about this call's tool beyond single calls.
     pub(super) fn standing(&self, call: &ToolCall) -> Vec<Arc<Standing>> {
-        let standing = self.session.as_ref().map_or(&[][..], |session| &session.standing);
-        standing.iter().filter(|standing| standing.tool == call.name).cloned().collect()
+        let Some(session) = self.session.as_ref().filter(|session| !session.standing.is_empty()) else {
+            return Vec::new();
+        };
+        let context = session.open.as_ref().and_then(|open| open.input.context.as_deref());
+        let applies = |standing: &&Arc<Standing>| standing.tool == call.name && standing.identity.is_of(context);
+        session.standing.iter().filter(applies).cloned().collect()
+    }
+
+    /// Whether decisions beyond the session are offered.
+    fn offers_always(&self) -> bool {
+        self.turn_config.as_ref().is_none_or(|turn_config| turn_config.offer_always)
     }
 
     /// A person decided about a call of the open step.
@@ -94,7 +103,9 @@ impl Turn {
             Decision::Edit { arguments } => (true, Some(Box::new(arguments.clone())), ""),
             Decision::Deny { reason } | Decision::DenyAlways { reason } => (false, None, reason.as_str()),
         };
-        let (reason, scope) = (reason.to_owned(), decision.scope());
+        // One that was not offered decides about its call, and about nothing else.
+        let scope = decision.scope().filter(|scope| *scope != Scope::Always || self.offers_always());
+        let reason = reason.to_owned();
         let is_it = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
         let shown = self.open_calls().iter().find(is_it).and_then(|open| open.approval.as_ref());
         let is_shown = shown.is_some_and(|asked| asked.tool.is_some());
@@ -154,7 +165,7 @@ impl Turn {
             call: Arc::clone(call),
             risk,
             reason: reason.clone(),
-            choices: CHOICES.map(str::to_owned).to_vec(),
+            choices: choices(self.offers_always()),
             changes: changes.clone(),
         });
         let open = self.open_turn();
@@ -162,13 +173,14 @@ impl Turn {
             let offered = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
             let question = Box::new(ApprovalQuestion {
                 session: self.id.clone(),
+                context: open.input.context.clone(),
                 turn: open.input.turn.clone(),
                 approval_id: approval.clone(),
                 call: Arc::clone(call),
                 risk,
                 reason,
                 title: offered.map(|tool| tool.title.clone()).unwrap_or_default(),
-                choices: CHOICES.map(str::to_owned).to_vec(),
+                choices: choices(self.offers_always()),
                 exact: tool.is_some_and(|tool| tool.exact),
                 changes,
                 timeout_ms: open.input.limits.approval_timeout_ms,

@@ -90,6 +90,7 @@ impl Turn {
         let request = CondenseRequest {
             session: session.id.clone(),
             turn: open.input.turn.clone(),
+            context: open.input.context.clone(),
             step,
             model: model.clone(),
             attempt,

@@ -16,6 +16,13 @@ impl Turn {
     pub(super) fn configure(&mut self, asked: &Configuring, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let request_id = &asked.request_id;
+        if let SessionChange::Open(options) = &asked.change
+            && session.tenant.is_some()
+            && session.tenant != options.tenant
+        {
+            let text = format!("the session {} belongs to another tenant; choose another session id", self.id);
+            return effects.push(configured(request_id, Err(AgentError::Invalid(text))));
+        }
         if !session.configured.contains(request_id) {
             match &asked.change {
                 SessionChange::Open(options) if session.version == 0 => {

@@ -34,7 +34,8 @@ impl Known {
             return Some(Self::Submission(submission.clone()));
         }
         let TurnMessage::Start { input, .. } = request else { return None };
-        let request = input.request_id.as_ref()?;
+        // Another tenant's outcome is not looked up.
+        let request = input.request_id.as_ref().filter(|_| !session.is_of_another_tenant(input))?;
         let of_runtime = TurnId::new(request.as_str());
         match session.has_forgotten(request) {
             true => Some(Self::Request(request.clone())),

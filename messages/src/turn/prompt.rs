@@ -189,6 +189,7 @@ impl Frame {
         let request = LlmRequest {
             session: session.id.clone(),
             turn: turn.input.turn.clone(),
+            context: turn.input.context.clone(),
             step,
             model: turn.model.clone(),
             fallback: Arc::clone(&turn_config.fallback),

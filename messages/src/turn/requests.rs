@@ -5,7 +5,7 @@
 
 use super::acks::Ack;
 use super::lookup::has_ended;
-use super::news::{finished, refused};
+use super::news::{finished, other_tenant, refused};
 use super::state::State;
 use super::{Effect, Turn, TurnMessage};
 use crate::error::AgentError;
@@ -113,6 +113,11 @@ impl Turn {
             return false;
         }
         let TurnMessage::Start { input, .. } = message else { return true };
+        // Before anything is told of an earlier request.
+        if session.is_of_another_tenant(input) {
+            effects.push(refused(submission, other_tenant(&self.id, input)));
+            return false;
+        }
         let Some(request) = &input.request_id else { return true };
         if let Some(outcome) = session.first_outcome(request) {
             self.tell_again(submission, outcome, effects);

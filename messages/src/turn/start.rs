@@ -231,6 +231,7 @@ impl Turn {
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers,
             parent: session.options.parent.clone(),
+            context: open.input.context.clone(),
         });
         if !self.unwatched
             && let Some(said) = event::began(open)

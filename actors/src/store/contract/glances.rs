@@ -87,7 +87,7 @@ fn ended(reason: Option<SuspendReason>) -> Fact {
 }
 
 fn of(parent: &str) -> Fact {
-    let parent = ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1") };
+    let parent = ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1"), depth: 1 };
     Fact::Options(Arc::new(SessionOptions { parent: Some(parent), ..SessionOptions::default() }))
 }
 
@@ -186,6 +186,15 @@ pub async fn a_listing_is_filtered_by_state_and_parent(store: Arc<dyn SessionSto
         let prefixed = SessionFilter { prefix: Some("s0".to_owned()), state: None, ..of_even };
         assert_eq!(ids(listed(&store, &prefixed).await), ["s00", "s02", "s04", "s06", "s08"]);
     }
+    let mut owned = Writer::of(&store, "owned").await;
+    let tenant = |name: &str| SessionFilter { tenant: Some(name.into()), ..SessionFilter::default() };
+    let options = SessionOptions { tenant: Some("acme".into()), ..SessionOptions::default() };
+    owned.write(vec![Fact::Options(Arc::new(options)), said("t", "x"), started()]).await;
+    owned.write(vec![Fact::Options(Arc::default()), ended(None)]).await;
+    let of_acme = listed(&store, &tenant("acme")).await;
+    assert_eq!(of_acme.len(), 1, "{of_acme:?}");
+    assert_eq!((of_acme[0].session.as_str(), of_acme[0].tenant.as_ref()), ("owned", tenant("acme").tenant.as_ref()));
+    assert_eq!(listed(&store, &tenant("globex")).await, []);
     let asking = SessionFilter { state: Some(SessionState::Question), ..SessionFilter::default() };
     assert!(listed(&store, &asking).await.is_empty());
 }

@@ -37,17 +37,18 @@ pub(super) fn seen(file: &File, summary: SessionSummary) -> SessionSummary {
     }
     let begun = glance(&head[..HEAD], true);
     let tail = read(summary.bytes.saturating_sub(TAIL as u64), TAIL).unwrap_or_default();
-    let (mut state, mut cwd) = (None, begun.cwd);
+    let (mut state, mut cwd, mut tenant) = (None, begun.cwd, begun.tenant);
     for line in lines(&tail) {
         if let Ok(Line::Record(record)) = line::parse(line, &Formats::KNOWN) {
             state = SessionState::told_by(&record.fact).or(state);
+            tenant = tenant.or_else(|| record.fact.tenant().cloned());
             if let Some(options) = Glance::options_told_by(&record.fact) {
                 cwd = options.cwd.as_deref().map(Into::into);
             }
         }
     }
     let Glance { title, parent, created_at, .. } = begun;
-    SessionSummary { title, parent, state, cwd, created_at, ..summary }
+    SessionSummary { title, parent, state, tenant, cwd, created_at, ..summary }
 }
 
 /// What the records in these bytes show.

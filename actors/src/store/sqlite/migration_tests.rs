@@ -17,8 +17,10 @@ const NEWER_TABLES: Step =
     Step::Tables("ALTER TABLE sessions ADD COLUMN newer TEXT; UPDATE sessions SET newer = 'old'");
 
 /// What a newer program would know: the released steps, and one more.
-const NEWER: Known =
-    Known { steps: &[STEPS[0], STEPS[1], STEPS[2], STEPS[3], STEPS[4], NEWER_TABLES], formats: Formats::KNOWN };
+const NEWER: Known = Known {
+    steps: &[STEPS[0], STEPS[1], STEPS[2], STEPS[3], STEPS[4], STEPS[5], NEWER_TABLES],
+    formats: Formats::KNOWN,
+};
 
 /// The same with a step that fails after it has changed something.
 const BROKEN: Known = Known {
@@ -28,6 +30,7 @@ const BROKEN: Known = Known {
         STEPS[2],
         STEPS[3],
         STEPS[4],
+        STEPS[5],
         Step::Tables("ALTER TABLE sessions ADD COLUMN newer TEXT; INSERT INTO nowhere VALUES (1)"),
     ],
     formats: Formats::KNOWN,
@@ -61,7 +64,7 @@ async fn s14_an_older_database_is_migrated_with_all_that_is_in_it() {
         assert_eq!(titles(&database).unwrap(), ["old", "old"]);
         assert_eq!(database.check(), "ok");
     }
-    let too_new = StoreError::TooNew { found: 6, known: 5 };
+    let too_new = StoreError::TooNew { found: 7, known: 6 };
     let older = SqliteStore::open(&path(folder.path()), StoreOptions::default()).map(drop);
     assert_eq!(older, Err(too_new), "the program that made it hears that it is too new");
     // Its records are as they were, for a program that knows the step.
@@ -69,7 +72,7 @@ async fn s14_an_older_database_is_migrated_with_all_that_is_in_it() {
     let mut versions = 0;
     let mut lines = database.statement("SELECT line FROM records").unwrap();
     lines.each(&[], |row| row.text(0).map(|line| versions += usize::from(line.is_some()))).unwrap();
-    assert_eq!(versions, 6);
+    assert_eq!(versions, 7);
 }
 
 #[tokio::test]
@@ -193,7 +196,8 @@ async fn of_format_zero(folder: &TempDir) {
             assert_eq!(change.run(&values), Ok(1));
         }
     }
-    let newer = ["snapshot", "cwd", "created_at"].map(|name| format!("ALTER TABLE sessions DROP COLUMN {name};"));
+    let newer =
+        ["snapshot", "cwd", "created_at", "tenant"].map(|name| format!("ALTER TABLE sessions DROP COLUMN {name};"));
     database.tamper(&format!("{} PRAGMA user_version = 2", newer.concat()));
 }
 
@@ -259,7 +263,7 @@ async fn s14_a_program_that_had_the_database_open_writes_nothing_after_a_newer_o
     let (old, one) = (open(&folder), session("one"));
     assert_eq!(old.load(&one).await.unwrap().len(), 3, "it has claimed nothing and reads");
     drop(Database::open_of(&path(folder.path()), NEWER).unwrap());
-    let too_new = StoreError::TooNew { found: 6, known: 5 };
+    let too_new = StoreError::TooNew { found: 7, known: 6 };
     assert_eq!(old.claim(&one).await, Err(too_new.clone()));
     assert_eq!(store_one(&old, append(&one, 1, 3, 1)).await, Err(too_new.clone()));
     assert_eq!(old.delete(&one).await, Err(too_new.clone()));

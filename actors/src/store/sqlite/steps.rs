@@ -62,4 +62,5 @@ pub(super) const STEPS: &[Step] = &[
     Step::Records,
     Step::Tables("ALTER TABLE sessions ADD COLUMN snapshot INTEGER;"),
     Step::Tables("ALTER TABLE sessions ADD COLUMN cwd TEXT; ALTER TABLE sessions ADD COLUMN created_at INTEGER;"),
+    Step::Tables("ALTER TABLE sessions ADD COLUMN tenant TEXT;"),
 ];

@@ -10,7 +10,7 @@ use crate::store::line::{self, BadLine, Line};
 use crate::store::{Ledger, listing};
 use Value::{Number, Text};
 use bob_messages::Millis;
-use bob_messages::ids::SessionId;
+use bob_messages::ids::{SessionId, TenantId};
 use bob_messages::store::{Glance, Part, Record, SessionFilter, SessionPage, SessionState, SessionSummary, StoreError};
 use std::sync::Arc;
 
@@ -86,7 +86,7 @@ pub(super) struct Tables<'c> {
 impl<'c> Tables<'c> {
     pub(super) fn of(database: &'c Database) -> Result<Self, StoreError> {
         let find = "SELECT number, epoch, version, owner, lock, damage, coalesce(snapshot, 0),
-             title, state, coalesce(turns, -1), parent, cwd, coalesce(created_at, -1) FROM sessions WHERE id = ?1";
+             title, state, coalesce(turns, -1), parent, cwd, coalesce(created_at, -1), tenant FROM sessions WHERE id = ?1";
         Ok(Self { database, find: database.statement(find)? })
     }
 
@@ -163,15 +163,18 @@ impl<'c> Tables<'c> {
         let (at, id) = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
         let mut page = SessionPage::default();
         let mut sessions = self.database.statement(
-            "SELECT id, updated_at, bytes, title, state, coalesce(turns, -1), parent, cwd, coalesce(created_at, -1)
+            "SELECT id, updated_at, bytes, title, state, coalesce(turns, -1), parent, cwd, coalesce(created_at, -1),
+               tenant
              FROM sessions
              WHERE damage IS NULL AND updated_at <= ?1 AND (updated_at < ?1 OR id > ?2) AND substr(id, 1, ?3) = ?4
                AND (?6 = '' OR state = ?6) AND (?7 = '' OR parent = ?7)
+               AND (?8 = '' OR tenant = ?8)
              ORDER BY updated_at DESC, id LIMIT ?5",
         )?;
         let (length, more) = (number(prefix.len() as u64), number(limit as u64).saturating_add(1));
         let state = filter.state.map_or("", SessionState::as_str);
         let parent = filter.parent.as_ref().map_or("", SessionId::as_str);
+        let tenant = filter.tenant.as_ref().map_or("", TenantId::as_str);
         let wanted = [
             Number(at),
             Text(id.as_bytes()),
@@ -180,6 +183,7 @@ impl<'c> Tables<'c> {
             Number(more),
             Text(state.as_bytes()),
             Text(parent.as_bytes()),
+            Text(tenant.as_bytes()),
         ];
         sessions.each(&wanted, |row| {
             if let Some(session) = text(&row, 0)?.and_then(|id| SessionId::parse(&id).ok()) {
@@ -227,7 +231,7 @@ impl<'c> Pen<'c> {
             show: statement(
                 "UPDATE sessions SET version = ?2, bytes = bytes + ?3, updated_at = ?4,
                  snapshot = coalesce(?5, snapshot), title = ?6, state = ?7, turns = ?8, parent = ?9, cwd = ?10,
-                 created_at = coalesce(?11, created_at) WHERE number = ?1",
+                 created_at = coalesce(?11, created_at), tenant = coalesce(?12, tenant) WHERE number = ?1",
             )?,
             undo: statement("DELETE FROM records WHERE session = ?1 AND version > ?2 AND version <= ?3")?,
             now,
@@ -291,6 +295,7 @@ impl<'c> Pen<'c> {
             maybe(glance.parent.as_ref().map(SessionId::as_str)),
             maybe(glance.cwd.as_deref()),
             glance.created_at.map_or(Value::Nothing, Number),
+            maybe(glance.tenant.as_ref().map(TenantId::as_str)),
         ]);
         self.show.run(&values).map(drop)
     }
@@ -333,7 +338,8 @@ fn glance(row: &Row<'_>) -> Result<Option<Glance>, StoreError> {
     let title = text(row, 7)?.map(Into::into);
     let turns = u64::try_from(row.number(9)?).ok();
     let (cwd, created_at) = (text(row, 11)?.map(Into::into), time(row, 12)?);
-    Ok(state.zip(turns).map(|(state, turns)| Glance { title, state, turns, parent, cwd, created_at }))
+    let tenant = text(row, 13)?.map(TenantId::new);
+    Ok(state.zip(turns).map(|(state, turns)| Glance { title, state, turns, parent, tenant, cwd, created_at }))
 }
 
 /// A session as its row shows it; one of an older program shows less.
@@ -346,6 +352,7 @@ fn summary(row: &Row<'_>, session: SessionId) -> Result<SessionSummary, StoreErr
         parent,
         cwd: text(row, 7)?.map(Into::into),
         created_at: time(row, 8)?,
+        tenant: text(row, 9)?.map(TenantId::new),
         ..SessionSummary::bare(session, row.number(1)?, count(row, 2)?)
     })
 }

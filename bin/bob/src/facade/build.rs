@@ -72,6 +72,7 @@ impl RuntimeBuilder {
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
         let mut turn_config = TurnConfig { reads_files: false, ..self.turn_config };
+        turn_config.offer_always &= self.policy.offer_always;
         #[cfg(feature = "local-tools")]
         let prompt_files = {
             turn_config.reads_files = self.prompt_files.is_some();

@@ -50,8 +50,9 @@ impl AgentRuntime for Runtime {
         .boxed()
     }
 
-    fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
+    fn run_stream(&self, mut request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
         async move {
+            self.inherit_context(&mut request).await?;
             let model = self.session_model(&request).await?;
             let subscription = self.0.tree.feed.subscribe(&request.session);
             let (session, turn, owed) = self.submit(request, model.as_ref())?;

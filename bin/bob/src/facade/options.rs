@@ -5,6 +5,7 @@
 
 use super::runtime::Runtime;
 use super::submission::Owe;
+use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::options::{Change, OptionsPatch, ServerSpec, SessionOptions};
@@ -24,6 +25,8 @@ impl Runtime {
         options.cwd = options.cwd.map(|cwd| self.inside(&cwd, "cwd")).transpose()?;
         options.roots = options.roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
         self.knows(options.model.as_ref())?;
+        let tenant = options.tenant.as_ref().map(|tenant| RequestContext::of_tenant(tenant.as_str()).check());
+        tenant.transpose().map_err(AgentError::Invalid)?;
         bounded(&options)?;
         Ok(options)
     }

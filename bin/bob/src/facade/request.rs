@@ -2,6 +2,7 @@
 
 use super::agent::Agent;
 use bob_messages::chat::ContentPart;
+use bob_messages::context::RequestContext;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId};
 use bob_messages::input::ApprovalsMode;
 use bob_messages::limits::Limits;
@@ -24,6 +25,9 @@ pub struct AgentRequest {
     pub input: Vec<ContentPart>,
     /// The model for this turn; else the session's, else the default.
     pub model: Option<ModelName>,
+    /// On whose behalf the request is made: given to tools, models, approval ports and the children of the turn, and the
+    /// same after a crash. Without one, a session that works for another takes over the context of the turn it works for.
+    pub context: Option<Arc<RequestContext>>,
     /// Kept in the journal and echoed in the outcome.
     pub labels: BTreeMap<String, String>,
     /// The caller's id for the request: repeating it returns the first outcome and runs nothing. Without one the
@@ -60,6 +64,7 @@ impl AgentRequest {
             session,
             input: vec![ContentPart::text(text)],
             model: None,
+            context: None,
             labels: BTreeMap::new(),
             request_id: None,
             allow_tools: None,
@@ -80,6 +85,13 @@ impl AgentRequest {
         let session = SessionId::parse(&format!("once-{}", uuid::Uuid::now_v7()));
         // A UUID has letters, digits and `-`.
         Self::text(session.unwrap_or_else(|never| unreachable!("{never}")), text)
+    }
+
+    /// Sets the context.
+    #[must_use]
+    pub fn context(mut self, context: impl Into<Arc<RequestContext>>) -> Self {
+        self.context = Some(context.into());
+        self
     }
 
     /// The session continues as this agent from this turn on: its name, instructions, model, tools and mode replace

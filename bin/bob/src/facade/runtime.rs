@@ -1,5 +1,6 @@
 //! The handle to a running tree, and the one way in for requests.
 
+use super::context;
 use super::request::{AgentRequest, AgentRunResult};
 use super::submission::{Handed, Owe, Said, hand_in};
 use bob_actors::child::Watcher;
@@ -63,6 +64,11 @@ impl Runtime {
         self.0.tree.rooms.watchdog.times_blocked()
     }
 
+    /// Whether questions about calls offer decisions that apply to later sessions; `offer_always` of the policy.
+    pub fn offers_always(&self) -> bool {
+        self.0.turn_config.offer_always
+    }
+
     /// Notifies when the tree has ended, and why.
     pub fn ended(&self) -> watch::Receiver<Option<TreeEnd>> {
         self.0.tree.ended()
@@ -97,7 +103,8 @@ impl Runtime {
     }
 
     /// Hands a request in, and keeps nothing of it.
-    pub(super) async fn handed_in(&self, request: Box<AgentRequest>) -> Result<Owed, AgentError> {
+    pub(super) async fn handed_in(&self, mut request: Box<AgentRequest>) -> Result<Owed, AgentError> {
+        self.inherit_context(&mut request).await?;
         let model = self.session_model(&request).await?;
         let (_, _, owed) = self.submit(*request, model.as_ref())?;
         Ok(owed)
@@ -117,7 +124,9 @@ impl Runtime {
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
-        let options = request.options.map(|options| self.judged(options)).transpose()?;
+        let context = context::judged(request.context)?;
+        let mut options = request.options.map(|options| self.judged(options)).transpose()?;
+        options.iter_mut().try_for_each(|options| context::set_tenant(options, context.as_deref()))?;
         let model =
             request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref())).or(of_session);
         let capabilities = inner.model.capabilities(model.unwrap_or(&inner.turn_config.default_model))?;
@@ -140,6 +149,7 @@ impl Runtime {
             request_id: Some(request.request_id.unwrap_or_else(|| RequestId::new(turn.as_str()))),
             at: clock::now(),
             parts: request.input,
+            context,
             labels: request.labels,
             model: request.model,
             allow_tools: request.allow_tools.map(Into::into),

@@ -24,6 +24,7 @@ fn started(submission: &str) -> StepEvent {
         tools: Vec::new(),
         servers: Vec::new(),
         parent: None,
+        context: None,
     }
     .into()
 }

@@ -68,7 +68,7 @@ pub(super) fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Re
 
 /// Prints what a suspended turn waits for, and how to resume it.
 fn waiting_for(id: &SessionId, open: &OpenTurn) -> Result<(), Failure> {
-    if let Some(question) = approval::open_question(id, open) {
+    if let Some(question) = approval::open_question(id, open, false) {
         let arguments = print::first_line(&question.call.arguments.to_string(), MOST_SHOWN);
         print::line(&format!("> {} {arguments}", question.call.name))?;
         print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));

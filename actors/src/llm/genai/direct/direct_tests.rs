@@ -74,6 +74,7 @@ fn request(messages: Vec<Message>) -> LlmRequest {
     LlmRequest {
         session: SessionId::parse("s").unwrap(),
         turn: TurnId::new("t"),
+        context: None,
         step: 1,
         model: ModelName::parse("fake:m").unwrap(),
         fallback: Arc::default(),

@@ -1,0 +1,13 @@
+//! Several tenants on one runtime: nothing of one is seen or decided by another, also after a crash.
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+mod support;
+
+#[path = "tenants/carried.rs"]
+mod carried;
+#[path = "tenants/decisions.rs"]
+mod decisions;
+#[path = "tenants/sessions.rs"]
+mod sessions;
+#[path = "tenants/stage.rs"]
+mod stage;
