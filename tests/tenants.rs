@@ -3,10 +3,14 @@
 
 mod support;
 
+#[path = "tenants/calls.rs"]
+mod calls;
 #[path = "tenants/carried.rs"]
 mod carried;
 #[path = "tenants/decisions.rs"]
 mod decisions;
+#[path = "tenants/killed.rs"]
+mod killed;
 #[path = "tenants/sessions.rs"]
 mod sessions;
 #[path = "tenants/stage.rs"]

@@ -15,7 +15,7 @@ mod tests;
 
 use bob_messages::Millis;
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{SessionId, TenantId, TurnId};
 use sink::SinkSeat;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -59,6 +59,7 @@ struct Watched {
     is_over: bool,
     seq: u64,
     traceparent: Option<String>,
+    tenant: Option<TenantId>,
     buffers: Vec<Arc<Buffer>>,
 }
 
@@ -117,7 +118,8 @@ impl Feed {
             {
                 return;
             }
-            Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told)
+            let envelope = Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told);
+            Envelope { tenant: entry.tenant.clone(), ..envelope }
         });
         entry.buffers.retain(|buffer| buffer.push(&envelope));
         if is_last && !is_apart && entry.buffers.is_empty() {
@@ -198,10 +200,11 @@ impl Watched {
         if self.turn.as_ref() != Some(turn) || (self.is_over && matches!(event, AgentEvent::TurnStarted { .. })) {
             self.turn = Some(turn.clone());
             self.seq = 0;
-            self.traceparent = None;
+            (self.traceparent, self.tenant) = (None, None);
         }
-        if let AgentEvent::TurnStarted { traceparent, .. } = event {
+        if let AgentEvent::TurnStarted { traceparent, context, .. } = event {
             self.traceparent.clone_from(traceparent);
+            self.tenant = context.as_ref().and_then(|context| context.tenant.clone());
         }
         self.seq += 1;
         self.is_over = event.is_terminal().is_some();

@@ -11,6 +11,7 @@ use bob_messages::reply::SoFar;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
 use serde::de::DeserializeOwned;
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -104,6 +105,11 @@ impl Invocation {
     /// The way to say how far the call is. Taken once and kept: each one counts its own ten a second.
     pub fn progress(&self) -> ProgressSink {
         self.progress.sink(&self.call, &self.context)
+    }
+
+    /// The runtime that makes the call, if it is a `T` and has not ended. Programs use `Runtime::of` of the library.
+    pub fn runtime<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        self.progress.runtime().get()
     }
 
     /// Where a call puts what it has produced before its result: the last 64 KiB of it are part of the result of a call

@@ -2,6 +2,7 @@
 //!
 //! Nothing waits for them, nothing is kept of them, and while nobody watches nothing is made.
 
+use super::runtime_handle::RuntimeHandle;
 use crate::clock;
 use crate::feed::Feed;
 use bob_messages::chat::ToolCall;
@@ -18,12 +19,14 @@ const APART: Duration = Duration::from_millis(100);
 /// The longest message that is told, in bytes.
 const MESSAGE_BYTES: usize = 1024;
 
-/// Where the progress of calls is told, for whoever makes an [`Invocation`](super::Invocation).
+/// What a call has of its runtime: where its progress is told, and the way to the runtime itself. For whoever makes an
+/// [`Invocation`](super::Invocation).
 #[derive(Debug, Clone, Default)]
 pub struct ProgressRoom {
     feed: Option<Arc<Feed>>,
     /// Where the call's output is kept until there is a result.
     so_far: SoFar,
+    runtime: RuntimeHandle,
 }
 
 /// A handle by which one call tells its progress. Clones tell of the same call.
@@ -42,7 +45,12 @@ struct Telling {
 impl ProgressRoom {
     /// Progress is told to this feed.
     pub(crate) fn of(feed: Option<Arc<Feed>>) -> Self {
-        Self { feed, so_far: SoFar::default() }
+        Self { feed, ..Self::default() }
+    }
+
+    /// The calls are made by this runtime.
+    pub(crate) fn within(self, runtime: &RuntimeHandle) -> Self {
+        Self { runtime: runtime.clone(), ..self }
     }
 
     /// Progress is told to nobody.
@@ -52,12 +60,17 @@ impl ProgressRoom {
 
     /// The progress of one call, whose output is kept in `so_far`.
     pub(super) fn keeping(&self, so_far: &SoFar) -> Self {
-        Self { feed: self.feed.clone(), so_far: so_far.clone() }
+        Self { feed: self.feed.clone(), so_far: so_far.clone(), runtime: self.runtime.clone() }
     }
 
     /// Where the call's output is kept until there is a result.
     pub(super) fn so_far(&self) -> &SoFar {
         &self.so_far
+    }
+
+    /// The runtime that makes the call.
+    pub(super) fn runtime(&self) -> &RuntimeHandle {
+        &self.runtime
     }
 
     pub(super) fn sink(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> ProgressSink {

@@ -32,6 +32,7 @@ use crate::address::Address;
 use crate::clock;
 use crate::feed::Feed;
 use crate::tools::progress::ProgressRoom;
+use crate::tools::runtime_handle::RuntimeHandle;
 use bob_messages::ids::{ServerId, SessionId, ToolName};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::options::ServerSpec;
@@ -60,6 +61,8 @@ struct Registry {
     sets: Mutex<Sets>,
     /// Where it is told that processes start and end.
     feed: OnceLock<Arc<Feed>>,
+    /// The runtime whose tools these are.
+    runtime: RuntimeHandle,
 }
 
 impl Default for ToolRegistry {
@@ -75,6 +78,7 @@ impl Default for ToolRegistry {
             published,
             sets: Mutex::default(),
             feed: OnceLock::new(),
+            runtime: RuntimeHandle::default(),
         }))
     }
 }
@@ -84,6 +88,11 @@ impl ToolRegistry {
     /// feed stays.
     pub fn report_to(&self, feed: &Arc<Feed>) {
         let _the_first_stays = self.0.feed.set(Arc::clone(feed));
+    }
+
+    /// The runtime whose tools these are, for their calls.
+    pub fn runtime(&self) -> &RuntimeHandle {
+        &self.0.runtime
     }
 
     /// Where the actor with the tools of this process is found.
@@ -303,7 +312,7 @@ impl ToolRegistry {
 
     fn publisher(&self, host: &Arc<Host>) -> Publisher {
         let registry = self.clone();
-        let progress = ProgressRoom::of(self.0.feed.get().cloned());
+        let progress = ProgressRoom::of(self.0.feed.get().cloned()).within(&self.0.runtime);
         Publisher::new(Arc::clone(host), progress, move |events| {
             for event in events {
                 if let Some(feed) = registry.0.feed.get() {

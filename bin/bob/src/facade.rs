@@ -7,6 +7,7 @@ mod agent;
 mod agent_runtime;
 mod approvals;
 mod ask;
+mod awaited;
 mod build;
 mod builder;
 mod context;
@@ -28,6 +29,7 @@ mod stream;
 mod submission;
 mod subscribe;
 mod taped;
+mod tenant;
 
 pub use agent::Agent;
 pub use agent_runtime::AgentRuntime;
@@ -43,3 +45,4 @@ pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, Ru
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};
 pub use subscribe::{AgentEvents, EventsFrom};
+pub use tenant::TenantRuntime;

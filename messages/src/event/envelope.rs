@@ -1,7 +1,7 @@
 //! The one envelope of stream and sink.
 
 use super::{AgentEvent, StepEvent};
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{SessionId, TenantId, TurnId};
 use crate::outcome::TurnOutcome;
 use crate::{Millis, trace};
 use serde::{Deserialize, Serialize};
@@ -21,6 +21,9 @@ pub struct Envelope {
     pub time: Millis,
     /// Whose turn; `None` for an event of the tree, which belongs to no session.
     pub session_id: Option<SessionId>,
+    /// The tenant whose turn it is. An input that is cancelled before its turn began has an event without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tenant: Option<TenantId>,
     /// Which turn; `None` for an event of the tree.
     pub turn_id: Option<TurnId>,
     /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none", for an event of the tree.
@@ -65,6 +68,7 @@ impl Envelope {
             seq,
             time: at,
             session_id: Some(session.clone()),
+            tenant: None,
             turn_id: Some(turn.clone()),
             trace_id: trace::trace_id(turn, traceparent),
             span_id,
@@ -81,6 +85,7 @@ impl Envelope {
             seq,
             time: at,
             session_id: None,
+            tenant: None,
             turn_id: None,
             trace_id: "0".repeat(32),
             span_id: "0".repeat(16),
@@ -124,6 +129,9 @@ impl Envelope {
             "session_id": self.session_id, "turn_id": self.turn_id,
             "trace_id": self.trace_id, "span_id": self.span_id, "parent_span_id": self.parent_span_id,
         }));
+        if let Some(tenant) = &self.tenant {
+            flat.insert("tenant".into(), tenant.as_str().into());
+        }
         Value::Object(flat)
     }
 }

@@ -10,7 +10,7 @@ use crate::Millis;
 use crate::approvals::CHOICES;
 use crate::chat::{FinishReason, complaint};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, SessionId, TurnId};
+use crate::ids::{ApprovalId, SessionId, TenantId, TurnId};
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::session_state::{OpenCall, Session, withdrawn};
 use crate::store::{Answered, Ended, Fact, Record};
@@ -24,6 +24,7 @@ pub struct Rebuild {
     seq: u64,
     /// The trace context of the request that began it.
     traceparent: Option<String>,
+    tenant: Option<TenantId>,
     /// A suspended turn is closed because its user continued with another input; no event is sent for that.
     is_closing: bool,
     /// A turn was resumed by a decision, which is in the next record.
@@ -52,7 +53,7 @@ impl Rebuild {
     /// Continues after the records that this session was folded from. Events of a run that began before them are
     /// numbered differently.
     pub fn behind(session: Session) -> Self {
-        Self { session, seq: 0, traceparent: None, is_closing: false, is_deciding: false }
+        Self { session, seq: 0, traceparent: None, tenant: None, is_closing: false, is_deciding: false }
     }
 
     /// The session, as far as it was read.
@@ -147,12 +148,15 @@ impl Rebuild {
         if is_apart {
             return Envelope::of_turn(&self.session.id, turn, at, 1, None, event);
         }
-        if let AgentEvent::TurnStarted { traceparent, .. } = &event.event {
+        if let AgentEvent::TurnStarted { traceparent, context, .. } = &event.event {
             self.seq = 0;
             self.traceparent.clone_from(traceparent);
+            self.tenant = context.as_ref().and_then(|context| context.tenant.clone());
         }
         self.seq += 1;
-        Envelope::of_turn(&self.session.id, turn, at, self.seq, self.traceparent.as_deref(), event)
+        let traceparent = self.traceparent.as_deref();
+        let envelope = Envelope::of_turn(&self.session.id, turn, at, self.seq, traceparent, event);
+        Envelope { tenant: self.tenant.clone(), ..envelope }
     }
 
     fn step(&self) -> u32 {

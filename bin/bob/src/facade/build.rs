@@ -22,8 +22,8 @@ use bob_supervisors::tools::DesiredServers;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::{Surroundings, ToolServers};
 use bob_supervisors::{StartError, TreeSpec, model_server};
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Weak};
 
 /// Why a runtime could not be built.
 #[derive(Debug, thiserror::Error)]
@@ -143,6 +143,8 @@ impl RuntimeBuilder {
             ports,
             draining: AtomicBool::new(false),
         });
+        let handle: Weak<Inner> = Arc::downgrade(&runtime.0);
+        runtime.0.tree.rooms.tools.runtime().set(handle);
         match runtime.required_servers().await {
             Ok(()) => Ok(runtime),
             Err(why) => {

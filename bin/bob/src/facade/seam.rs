@@ -4,7 +4,7 @@
 //! it precedes a rebuilt event that was delivered.
 
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
-use bob_messages::ids::{ApprovalId, CallId, ResumeToken, TurnId};
+use bob_messages::ids::{ApprovalId, CallId, ResumeToken, TenantId, TurnId};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -35,6 +35,7 @@ struct Given {
     /// The number of the last event of the run.
     seq: u64,
     traceparent: Option<String>,
+    tenant: Option<TenantId>,
 }
 
 /// The key of an event that the journal contains.
@@ -113,8 +114,9 @@ impl Seam {
 
 impl Given {
     fn new(turn: TurnId) -> Self {
-        let (keys, traceparent) = (HashMap::new(), None);
-        Self { turn, keys, run: 0, rebuilt: 0, began_live: false, step: None, is_over: false, seq: 0, traceparent }
+        let (keys, traceparent, tenant) = (HashMap::new(), None, None);
+        let (run, rebuilt, began_live, step, is_over, seq) = (0, 0, false, None, false, 0);
+        Self { turn, keys, run, rebuilt, began_live, step, is_over, seq, traceparent, tenant }
     }
 
     /// Whether a resumed turn with open calls repeats this event in a run that began live.
@@ -134,9 +136,10 @@ impl Given {
 
     fn give(&mut self, key: Option<Key>, run: u32, envelope: Envelope) -> Option<Envelope> {
         match &envelope.event {
-            AgentEvent::TurnStarted { traceparent, .. } => {
+            AgentEvent::TurnStarted { traceparent, context, .. } => {
                 (self.seq, self.is_over) = (0, false);
                 self.traceparent.clone_from(traceparent);
+                self.tenant = context.as_ref().and_then(|context| context.tenant.clone());
             }
             AgentEvent::LlmCompleted { .. } => self.step = self.step.max(envelope.step),
             AgentEvent::TurnFinished { .. } => self.is_over = true,
@@ -148,7 +151,8 @@ impl Given {
         self.seq += 1;
         let (session, traceparent) = (envelope.session_id?, self.traceparent.as_deref());
         let told = StepEvent { step: envelope.step, event: envelope.event };
-        Some(Envelope::of_turn(&session, &self.turn, envelope.time, self.seq, traceparent, told))
+        let given = Envelope::of_turn(&session, &self.turn, envelope.time, self.seq, traceparent, told);
+        Some(Envelope { tenant: self.tenant.clone().or(envelope.tenant), ..given })
     }
 }
 

@@ -4,19 +4,19 @@
 //! between, so there is no gap; the [`seam`](super::seam) removes duplicates. A reader that falls too far behind is
 //! detached by the feed and joins again in this way.
 
+use super::awaited::Awaited;
 use super::runtime::Runtime;
 use super::seam::Seam;
 use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
 use bob_messages::event::{Envelope, Rebuild, StreamItem, StreamView};
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, Part, Record, StoreError};
 use bob_messages::submission::SessionsMessage;
 use futures_util::Stream;
 use std::collections::VecDeque;
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -69,25 +69,8 @@ pub struct AgentEvents {
     /// Resolves when the runtime has ended.
     ended: Awaited<()>,
     is_over: bool,
-}
-
-/// A future that is kept between two polls of a reader.
-struct Awaited<T>(Pin<Box<dyn Future<Output = T> + Send + Sync>>);
-
-impl<T> Awaited<T> {
-    fn new(future: impl Future<Output = T> + Send + Sync + 'static) -> Self {
-        Self(Box::pin(future))
-    }
-
-    fn poll(&mut self, context: &mut Context<'_>) -> Poll<T> {
-        self.0.as_mut().poll(context)
-    }
-}
-
-impl<T> fmt::Debug for Awaited<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Awaited")
-    }
+    /// Only events of this tenant's turns are given.
+    only: Option<TenantId>,
 }
 
 /// What a reader has read of the store.
@@ -139,7 +122,19 @@ pub(super) async fn subscribe(
     let (seam, view, rebuilt) = (Seam::default(), StreamView::default(), VecDeque::new());
     let journal = Some(journal);
     let (runtime, ended) = (runtime.clone(), ended(runtime));
-    Ok(AgentEvents { runtime, session, live, seam, view, journal, rebuilt, awaited: None, ended, is_over: false })
+    Ok(AgentEvents {
+        runtime,
+        session,
+        live,
+        seam,
+        view,
+        journal,
+        rebuilt,
+        awaited: None,
+        ended,
+        is_over: false,
+        only: None,
+    })
 }
 
 /// The live events from now on, and the newest records of a journal that has everything before them.
@@ -256,7 +251,22 @@ impl AgentEvents {
         poll_fn(|context| self.poll_event(context)).await
     }
 
+    /// Gives only the events of this tenant's turns.
+    pub(super) fn of_tenant(self, tenant: TenantId) -> Self {
+        Self { only: Some(tenant), ..self }
+    }
+
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
+        loop {
+            let event = ready!(self.poll_any(context));
+            let Some(Ok(envelope)) = &event else { return Poll::Ready(event) };
+            if self.only.is_none() || self.only == envelope.tenant {
+                return Poll::Ready(event);
+            }
+        }
+    }
+
+    fn poll_any(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
         loop {
             if let Some(event) = self.next_rebuilt() {
                 return Poll::Ready(Some(Ok(event)));
