@@ -3,6 +3,8 @@
 
 mod support;
 
+#[path = "tenants/apart.rs"]
+mod apart;
 #[path = "tenants/calls.rs"]
 mod calls;
 #[path = "tenants/carried.rs"]
