@@ -26,6 +26,7 @@ pub mod contract;
 pub use actor::StoreActor;
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};
+pub use listing::page_of;
 pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
 pub use owners::StoreOptions;

@@ -207,6 +207,22 @@ pub struct LlmAnswer {
     pub latency_ms: u64,
 }
 
+impl LlmAnswer {
+    /// An answer of this model that is one text, without calls.
+    pub fn text(model: ModelName, text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            reasoning: None,
+            calls: Vec::new(),
+            stop_reason: StopReason::Stop,
+            usage: None,
+            response_id: None,
+            model,
+            latency_ms: 0,
+        }
+    }
+}
+
 /// The kind of a model call's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

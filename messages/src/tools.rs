@@ -131,6 +131,22 @@ pub struct ToolDescriptor {
 }
 
 impl ToolDescriptor {
+    /// A tool of the program with this JSON schema of its arguments: of medium risk, neither idempotent nor read-only.
+    pub fn new(id: ToolName, description: impl Into<String>, schema: Value) -> Self {
+        Self {
+            title: id.own_name().replace('_', " "),
+            id,
+            kind: ToolKind::Other,
+            description: description.into(),
+            schema,
+            source: ToolSource::Embedded,
+            risk: Risk::Medium,
+            risk_from: RiskSource::Program,
+            idempotent: false,
+            read_only: false,
+        }
+    }
+
     /// Returns the display data.
     pub fn shown(&self) -> ToolTitle {
         ToolTitle { title: self.title.clone(), kind: self.kind }

@@ -66,3 +66,17 @@ pub(super) fn after(cursor: Option<&str>) -> Result<Option<(Millis, &str)>, Stor
 pub(super) fn behind(last: &SessionSummary) -> String {
     format!("{}:{}", last.updated_at, last.session)
 }
+
+/// The page of a listing that the filter and the cursor ask for, the last written first: for a store that has all its
+/// sessions at hand.
+///
+/// # Errors
+/// `Unavailable` for a cursor that no such page ended with.
+pub fn page_of(
+    sessions: impl IntoIterator<Item = SessionSummary>,
+    filter: &SessionFilter,
+    cursor: Option<&str>,
+) -> Result<SessionPage, StoreError> {
+    let is_wanted = |summary: &SessionSummary| wanted(filter, summary.session.as_str()) && wants(filter, summary);
+    page(sessions.into_iter().filter(is_wanted).collect(), filter, cursor)
+}

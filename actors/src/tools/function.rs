@@ -6,7 +6,7 @@
 use super::port::{Concern, Invocation, Leaving, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{SessionId, ToolName};
-use bob_messages::tools::{CallContext, Risk, RiskSource, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
+use bob_messages::tools::{CallContext, Risk, ToolDescriptor, ToolKind, ToolOutput};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use schemars::JsonSchema;
@@ -67,19 +67,7 @@ where
     R: Serialize + 'static,
     F: Future<Output = Result<R, ToolError>> + Send + 'static,
 {
-    let id = ToolName::new(name);
-    let descriptor = ToolDescriptor {
-        title: id.own_name().replace('_', " "),
-        id,
-        kind: ToolKind::Other,
-        description: description.to_owned(),
-        schema: schema_of::<A>(),
-        source: ToolSource::Embedded,
-        risk: Risk::Medium,
-        risk_from: RiskSource::Program,
-        idempotent: false,
-        read_only: false,
-    };
+    let descriptor = ToolDescriptor::new(ToolName::new(name), description, schema_of::<A>());
     let run = move |invocation: Invocation| match invocation.arguments::<A>() {
         Ok(arguments) => {
             let returned = run(arguments, invocation);
@@ -150,7 +138,7 @@ impl FnTool {
 
     /// It comes with Bob.
     pub(crate) fn local(mut self) -> Self {
-        self.descriptor.source = ToolSource::Local;
+        self.descriptor.source = bob_messages::tools::ToolSource::Local;
         leave_out_noise(&mut self.descriptor.schema);
         self
     }

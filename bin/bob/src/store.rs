@@ -5,7 +5,7 @@
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{
-    FileStore, Ledger, Made, MemoryStore, Ruling, SessionStore, StoreOptions, Stored, make_folder,
+    FileStore, Ledger, Made, MemoryStore, Ruling, SessionStore, StoreOptions, Stored, make_folder, page_of,
 };
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;

@@ -1,8 +1,9 @@
 //! The [`AgentRuntime`] trait, apart from its implementation.
 
+use super::events::AgentEvents;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::stream::AgentStream;
-use super::subscribe::{AgentEvents, EventsFrom};
+use super::subscribe::EventsFrom;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;

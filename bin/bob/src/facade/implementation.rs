@@ -1,11 +1,12 @@
 //! Implements [`AgentRuntime`] for [`Runtime`]. Methods of more than a few lines live in sibling files.
 
 use super::agent_runtime::AgentRuntime;
+use super::events::AgentEvents;
 use super::request::{AgentRequest, AgentRunResult, RuntimeHealth, SessionLook};
 use super::runtime::{Runtime, outcome};
 use super::sessions;
 use super::stream::AgentStream;
-use super::subscribe::{AgentEvents, EventsFrom};
+use super::subscribe::EventsFrom;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;

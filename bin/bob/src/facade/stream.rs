@@ -1,9 +1,10 @@
 //! The events of one turn, as they happen.
 
+use super::given::Given;
 use super::request::AgentRunResult;
 use super::runtime::{Owed, Runtime};
 use bob_actors::clock;
-use bob_actors::feed::{Detached, Subscription};
+use bob_actors::feed::Subscription;
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, Envelope, StreamItem, StreamView};
 use bob_messages::ids::{SessionId, TurnId};
@@ -31,18 +32,40 @@ pub enum OnDrop {
 /// `Finished`. Unread text deltas are joined.
 #[derive(Debug)]
 pub struct AgentStream {
-    runtime: Runtime,
+    source: Source,
     session: SessionId,
     submission: TurnId,
     /// The turn whose events these are: the submission's own, or the suspended one that it resumed.
     turn: TurnId,
+    ended: Option<Result<AgentRunResult, AgentError>>,
+    view: StreamView,
+    on_drop: OnDrop,
+}
+
+/// Where the events of a turn come from.
+#[derive(Debug)]
+enum Source {
+    /// From a runtime.
+    Runtime(Live),
+    /// From the program.
+    Given(Given<Envelope>),
+}
+
+/// A turn of a runtime.
+#[derive(Debug)]
+struct Live {
+    runtime: Runtime,
     events: Subscription,
     owed: Option<Owed>,
     /// The outcome, until the events before it were read.
     told: Option<Result<Box<TurnOutcome>, AgentError>>,
-    ended: Option<Result<AgentRunResult, AgentError>>,
-    view: StreamView,
-    on_drop: OnDrop,
+}
+
+/// What a source has next.
+enum Next {
+    Event(Arc<Envelope>),
+    /// The outcome, without an event that has it; `None` after the end.
+    End(Option<Result<Box<TurnOutcome>, AgentError>>),
 }
 
 impl AgentStream {
@@ -53,14 +76,21 @@ impl AgentStream {
         events: Subscription,
         owed: Owed,
     ) -> Self {
+        Self::from_source(Source::Runtime(Live { runtime, events, owed: Some(owed), told: None }), session, submission)
+    }
+
+    /// A stream of these events of one turn, for an implementation of [`AgentRuntime`](super::AgentRuntime) that is no
+    /// [`Runtime`]. It ends with `turn.finished`, or with the events.
+    pub fn of(session: SessionId, turn: TurnId, events: impl Stream<Item = Envelope> + Send + Sync + 'static) -> Self {
+        Self::from_source(Source::Given(Given::new(events)), session, turn)
+    }
+
+    fn from_source(source: Source, session: SessionId, submission: TurnId) -> Self {
         Self {
-            runtime,
+            source,
             session,
             turn: submission.clone(),
             submission,
-            events,
-            owed: Some(owed),
-            told: None,
             ended: None,
             view: StreamView::default(),
             on_drop: OnDrop::Detach,
@@ -106,31 +136,17 @@ impl AgentStream {
 
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Arc<Envelope>>> {
         loop {
-            let event = if let Some(owed) = &mut self.owed {
-                match self.events.poll_next(context) {
-                    Poll::Ready(Ok(event)) => event,
-                    // A detached reader learns the end from the outcome.
-                    Poll::Ready(Err(Detached)) | Poll::Pending => {
-                        let result = ready!(Pin::new(owed).poll(context));
-                        self.owed = None;
-                        self.told = Some(result.unwrap_or_else(|| Err(self.runtime.gone())));
-                        continue;
-                    }
-                }
-            } else {
-                // The events of a turn are published before its outcome is told, perhaps between the two looks above.
-                let Some(told) = self.told.take() else { return Poll::Ready(None) };
-                match self.events.poll_next(context) {
-                    Poll::Ready(Ok(event)) => {
-                        self.told = Some(told);
-                        event
-                    }
-                    // Without a last event before it: refused, answered before, or detached.
-                    Poll::Ready(Err(Detached)) | Poll::Pending => return Poll::Ready(self.end_with(told)),
+            let next = match &mut self.source {
+                Source::Runtime(live) => ready!(live.poll_next(context)),
+                Source::Given(_) if self.ended.is_some() => Next::End(None),
+                Source::Given(events) => {
+                    ready!(events.poll_next(context)).map_or(Next::End(None), |event| Next::Event(Arc::new(event)))
                 }
             };
-            if self.is_ours(&event) {
-                return Poll::Ready(Some(event));
+            match next {
+                Next::Event(event) if self.is_ours(&event) => return Poll::Ready(Some(event)),
+                Next::Event(_of_another_turn) => {}
+                Next::End(told) => return Poll::Ready(told.and_then(|told| self.end_with(told))),
             }
         }
     }
@@ -141,7 +157,10 @@ impl AgentStream {
     /// When the request was refused.
     pub async fn finish(mut self) -> Result<AgentRunResult, AgentError> {
         while self.next_event().await.is_some() {}
-        self.ended.take().unwrap_or_else(|| Err(self.runtime.gone()))
+        self.ended.take().unwrap_or_else(|| match &self.source {
+            Source::Runtime(live) => Err(live.runtime.gone()),
+            Source::Given(_) => Err(AgentError::Internal("the events ended without an outcome".into())),
+        })
     }
 
     /// The outcome or the refusal, once the stream has ended.
@@ -161,7 +180,9 @@ impl AgentStream {
             return false;
         }
         if let AgentEvent::TurnFinished { outcome } = &event.event {
-            (self.owed, self.told) = (None, None);
+            if let Source::Runtime(live) = &mut self.source {
+                (live.owed, live.told) = (None, None);
+            }
             self.ended = Some(Ok(outcome.clone().into()));
         }
         true
@@ -171,6 +192,28 @@ impl AgentStream {
         let last = result.as_ref().ok().map(|outcome| Arc::new(Envelope::finished(clock::now(), outcome.clone())));
         self.ended = Some(result.map(AgentRunResult::from));
         last
+    }
+}
+
+impl Live {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Next> {
+        if let Some(owed) = &mut self.owed {
+            if let Poll::Ready(Ok(event)) = self.events.poll_next(context) {
+                return Poll::Ready(Next::Event(event));
+            }
+            // A detached reader learns the end from the outcome.
+            let result = ready!(Pin::new(owed).poll(context));
+            self.owed = None;
+            self.told = Some(result.unwrap_or_else(|| Err(self.runtime.gone())));
+        }
+        let Some(told) = self.told.take() else { return Poll::Ready(Next::End(None)) };
+        // The events of a turn are published before its outcome is told, perhaps between the two looks above.
+        if let Poll::Ready(Ok(event)) = self.events.poll_next(context) {
+            self.told = Some(told);
+            return Poll::Ready(Next::Event(event));
+        }
+        // Without a last event before it: refused, answered before, or detached.
+        Poll::Ready(Next::End(Some(told)))
     }
 }
 
@@ -184,8 +227,11 @@ impl Stream for AgentStream {
 
 impl Drop for AgentStream {
     fn drop(&mut self) {
-        if self.on_drop == OnDrop::Cancel && self.owed.is_some() {
-            self.runtime.cancel_later(&self.session, Some(self.submission.clone()));
+        if let Source::Runtime(live) = &self.source
+            && self.on_drop == OnDrop::Cancel
+            && live.owed.is_some()
+        {
+            live.runtime.cancel_later(&self.session, Some(self.submission.clone()));
         }
     }
 }

@@ -5,20 +5,18 @@
 //! detached by the feed and joins again in this way.
 
 use super::awaited::Awaited;
+use super::events::AgentEvents;
 use super::runtime::Runtime;
 use super::seam::Seam;
 use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
-use bob_messages::event::{Envelope, Rebuild, StreamItem, StreamView};
-use bob_messages::ids::{SessionId, TenantId, TurnId};
+use bob_messages::event::{Envelope, Rebuild};
+use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::reply::Reply;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, Part, Record, StoreError};
 use bob_messages::submission::SessionsMessage;
-use futures_util::Stream;
 use std::collections::VecDeque;
-use std::future::poll_fn;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -47,20 +45,13 @@ pub enum EventsFrom {
     Now,
 }
 
-/// The events of one session. Dropping it only ends the reading; turns continue. As a [`Stream`], and by
-/// [`next`](Self::next), it yields all events; [`next_item`](Self::next_item) yields those that concern a reader of
-/// answers.
-///
-/// Within a run of a turn (from `turn.started` to `turn.finished`) the numbers increase by one over rebuilt and live
-/// events. They are specific to this reader: joined text deltas, and live-only events before the reader joined, make
-/// numbers differ between readers.
+/// A reader of the events of one session of a runtime.
 #[derive(Debug)]
-pub struct AgentEvents {
+pub(super) struct Reader {
     runtime: Runtime,
     session: SessionId,
     live: Subscription,
     seam: Seam,
-    view: StreamView,
     /// The journal, until it was read completely.
     journal: Option<Journal>,
     rebuilt: VecDeque<Arc<Envelope>>,
@@ -69,8 +60,6 @@ pub struct AgentEvents {
     /// Resolves when the runtime has ended.
     ended: Awaited<()>,
     is_over: bool,
-    /// Only events of this tenant's turns are given.
-    only: Option<TenantId>,
 }
 
 /// What a reader has read of the store.
@@ -119,22 +108,11 @@ pub(super) async fn subscribe(
             }
         },
     };
-    let (seam, view, rebuilt) = (Seam::default(), StreamView::default(), VecDeque::new());
+    let (seam, rebuilt) = (Seam::default(), VecDeque::new());
     let journal = Some(journal);
-    let (runtime, ended) = (runtime.clone(), ended(runtime));
-    Ok(AgentEvents {
-        runtime,
-        session,
-        live,
-        seam,
-        view,
-        journal,
-        rebuilt,
-        awaited: None,
-        ended,
-        is_over: false,
-        only: None,
-    })
+    let (runtime, ended, of) = (runtime.clone(), ended(runtime), session.clone());
+    let reader = Reader { runtime, session, live, seam, journal, rebuilt, awaited: None, ended, is_over: false };
+    Ok(AgentEvents::read_by(reader, of))
 }
 
 /// The live events from now on, and the newest records of a journal that has everything before them.
@@ -236,37 +214,9 @@ impl Journal {
     }
 }
 
-impl AgentEvents {
-    /// The session.
-    pub fn session(&self) -> &SessionId {
-        &self.session
-    }
-
-    /// The next event of any kind; `None` when the runtime has ended and everything was given. Cancel-safe.
-    ///
-    /// # Errors
-    /// When the journal could not be read, with which this reader begins, or joins again when it fell behind. The next
-    /// call tries that once more.
-    pub async fn next(&mut self) -> Option<Result<Arc<Envelope>, AgentError>> {
-        poll_fn(|context| self.poll_event(context)).await
-    }
-
-    /// Gives only the events of this tenant's turns.
-    pub(super) fn of_tenant(self, tenant: TenantId) -> Self {
-        Self { only: Some(tenant), ..self }
-    }
-
-    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
-        loop {
-            let event = ready!(self.poll_any(context));
-            let Some(Ok(envelope)) = &event else { return Poll::Ready(event) };
-            if self.only.is_none() || self.only == envelope.tenant {
-                return Poll::Ready(event);
-            }
-        }
-    }
-
-    fn poll_any(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
+impl Reader {
+    /// The next event; `None` when the runtime has ended and everything was given.
+    pub(super) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
         loop {
             if let Some(event) = self.next_rebuilt() {
                 return Poll::Ready(Some(Ok(event)));
@@ -329,23 +279,6 @@ impl AgentEvents {
         Ok(())
     }
 
-    /// The next event that concerns a reader of answers, as a stream of one turn has them. Cancel-safe.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
-    pub async fn next_item(&mut self) -> Option<Result<StreamItem, AgentError>> {
-        loop {
-            match self.next().await? {
-                Ok(event) => {
-                    if let Some(item) = self.view.item(&event) {
-                        return Some(Ok(item));
-                    }
-                }
-                Err(error) => return Some(Err(error)),
-            }
-        }
-    }
-
     fn next_rebuilt(&mut self) -> Option<Arc<Envelope>> {
         while self.rebuilt.is_empty() {
             let journal = self.journal.as_mut()?;
@@ -361,14 +294,6 @@ impl AgentEvents {
             }
         }
         self.rebuilt.pop_front()
-    }
-}
-
-impl Stream for AgentEvents {
-    type Item = Result<Arc<Envelope>, AgentError>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.poll_event(context)
     }
 }
 

@@ -1,10 +1,11 @@
 //! A runtime as one tenant sees it.
 
 use super::agent_runtime::AgentRuntime;
+use super::events::AgentEvents;
 use super::request::{AgentRequest, AgentRunResult, SessionLook};
 use super::runtime::Runtime;
 use super::stream::AgentStream;
-use super::subscribe::{AgentEvents, EventsFrom};
+use super::subscribe::EventsFrom;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
 use bob_messages::context::RequestContext;

@@ -1,0 +1,109 @@
+//! The events of one session, for any number of readers.
+
+use super::given::Given;
+use super::subscribe::Reader;
+use bob_messages::error::AgentError;
+use bob_messages::event::{Envelope, StreamItem, StreamView};
+use bob_messages::ids::{SessionId, TenantId};
+use futures_util::Stream;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+/// The events of one session. Dropping it only ends the reading; turns continue. As a [`Stream`], and by
+/// [`next`](Self::next), it yields all events; [`next_item`](Self::next_item) yields those that concern a reader of
+/// answers.
+///
+/// Within a run of a turn (from `turn.started` to `turn.finished`) the numbers increase by one over rebuilt and live
+/// events. They are specific to this reader: joined text deltas, and live-only events before the reader joined, make
+/// numbers differ between readers.
+#[derive(Debug)]
+pub struct AgentEvents {
+    session: SessionId,
+    source: Source,
+    view: StreamView,
+    /// Only events of this tenant's turns are given.
+    only: Option<TenantId>,
+}
+
+/// Where the events of a session come from.
+#[derive(Debug)]
+enum Source {
+    /// From a runtime.
+    Runtime(Box<Reader>),
+    /// From the program.
+    Given(Given<Result<Envelope, AgentError>>),
+}
+
+impl AgentEvents {
+    pub(super) fn read_by(reader: Reader, session: SessionId) -> Self {
+        Self { session, source: Source::Runtime(Box::new(reader)), view: StreamView::default(), only: None }
+    }
+
+    /// These events of one session, for an implementation of [`AgentRuntime`](super::AgentRuntime) that is no
+    /// [`Runtime`](super::Runtime).
+    pub fn of(
+        session: SessionId,
+        events: impl Stream<Item = Result<Envelope, AgentError>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { session, source: Source::Given(Given::new(events)), view: StreamView::default(), only: None }
+    }
+
+    /// Gives only the events of this tenant's turns.
+    pub(super) fn of_tenant(self, tenant: TenantId) -> Self {
+        Self { only: Some(tenant), ..self }
+    }
+
+    /// The session.
+    pub fn session(&self) -> &SessionId {
+        &self.session
+    }
+
+    /// The next event of any kind; `None` when the runtime has ended and everything was given. Cancel-safe.
+    ///
+    /// # Errors
+    /// When the journal could not be read, with which this reader begins, or joins again when it fell behind. The next
+    /// call tries that once more.
+    pub async fn next(&mut self) -> Option<Result<Arc<Envelope>, AgentError>> {
+        poll_fn(|context| self.poll_event(context)).await
+    }
+
+    /// The next event that concerns a reader of answers, as a stream of one turn has them. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`next`](Self::next).
+    pub async fn next_item(&mut self) -> Option<Result<StreamItem, AgentError>> {
+        loop {
+            match self.next().await? {
+                Ok(event) => {
+                    if let Some(item) = self.view.item(&event) {
+                        return Some(Ok(item));
+                    }
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+
+    fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
+        loop {
+            let event = match &mut self.source {
+                Source::Runtime(reader) => ready!(reader.poll_event(context)),
+                Source::Given(events) => ready!(events.poll_next(context)).map(|event| event.map(Arc::new)),
+            };
+            let Some(Ok(envelope)) = &event else { return Poll::Ready(event) };
+            if self.only.is_none() || self.only == envelope.tenant {
+                return Poll::Ready(event);
+            }
+        }
+    }
+}
+
+impl Stream for AgentEvents {
+    type Item = Result<Arc<Envelope>, AgentError>;
+
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        self.poll_event(context)
+    }
+}

@@ -1,0 +1,64 @@
+//! The events of a runtime as spans of `tracing`, and a sink of one's own that counts them.
+
+use bob::events::{AgentEvent, Envelope, EventSink, TracingEventSink};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::tools::tool;
+use bob::{AgentRuntime, AgentRuntimeExt, ModelName, RuntimeBuilder};
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+#[derive(Default)]
+struct Counted(AtomicUsize);
+
+impl EventSink for Counted {
+    fn emit(&self, event: &Envelope) {
+        if matches!(event.event, AgentEvent::ToolCompleted { .. }) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Where the lines of the subscriber go.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().map_err(|_| io::ErrorKind::Other)?.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Add {
+    a: i64,
+    b: i64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+    let model = ScriptedLlm::replies(vec![
+        ScriptedReply::call("own/add", serde_json::json!({"a": 17, "b": 25})),
+        ScriptedReply::text("42"),
+    ]);
+    let add = tool("own/add", "Adds two numbers.", |sum: Add, _| async move { Ok(sum.a + sum.b) }).read_only();
+    let counted = Arc::new(Counted::default());
+    let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model)).tools(Arc::new(add));
+    let runtime = builder.sink(Arc::new(TracingEventSink::new())).sink(counted.clone()).build().await?;
+    println!("{}", runtime.ask("What are 17 and 25?").await?);
+    // The sinks are given their events before it returns.
+    runtime.shutdown().await;
+    let lines = lines.0.lock().map(|lines| String::from_utf8_lossy(&lines).into_owned()).unwrap_or_default();
+    println!("{} calls\n{lines}", counted.0.load(Ordering::Relaxed));
+    assert_eq!(counted.0.load(Ordering::Relaxed), 1);
+    assert!(lines.contains("own/add"), "{lines}");
+    Ok(())
+}

@@ -1,0 +1,93 @@
+//! A web service: each request is a turn whose events are sent as they happen; a client that goes away cancels its turn.
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::sse::{Event, Sse};
+use axum::routing::post;
+use bob::events::{AgentEvent, AgentEvents, EventsFrom, OnDrop};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::FinishReason;
+use bob::{AgentError, AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
+use futures_util::{Stream, StreamExt};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+type Refused = (StatusCode, String);
+
+async fn say(
+    State(runtime): State<Arc<dyn AgentRuntime>>,
+    Path(session): Path<String>,
+    text: String,
+) -> Result<Sse<impl Stream<Item = Result<Event, axum::Error>>>, Refused> {
+    let session = SessionId::parse(&session).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let stream = runtime.run_stream(AgentRequest::text(session, text)).await.map_err(refused)?;
+    Ok(Sse::new(stream.on_drop(OnDrop::Cancel).map(|item| Event::default().json_data(item))))
+}
+
+fn refused(error: AgentError) -> Refused {
+    let status = match &error {
+        AgentError::Invalid(_) => StatusCode::BAD_REQUEST,
+        AgentError::Busy(_) | AgentError::Overloaded(_) => StatusCode::SERVICE_UNAVAILABLE,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    (status, error.to_string())
+}
+
+/// Sends a message to a session, and returns the connection.
+async fn client(address: SocketAddr, session: &str, text: &str) -> std::io::Result<TcpStream> {
+    let mut connection = TcpStream::connect(address).await?;
+    let head = format!("POST /{session} HTTP/1.1\r\nhost: here\r\nconnection: close\r\n");
+    let request = format!("{head}content-length: {}\r\n\r\n{text}", text.len());
+    connection.write_all(request.as_bytes()).await?;
+    Ok(connection)
+}
+
+async fn finished(mut events: AgentEvents) -> Result<FinishReason, AgentError> {
+    while let Some(event) = events.next().await {
+        if let AgentEvent::TurnFinished { outcome } = &event?.event {
+            return Ok(outcome.finish_reason);
+        }
+    }
+    Err(AgentError::Internal("the runtime ended".into()))
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let model = ScriptedLlm::from_fn(|request| match request.messages.last().map(|message| message.bytes()) {
+        Some(5) => ScriptedReply::text("Hello to you."),
+        _ => ScriptedReply::Stall,
+    });
+    let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model));
+    let runtime: Arc<dyn AgentRuntime> = Arc::new(builder.build().await?);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let address = listener.local_addr()?;
+    let service = Router::new().route("/{session}", post(say)).with_state(runtime.clone());
+    let server = tokio::spawn(async move { axum::serve(listener, service).await });
+
+    let mut answer = String::new();
+    client(address, "ann", "hello").await?.read_to_string(&mut answer).await?;
+    println!("{answer}");
+    assert!(answer.contains("Hello to you."), "{answer}");
+
+    // This client goes away while the model thinks.
+    let events = runtime.subscribe(SessionId::parse("bob")?, EventsFrom::Beginning).await?;
+    let mut connection = client(address, "bob", "a long question").await?;
+    let mut piece = [0; 512];
+    let read = connection.read(&mut piece).await?;
+    println!("{}", String::from_utf8_lossy(&piece[..read]));
+    drop(connection);
+    let ended = finished(events).await?;
+    println!("{ended:?}");
+    assert_eq!(ended, FinishReason::Cancelled);
+
+    let mut refusal = String::new();
+    client(address, "a%20b", "hello").await?.read_to_string(&mut refusal).await?;
+    println!("{refusal}");
+    assert!(refusal.starts_with("HTTP/1.1 400"), "{refusal}");
+    runtime.shutdown().await;
+    server.abort();
+    Ok(())
+}

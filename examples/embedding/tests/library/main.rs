@@ -1,0 +1,7 @@
+//! The library as a program sees that depends on it alone: every port, every method of the builder, and a double of a
+//! runtime.
+
+mod builder;
+mod double;
+mod ports;
+mod turn;

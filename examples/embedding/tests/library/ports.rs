@@ -1,0 +1,6 @@
+//! Every port of the library, implemented.
+
+pub mod approvals;
+pub mod model;
+pub mod tools;
+pub mod watching;
