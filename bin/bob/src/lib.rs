@@ -37,15 +37,65 @@
 //! # }
 //! ```
 //!
+//! # Modules
+//!
 //! The root has what these programs need. Everything else is in a module for one task, each item in one of them.
-//! [`runner`] runs one turn step by step, without actors. The package `bob-config` reads `agent.toml`; the program
-//! `cli-agent` uses both.
+//!
+//! | module | what is in it | ports a program may implement |
+//! |---|---|---|
+//! | [`model`] | real and scripted models, requests and answers | [`LlmPort`](model::LlmPort), [`ContextCompactorPort`](model::ContextCompactorPort) |
+//! | [`tools`] | tools, their policy, tool servers, skills | [`ToolPort`](tools::ToolPort), [`SkillPort`](tools::skills::SkillPort) |
+//! | [`store`] | stores, and what a journal consists of | [`SessionStore`](store::SessionStore) |
+//! | [`events`] | what readers and sinks are told | [`EventSink`](events::EventSink) |
+//! | [`approvals`] | questions to a person, and decisions | [`ApprovalPort`](approvals::ApprovalPort), [`ApprovalMemory`](approvals::ApprovalMemory) |
+//! | [`sessions`] | options, outcomes, lists of sessions | |
+//! | [`config`] | limits, prompts, child processes | [`Hook`](config::Hook) |
+//! | [`health`] | state, counts and latencies of a runtime | |
+//! | [`runner`] | one turn step by step, without actors | |
+//! | [`tape`] | recordings of models and tools, and their replay | |
+//!
+//! The module `guide` of this documentation has the guides of the repository. Its folder `examples/embedding` has whole
+//! programs: a web service, an own store and model, a turn that another process resumes.
+//!
+//! # Features
+//!
+//! All are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
+//! the memory and file stores.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `genai` | real providers over HTTP: [`Providers`], [`model::GenaiLlm`] |
+//! | `mcp` | servers of the Model Context Protocol: [`RuntimeBuilder::tool_server`] |
+//! | `sqlite` | [`store::SqliteStore`] |
+//! | `skills` | skills from folders: [`tools::skills::SkillFolders`] |
+//! | `local-tools` | tools for files, the shell and a plan, which [`RuntimeBuilder::local_tools`] offers by default; files before a conversation |
+//! | `search` | with `local-tools`: tools that find and search files |
+//! | `json-schema` | arguments and answers are checked against all that a JSON schema says, and not only the most used part |
+//!
+//! # What a runtime needs, and what it is
+//!
+//! * **tokio** with time and I/O enabled, of either flavour: [`RuntimeBuilder::build`] reports what is missing. A runtime may be
+//!   used from other tokio runtimes than the one that built it, and ends with that one. Types of tokio, tokio-util,
+//!   futures, serde_json and schemars are part of the interface; [`schemars`] is exported for `derive`.
+//! * **One runtime** is one tree of actors, with one store, one policy and one set of tools, for any number of sessions
+//!   and turns at a time. Nothing is global: a process can have many, which share nothing but what they were given.
+//! * **A store** has one owner per session. The file store is for one process at a time, the SQLite store for several.
+//! * **Futures** may be dropped. That leaves a turn running unless [`AgentStream::on_drop`](events::AgentStream::on_drop)
+//!   or [`AgentRequest::cancel`] say otherwise.
+//! * **Panics** of a port, a tool, a sink or an actor are caught, and concern their own call, event or session. With
+//!   `panic = "abort"` in the profile of the program the first one ends the process instead: then nothing restarts, and
+//!   interrupted turns wait in their journals for the next process.
+//! * **Rust** 1.95 or newer.
+//!
+//! The package `bob-config` reads `agent.toml`; the program `cli-agent` is made of both.
 
 pub mod approvals;
 pub mod config;
 pub mod context;
 pub mod events;
 mod facade;
+#[cfg(any(doc, doctest))]
+pub mod guide;
 pub mod health;
 pub mod model;
 pub mod runner;

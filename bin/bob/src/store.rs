@@ -2,11 +2,57 @@
 //!
 //! A program implements [`SessionStore`] for a database of its own; [`Ledger`] has the rules of a journal ready made.
 
+/// The port of stores, for [`RuntimeBuilder::store`](crate::RuntimeBuilder::store). A whole store is in
+/// `examples/embedding`; this one adds a count to another.
+///
+/// ```
+/// use bob::sessions::{SessionFilter, SessionPage};
+/// use bob::store::{Append, Claim, MemoryStore, Record, SessionStore, StoreError};
+/// use bob::{BoxFuture, SessionId};
+/// use std::sync::Arc;
+/// use std::sync::atomic::{AtomicUsize, Ordering};
+///
+/// struct Counted {
+///     store: Arc<MemoryStore>,
+///     records: AtomicUsize,
+/// }
+///
+/// impl SessionStore for Counted {
+///     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+///         self.store.claim(session)
+///     }
+///
+///     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+///         self.store.load(session)
+///     }
+///
+///     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
+///         let records = batch.iter().map(|append| append.records.len()).sum();
+///         self.records.fetch_add(records, Ordering::Relaxed);
+///         self.store.append(batch)
+///     }
+///
+///     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
+///         self.store.release(session, epoch)
+///     }
+///
+///     fn list<'a>(
+///         &'a self,
+///         filter: &'a SessionFilter,
+///         cursor: Option<&'a str>,
+///     ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+///         self.store.list(filter, cursor)
+///     }
+///
+///     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+///         self.store.delete(session)
+///     }
+/// }
+/// ```
+pub use bob_actors::store::SessionStore;
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
-pub use bob_actors::store::{
-    FileStore, Ledger, Made, MemoryStore, Ruling, SessionStore, StoreOptions, Stored, make_folder, page_of,
-};
+pub use bob_actors::store::{FileStore, Ledger, Made, MemoryStore, Ruling, StoreOptions, Stored, make_folder, page_of};
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;
 pub use bob_messages::limits::Spent;

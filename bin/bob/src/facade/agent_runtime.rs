@@ -24,6 +24,37 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 /// The operations of a runtime. Object-safe; every method may be called from any task.
+///
+/// ```
+/// use bob::events::{AgentStreamEvent, OnDrop};
+/// use bob::model::{ScriptedLlm, ScriptedReply};
+/// use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let model = Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("It was built in 1889.")]));
+/// let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(model);
+/// let runtime: Arc<dyn AgentRuntime> = Arc::new(builder.build().await?);
+/// let session = SessionId::parse("travel")?;
+///
+/// // The turn is cancelled if the stream is dropped before its end.
+/// let stream = runtime.run_stream(AgentRequest::text(session.clone(), "How old is the tower?")).await?;
+/// let mut stream = stream.on_drop(OnDrop::Cancel);
+/// let mut seen = String::new();
+/// while let Some(item) = stream.next().await {
+///     if let AgentStreamEvent::TextDelta { text, .. } = item.event {
+///         seen.push_str(&text);
+///     }
+/// }
+/// assert_eq!(seen, "It was built in 1889.");
+///
+/// let look = runtime.session(session).await?.expect("the session is in the store");
+/// assert_eq!((look.turns, look.title.as_deref()), (1, Some("How old is the tower?")));
+/// runtime.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 pub trait AgentRuntime: Send + Sync {
     /// Runs one turn to its outcome. Dropping the future leaves the turn running;
     /// cancel it by [`cancel`](Self::cancel) or the request's token.

@@ -12,6 +12,25 @@ pub use bob_messages::approvals::{ApprovalQuestion, Standing};
 
 /// Port for questions that only a person can answer. Every method has a default that declines, so a program
 /// implements what it can show.
+///
+/// ```
+/// use bob::BoxFuture;
+/// use bob::approvals::{ApprovalPort, ApprovalQuestion, Decision};
+/// use tokio::sync::{mpsc, oneshot};
+///
+/// /// Sends each question to the part of the program that shows it.
+/// struct Desk(mpsc::Sender<(ApprovalQuestion, oneshot::Sender<Decision>)>);
+///
+/// impl ApprovalPort for Desk {
+///     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
+///         Box::pin(async move {
+///             let (decide, decision) = oneshot::channel();
+///             let _closed_is_a_no = self.0.send((question, decide)).await;
+///             decision.await.unwrap_or_else(|_| Decision::Deny { reason: "no person is at the desk".into() })
+///         })
+///     }
+/// }
+/// ```
 pub trait ApprovalPort: Send + Sync + 'static {
     /// Asks for approval of a call, in a turn whose request uses
     /// [`ApprovalsMode::Wait`](bob_messages::input::ApprovalsMode). Runs in its own task; several questions may be

@@ -28,6 +28,49 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// Configures a runtime. Everything but a model has a default: the memory store, the local tools, the default limits.
+///
+/// ```
+/// use bob::approvals::PermissionMode;
+/// use bob::config::Limits;
+/// use bob::events::TracingEventSink;
+/// use bob::model::{ScriptedLlm, ScriptedReply};
+/// use bob::store::{FileStore, StoreOptions};
+/// use bob::tools::{Invocation, ToolError, tool};
+/// use bob::{AgentRuntime, AgentRuntimeExt, ModelName, RuntimeBuilder};
+/// use std::sync::Arc;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Order {
+///     number: u32,
+/// }
+///
+/// async fn status(order: Order, _call: Invocation) -> Result<String, ToolError> {
+///     Ok(format!("order {} is on its way", order.number))
+/// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let folder = folder.path();
+/// # let model = ScriptedLlm::replies(vec![
+/// #     ScriptedReply::call("shop/status", serde_json::json!({"number": 7})),
+/// #     ScriptedReply::text("It is on its way."),
+/// # ]);
+/// let runtime = RuntimeBuilder::new(ModelName::parse("scripted:demo")?)
+///     .model(Arc::new(model))
+///     .local_tools(false)
+///     .tools(Arc::new(tool("shop/status", "Tells how an order is doing.", status).read_only()))
+///     .store(FileStore::open(folder, StoreOptions::default())?)
+///     .limits(Limits { max_steps: 8, ..Limits::default() })
+///     .permission_mode(PermissionMode::Ask)
+///     .sink(Arc::new(TracingEventSink::new()))
+///     .build()
+///     .await?;
+/// assert_eq!(runtime.ask("Where is my order 7?").await?, "It is on its way.");
+/// runtime.shutdown().await;
+/// # Ok(())
+/// # }
+/// ```
 pub struct RuntimeBuilder {
     pub(super) turn_config: TurnConfig,
     pub(super) limits: Limits,
@@ -64,6 +107,25 @@ pub struct RuntimeBuilder {
 
 /// Registers a bundle of things with a builder before `build` freezes it: a model,
 /// tools, a store. For libraries that extend a runtime.
+///
+/// ```
+/// use bob::RuntimeBuilder;
+/// use bob::config::AgentBootstrap;
+/// use bob::tools::tool;
+/// use std::sync::Arc;
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Nothing {}
+///
+/// struct Clock;
+///
+/// impl AgentBootstrap for Clock {
+///     fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder {
+///         let now = tool("clock/now", "Tells the time.", |_: Nothing, _| async { Ok(bob::config::clock::now()) });
+///         builder.tools(Arc::new(now.read_only()))
+///     }
+/// }
+/// ```
 pub trait AgentBootstrap {
     /// Adds the parts of this bundle.
     fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder;

@@ -1,0 +1,63 @@
+//! The guides of the repository, as they are in its folder `docs`. Some speak of the program `cli-agent`, which is made of
+//! this library; what it does by a flag or a key of its configuration, a program does by the [`RuntimeBuilder`](crate::RuntimeBuilder).
+//!
+//! | guide | is about |
+//! |---|---|
+//! | [`turns`] | the course of a turn, and what ends it |
+//! | [`sessions`] | options of sessions, folders, tool servers of their own |
+//! | [`approvals`] | what runs without asking, questions to a person, lasting decisions |
+//! | [`events`] | what readers and sinks are told, and what is rebuilt from the journal |
+//! | [`structured_output`] | answers that fit a schema |
+//! | [`stores`] | the stores, what is durable when, several processes |
+//! | [`context`] | long histories: what is cut, and summaries |
+//! | [`limits`] | the bounds of a turn and of a runtime |
+//! | [`local_tools`] | the tools for files, search and the shell |
+//! | [`tool_servers`] | servers of the Model Context Protocol |
+//! | [`skills`] | instructions in folders |
+//! | [`scripted_model`] | a model that answers from a file |
+//! | [`tape`] | recording and replay |
+//! | [`packages`] | packages, features, versions |
+//!
+//! A link from a guide to another file leads to that file in the repository.
+
+#[doc = include_str!("../docs/approvals.md")]
+pub mod approvals {}
+
+#[doc = include_str!("../docs/context.md")]
+pub mod context {}
+
+#[doc = include_str!("../docs/events.md")]
+pub mod events {}
+
+#[doc = include_str!("../docs/limits.md")]
+pub mod limits {}
+
+#[doc = include_str!("../docs/local-tools.md")]
+pub mod local_tools {}
+
+#[doc = include_str!("../docs/packages.md")]
+pub mod packages {}
+
+#[doc = include_str!("../docs/scripted-model.md")]
+pub mod scripted_model {}
+
+#[doc = include_str!("../docs/sessions.md")]
+pub mod sessions {}
+
+#[doc = include_str!("../docs/skills.md")]
+pub mod skills {}
+
+#[doc = include_str!("../docs/stores.md")]
+pub mod stores {}
+
+#[doc = include_str!("../docs/structured-output.md")]
+pub mod structured_output {}
+
+#[doc = include_str!("../docs/tape.md")]
+pub mod tape {}
+
+#[doc = include_str!("../docs/tool-servers.md")]
+pub mod tool_servers {}
+
+#[doc = include_str!("../docs/turns.md")]
+pub mod turns {}
