@@ -58,7 +58,7 @@ pub use bob_actors::llm::GenaiLlm;
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let runtime = RuntimeBuilder::new(ModelName::parse("echo:1")?).model(Arc::new(Echo)).build().await?;
-/// assert_eq!(runtime.ask("Is anybody there?").await?, "Is anybody there?");
+/// assert_eq!(runtime.ask("Is it raining?").await?, "Is it raining?");
 /// # runtime.shutdown().await;
 /// # Ok(())
 /// # }
