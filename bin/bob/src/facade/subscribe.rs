@@ -67,7 +67,7 @@ enum Read {
     /// A page of the journal.
     Page(Result<Vec<Arc<Record>>, AgentError>),
     /// The live events again, and the journal behind those that were lost.
-    Joined(Result<(Subscription, Journal), AgentError>),
+    Joined(Box<Result<(Subscription, Journal), AgentError>>),
 }
 
 /// The journal being read, one page at a time.
@@ -246,7 +246,7 @@ impl Reader {
                 }
                 Poll::Ready(Err(Detached)) => {
                     let joins = join_again(self.runtime.clone(), self.session.clone(), self.seam.clone());
-                    self.awaited = Some(Awaited::new(async move { Read::Joined(joins.await) }));
+                    self.awaited = Some(Awaited::new(async move { Read::Joined(Box::new(joins.await)) }));
                 }
                 Poll::Pending => {
                     ready!(self.ended.poll(context));
@@ -271,7 +271,7 @@ impl Reader {
                 return Err(error);
             }
             Read::Joined(joined) => {
-                let (live, journal) = joined?;
+                let (live, journal) = (*joined)?;
                 self.seam.begin();
                 (self.live, self.journal) = (live, Some(journal));
             }
