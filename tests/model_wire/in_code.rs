@@ -7,14 +7,14 @@ use bob::{AgentRuntime, AgentRuntimeExt, AskError, ModelName, Providers, Runtime
 use super::client::KEY;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
-use crate::support::runtime::within;
+use crate::support::runtime::{build, within};
 
 #[tokio::test]
 async fn a_question_needs_a_provider_a_runtime_and_no_more() {
     let provider = FakeProvider::start([Reply::text(r#"{"type":"final","content":"because of the air"}"#)]);
     let model = Providers::new().endpoint("lab", provider.base_url(), Some(KEY.to_owned())).build().unwrap();
     let builder = RuntimeBuilder::new(ModelName::parse("lab:small").unwrap()).model(Arc::new(model));
-    let runtime = within(builder.build()).await.unwrap();
+    let runtime = build(builder).await;
     assert_eq!(within(runtime.ask("Why is the sky blue?")).await.unwrap(), "because of the air");
     within(runtime.shutdown()).await;
     let authorization = provider.requests()[0].header("authorization").map(str::to_owned);
@@ -28,7 +28,7 @@ async fn a_missing_or_empty_key_is_an_error_that_says_what_to_do() {
     // Without the environment, whatever it has.
     let model = Providers::new().build().unwrap();
     let builder = RuntimeBuilder::new(ModelName::parse("openai:gpt-4o-mini").unwrap()).model(Arc::new(model));
-    let runtime = within(builder.build()).await.unwrap();
+    let runtime = build(builder).await;
     let error = within(runtime.ask("hello?")).await.unwrap_err();
     assert!(matches!(error, AskError::Refused(_)), "{error:?}");
     assert!(error.to_string().contains("OPENAI_API_KEY"), "{error}");
