@@ -63,7 +63,11 @@ impl AgentRuntime for Runtime {
     }
 
     fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>> {
-        super::subscribe::subscribe(self, session, from).boxed()
+        async move {
+            let reader = super::subscribe::subscribe(self, session.clone(), from).await?;
+            Ok(AgentEvents::read_by(reader, session))
+        }
+        .boxed()
     }
 
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {

@@ -5,7 +5,6 @@
 //! detached by the feed and joins again in this way.
 
 use super::awaited::Awaited;
-use super::events::AgentEvents;
 use super::runtime::Runtime;
 use super::seam::Seam;
 use bob_actors::feed::{Detached, Subscription};
@@ -86,11 +85,7 @@ struct Journal {
 }
 
 /// Subscribes to a session.
-pub(super) async fn subscribe(
-    runtime: &Runtime,
-    session: SessionId,
-    from: EventsFrom,
-) -> Result<AgentEvents, AgentError> {
+pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: EventsFrom) -> Result<Reader, AgentError> {
     let (live, newest) = attach(runtime, &session).await?;
     let last = last_of(&newest);
     let journal = match from {
@@ -110,9 +105,8 @@ pub(super) async fn subscribe(
     };
     let (seam, rebuilt) = (Seam::default(), VecDeque::new());
     let journal = Some(journal);
-    let (runtime, ended, of) = (runtime.clone(), ended(runtime), session.clone());
-    let reader = Reader { runtime, session, live, seam, journal, rebuilt, awaited: None, ended, is_over: false };
-    Ok(AgentEvents::read_by(reader, of))
+    let (runtime, ended) = (runtime.clone(), ended(runtime));
+    Ok(Reader { runtime, session, live, seam, journal, rebuilt, awaited: None, ended, is_over: false })
 }
 
 /// The live events from now on, and the newest records of a journal that has everything before them.
