@@ -1,6 +1,30 @@
 //! Approvals: the questions to a person, and what was decided.
 
-pub use crate::facade::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
+/// The port of lasting decisions, for [`RuntimeBuilder::approval_memory`](crate::RuntimeBuilder::approval_memory).
+///
+/// ```
+/// use bob::approvals::{ApprovalMemory, Standing};
+/// use bob::context::Identity;
+/// use bob::tools::ToolName;
+/// use std::sync::{Arc, Mutex, PoisonError};
+///
+/// /// Keeps decisions for as long as the program runs.
+/// #[derive(Default)]
+/// struct Decisions(Mutex<Vec<Arc<Standing>>>);
+///
+/// impl ApprovalMemory for Decisions {
+///     fn recall(&self, tool: &ToolName, identity: &Identity) -> Vec<Arc<Standing>> {
+///         let kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+///         kept.iter().filter(|one| one.tool == *tool && one.identity == *identity).cloned().collect()
+///     }
+///
+///     fn keep(&self, standing: Arc<Standing>) {
+///         standing.join(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+///     }
+/// }
+/// ```
+pub use crate::facade::ApprovalMemory;
+pub use crate::facade::{ApprovalPort, ApprovalQuestion, Standing};
 #[cfg(feature = "mcp")]
 pub use crate::facade::{Elicitation, ElicitationAnswer};
 pub use bob_messages::approvals::{AskedTool, CHOICES, Decision, Scope, choices};

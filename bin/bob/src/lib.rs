@@ -49,6 +49,7 @@
 //! | [`events`] | what readers and sinks are told | [`EventSink`](events::EventSink) |
 //! | [`approvals`] | questions to a person, and decisions | [`ApprovalPort`](approvals::ApprovalPort), [`ApprovalMemory`](approvals::ApprovalMemory) |
 //! | [`sessions`] | options, outcomes, lists of sessions | |
+//! | [`context`] | on whose behalf a request is made: tenant, principal, own data | |
 //! | [`config`] | limits, prompts, child processes | [`Hook`](config::Hook) |
 //! | [`health`] | state, counts and latencies of a runtime | |
 //! | [`runner`] | one turn step by step, without actors | |
@@ -70,6 +71,7 @@
 //! | `skills` | skills from folders: [`tools::skills::SkillFolders`] |
 //! | `local-tools` | tools for files, the shell and a plan, which [`RuntimeBuilder::local_tools`] offers by default; files before a conversation |
 //! | `search` | with `local-tools`: tools that find and search files |
+//! | `web` | [`tools::web_fetch`], a tool that gets pages of the web |
 //! | `json-schema` | arguments and answers are checked against all that a JSON schema says, and not only the most used part |
 //!
 //! # What a runtime needs, and what it is

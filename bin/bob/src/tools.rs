@@ -6,15 +6,42 @@ pub mod file_changes;
 pub mod servers;
 pub mod skills;
 
+/// The port of tools, for [`RuntimeBuilder::tools`](crate::RuntimeBuilder::tools). [`tool`] makes a port of one function.
+///
+/// ```
+/// use bob::BoxFuture;
+/// use bob::tools::{Invocation, ToolDescriptor, ToolError, ToolName, ToolOutput, ToolPort};
+/// use serde_json::json;
+///
+/// /// One tool for each city, which it learns of when it starts.
+/// struct Weather(Vec<String>);
+///
+/// impl ToolPort for Weather {
+///     fn list_tools(&self) -> Vec<ToolDescriptor> {
+///         let schema = json!({"type": "object", "properties": {}});
+///         let one = |city: &String| {
+///             let id = ToolName::new(format!("weather/{city}"));
+///             let tool = ToolDescriptor::new(id, format!("The weather in {city}."), schema.clone());
+///             ToolDescriptor { read_only: true, idempotent: true, ..tool }
+///         };
+///         self.0.iter().map(one).collect()
+///     }
+///
+///     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+///         let city = invocation.call.name.own_name().to_owned();
+///         Box::pin(async move { Ok(ToolOutput::text(format!("In {city} it rains."))) })
+///     }
+/// }
+/// # assert_eq!(Weather(vec!["ulm".into()]).list_tools()[0].id.as_str(), "weather/ulm");
+/// ```
+pub use bob_actors::tools::ToolPort;
 #[cfg(feature = "local-tools")]
 pub use bob_actors::tools::local::{Kernel, Protection, SECRET_FILES, Sandbox, SandboxMode};
 pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};
 pub use bob_actors::tools::policy::{DENIED_COMMANDS, Policy, PolicyError, Rules, ToolOverride};
 #[cfg(feature = "web")]
 pub use bob_actors::tools::web::web_fetch;
-pub use bob_actors::tools::{
-    Concern, FnTool, Invocation, ProgressRoom, ProgressSink, ToolError, ToolPort, schema_of, tool,
-};
+pub use bob_actors::tools::{Concern, FnTool, Invocation, ProgressRoom, ProgressSink, ToolError, schema_of, tool};
 pub use bob_messages::chat::{CallStatus, ToolCall};
 pub use bob_messages::ids::{CallId, ToolName};
 pub use bob_messages::reply::SoFar;

@@ -4,6 +4,7 @@ use bob::BoxFuture;
 use bob::approvals::{
     ApprovalMemory, ApprovalPort, ApprovalQuestion, Decision, Elicitation, ElicitationAnswer, Standing,
 };
+use bob::context::Identity;
 use bob::tools::ToolName;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -46,8 +47,14 @@ impl Decided {
 }
 
 impl ApprovalMemory for Decided {
-    fn recall(&self, tool: &ToolName) -> Vec<Arc<Standing>> {
-        self.0.lock().expect("not poisoned").iter().filter(|standing| standing.tool == *tool).cloned().collect()
+    fn recall(&self, tool: &ToolName, identity: &Identity) -> Vec<Arc<Standing>> {
+        self.0
+            .lock()
+            .expect("not poisoned")
+            .iter()
+            .filter(|one| one.tool == *tool && one.identity == *identity)
+            .cloned()
+            .collect()
     }
 
     fn keep(&self, standing: Arc<Standing>) {
