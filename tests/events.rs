@@ -5,8 +5,6 @@
 #[path = "cli/home.rs"]
 #[allow(dead_code, reason = "the tests of the commands use more of it")]
 mod home;
-#[path = "events/kinds.rs"]
-mod kinds;
 #[cfg(feature = "genai")]
 #[path = "events/late.rs"]
 mod late;
@@ -16,6 +14,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use bob_actors::feed::contract::every_kind;
 use bob_messages::event::SCHEMA;
 use jsonschema::Validator;
 use serde_json::{Value, json};
@@ -43,7 +42,7 @@ fn every_kind_of_event_fits_the_schema_and_every_kind_in_it_exists() {
     let schema = schema();
     let validator = jsonschema::validator_for(&schema).expect("a schema");
     let mut seen = BTreeSet::new();
-    for event in kinds::every() {
+    for event in every_kind() {
         assert_fits(&validator, &schema, &event.to_json());
         seen.insert(event.to_json()["type"].as_str().unwrap().to_owned());
     }
@@ -51,7 +50,7 @@ fn every_kind_of_event_fits_the_schema_and_every_kind_in_it_exists() {
         schema["oneOf"].as_array().unwrap().iter().map(|one| one["title"].as_str().unwrap().to_owned()).collect();
     assert_eq!(seen, named);
     for wrong in ["seq", "type", "turn_id"] {
-        let mut event = kinds::every().remove(0).to_json();
+        let mut event = every_kind().remove(0).to_json();
         event.as_object_mut().unwrap().remove(wrong);
         assert!(!validator.is_valid(&event), "an event without {wrong} does not fit");
     }

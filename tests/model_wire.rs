@@ -9,6 +9,8 @@ mod support;
 mod answers;
 #[path = "model_wire/client.rs"]
 mod client;
+#[path = "model_wire/contract.rs"]
+mod contract;
 #[path = "model_wire/failures.rs"]
 mod failures;
 #[path = "model_wire/in_code.rs"]

@@ -3,6 +3,9 @@
 //! A turn calls the port in a task, which is aborted when the result is no longer needed. The state machine decides
 //! what is condensed and whether a summary is acceptable ([`bob_messages::condense`]).
 
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
+
 use crate::address::Address;
 use bob_messages::chat::StopReason;
 use bob_messages::condense::{CondenseRequest, Summary};

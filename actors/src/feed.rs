@@ -6,6 +6,8 @@
 //! is full of states, the reader is detached, not the turn; pieces of text are
 //! joined while nobody reads them, so a slow reader costs bounded memory.
 
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 mod sink;
 mod subscription;
 

@@ -19,6 +19,7 @@
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files before a conversation | – |
 //! | `secrets` | redaction of secrets | – |
+//! | `contract` | what the contract suites of the ports share |
 //! | [`watchdog`] | warnings about actors whose handlers block | – |
 //! | [`tape`] | recording and replay of models and tools | – |
 //!
@@ -31,6 +32,8 @@ pub mod at_work;
 pub mod child;
 pub mod clock;
 pub mod compactor;
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 pub mod feed;
 pub mod llm;
 #[cfg(any(feature = "genai", feature = "mcp"))]

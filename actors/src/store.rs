@@ -20,7 +20,7 @@ mod port;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
-#[cfg(any(test, feature = "store-contract"))]
+#[cfg(any(test, feature = "testing"))]
 pub mod contract;
 
 pub use actor::StoreActor;

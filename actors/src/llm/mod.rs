@@ -15,6 +15,7 @@
 //! | [`providers`] | the well-known providers and what their models can do |
 //! | [`scripted`] | a model that answers from a script |
 //! | [`router`] | several ports behind one |
+//! | `contract`, `heard` | the contract suites of the port (feature `testing`) |
 //! | `genai` | real providers over HTTP (feature `genai`) |
 
 pub mod actor;
@@ -23,11 +24,15 @@ mod arguments;
 mod attempts;
 mod breakers;
 mod budget;
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 pub mod deltas;
 mod envelope;
 mod fairness;
 #[cfg(feature = "genai")]
 pub mod genai;
+#[cfg(any(test, feature = "testing"))]
+mod heard;
 pub mod port;
 pub mod providers;
 pub mod retry;
@@ -42,6 +47,8 @@ pub use breakers::DEFAULT_BREAKER;
 pub use deltas::DeltaSink;
 #[cfg(feature = "genai")]
 pub use genai::GenaiLlm;
+#[cfg(any(test, feature = "testing"))]
+pub use heard::Heard;
 pub use port::{LlmPort, ProviderLimits, Readiness};
 pub use retry::RetryPolicy;
 pub use router::Router;

@@ -147,3 +147,7 @@ impl Drop for Abandoned<'_> {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "port_tests.rs"]
+mod tests;

@@ -8,7 +8,10 @@
 //! | `folders` | the adapter: folders of `SKILL.md`, read again when they change |
 //! | `walk` | finds `SKILL.md` files, within bounds and without following links |
 //! | `front_matter` | parses one `SKILL.md` |
+//! | `contract` | the contract suite of the port |
 
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 #[cfg(feature = "skills")]
 mod folders;
 #[cfg(feature = "skills")]

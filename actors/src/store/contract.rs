@@ -13,6 +13,11 @@ pub mod many;
 mod owners;
 mod parts;
 mod processes;
+mod suites;
+
+#[cfg(test)]
+#[path = "contract/suites_tests.rs"]
+mod tests;
 
 pub use appends::*;
 pub use crowds::*;
@@ -22,6 +27,7 @@ pub use listings::*;
 pub use owners::*;
 pub use parts::*;
 pub use processes::*;
+pub use suites::{owners, store};
 
 use super::SessionStore;
 use bob_messages::ids::{ModelName, RecordId, SessionId};
@@ -34,7 +40,10 @@ use std::sync::Arc;
 #[macro_export]
 macro_rules! store_contract {
     ($make:expr) => {
-        $crate::store_contract!(@ $make,
+        $crate::store_contract!(@each tests $make);
+    };
+    (@each $kind:ident $make:expr) => {
+        $crate::store_contract!(@ $kind $make,
             a_claim_raises_the_epoch_by_one, what_was_appended_is_loaded_and_claimed,
             an_append_under_another_epoch_is_fenced, an_append_without_a_claim_is_fenced,
             a_wrong_version_is_a_conflict, the_same_append_again_is_a_success,
@@ -52,7 +61,7 @@ macro_rules! store_contract {
             concurrent_appends_to_many_sessions_all_arrive, s6_of_eight_writers_no_record_is_lost_or_doubled
         );
     };
-    (@ $make:expr, $($rule:ident),+) => {
+    (@ tests $make:expr, $($rule:ident),+) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $rule() {
@@ -60,6 +69,9 @@ macro_rules! store_contract {
                 $crate::store::contract::$rule(store).await;
             }
         )+
+    };
+    (@ rules $make:expr, $($rule:ident),+) => {
+        $($make.push((stringify!($rule), Box::new(|store| Box::pin($crate::store::contract::$rule(store)))));)+
     };
 }
 
@@ -72,12 +84,18 @@ macro_rules! store_contract {
 #[macro_export]
 macro_rules! store_owners_contract {
     ($open:expr, $examine:expr) => {
-        $crate::store_owners_contract!(@ $open,
+        $crate::store_owners_contract!(@each tests $open);
+        $crate::store_owners_contract!(@killed $open, $examine);
+    };
+    (@each $kind:ident $open:expr) => {
+        $crate::store_owners_contract!(@ $kind $open,
             s6_a_session_of_a_living_owner_is_refused_by_name,
             a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, s7_a_dead_owners_session_is_free_at_once,
             taking_over_fences_the_living_owner, what_was_taken_away_is_not_taken_back,
             s6_of_many_that_take_over_none_loses_or_doubles_a_record
         );
+    };
+    (@killed $open:expr, $examine:expr) => {
         #[tokio::test]
         async fn s1_what_was_acknowledged_survives_a_kill_at_any_time() {
             let folder = tempfile::TempDir::new().expect("a folder for the test");
@@ -101,7 +119,13 @@ macro_rules! store_owners_contract {
             }
         )+
     };
-    (@ $open:expr, $($rule:ident),+) => {
+    (@ rules $make:expr, $($rule:ident),+) => {
+        $($make.push((
+            stringify!($rule),
+            Box::new(|folder, open| Box::pin(async move { $crate::store::contract::$rule(&folder, open).await })),
+        ));)+
+    };
+    (@ tests $open:expr, $($rule:ident),+) => {
         $(
             #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $rule() {

@@ -26,6 +26,7 @@
 //! | [`registry`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
 //! | [`progress`] | what a running call says of how far it is |
+//! | `contract` | the contract suite of the port (feature `testing`) |
 //! | [`local`] | files, search and the shell |
 //! | [`web`] | pages of the web |
 
@@ -37,6 +38,8 @@ pub(crate) mod catalogue;
 mod clip;
 mod commands;
 mod concern;
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 pub mod function;
 pub(crate) mod gate;
 pub(crate) mod grant;

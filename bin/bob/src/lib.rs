@@ -104,6 +104,8 @@ pub mod runner;
 pub mod sessions;
 pub mod store;
 pub mod tape;
+#[cfg(feature = "testing")]
+pub mod testing;
 pub mod tools;
 
 pub use bob_messages::error::AgentError;

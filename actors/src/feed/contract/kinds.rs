@@ -1,31 +1,26 @@
 //! One event of every kind, with everything filled in.
 
-use std::sync::Arc;
-
-use bob::events::{AgentEvent, Envelope, Progress};
-use bob::model::{LlmError, LlmErrorKind, StopReason, Usage};
-use bob::sessions::{FinishReason, TranscriptEntry, TurnId};
-use bob::tools::servers::ServerId;
-use bob::tools::{Risk, ToolKind, ToolName, ToolOutput};
-use bob::{AgentError, ModelName, SessionId};
-use bob_messages::chat::{CallStatus, ContentPart, GuardReason, ToolCall, ToolResult};
+use bob_messages::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use bob_messages::condense::CondenseMethod;
-use bob_messages::event::{CallState, Delta, SkillChoice, StepEvent};
-use bob_messages::ids::{ApprovalId, CallId};
+use bob_messages::error::AgentError;
+use bob_messages::event::{AgentEvent, CallState, Delta, Envelope, Progress, SkillChoice, StepEvent};
+use bob_messages::ids::{ApprovalId, CallId, ModelName, ServerId, SessionId, ToolName, TurnId};
+use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::options::ParentTurn;
-use bob_messages::outcome::{DeniedCall, TurnOutcome};
+use bob_messages::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
 use bob_messages::skills::SkillForm;
 use bob_messages::store::Reasoning;
-use bob_messages::tools::{FileChange, Location};
+use bob_messages::tools::{FileChange, Location, Risk, ToolKind, ToolOutput};
 use serde_json::json;
+use std::sync::Arc;
 
 fn session() -> SessionId {
-    SessionId::parse("s").unwrap()
+    SessionId::parse("s").unwrap_or_else(|never| unreachable!("{never}"))
 }
 
 fn model() -> ModelName {
-    ModelName::parse("scripted:m").unwrap()
+    ModelName::parse("scripted:m").unwrap_or_else(|never| unreachable!("{never}"))
 }
 
 fn call() -> Arc<ToolCall> {
@@ -195,8 +190,8 @@ fn all() -> Vec<StepEvent> {
     ]
 }
 
-/// Every kind of event, in its envelope.
-pub(crate) fn every() -> Vec<Envelope> {
+/// Events of every kind, with everything filled in, each in its envelope.
+pub fn every_kind() -> Vec<Envelope> {
     let numbered = (1..).zip(all());
     let envelope = |(seq, told): (u64, StepEvent)| match of_the_tree(&told.event) {
         true => Envelope::of_tree(seq, 1, told.event),

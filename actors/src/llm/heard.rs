@@ -1,0 +1,63 @@
+//! A reader of the pieces of one answer, for tests of a model's port.
+
+use super::deltas::DeltaSink;
+use crate::feed::{Feed, Subscription};
+use bob_messages::event::{AgentEvent, Delta};
+use bob_messages::llm::LlmRequest;
+use bob_messages::reply::SoFar;
+use futures_util::FutureExt;
+use std::sync::Arc;
+
+/// Reads what a port puts into its [`DeltaSink`].
+///
+/// ```
+/// use bob_actors::llm::Heard;
+/// use bob_actors::llm::contract::request;
+/// use bob_messages::ids::ModelName;
+///
+/// let model = ModelName::parse("my:model")?;
+/// let (deltas, mut heard) = Heard::of(&request(&model, "hi"));
+/// deltas.text("hel");
+/// deltas.text("lo");
+/// assert_eq!(heard.text(), "hello");
+/// # Ok::<(), bob_messages::ids::InvalidId>(())
+/// ```
+#[derive(Debug)]
+pub struct Heard {
+    pieces: Subscription,
+    text: String,
+    reasoning: String,
+}
+
+impl Heard {
+    /// A sink for a call of this request, and its reader.
+    pub fn of(request: &Arc<LlmRequest>) -> (DeltaSink, Self) {
+        let feed = Feed::new(Vec::new());
+        let pieces = feed.subscribe(&request.session);
+        let sink = DeltaSink::new(feed, Arc::clone(request), SoFar::default());
+        (sink, Self { pieces, text: String::new(), reasoning: String::new() })
+    }
+
+    /// The text of all pieces so far.
+    pub fn text(&mut self) -> &str {
+        self.read();
+        &self.text
+    }
+
+    /// The reasoning of all pieces so far.
+    pub fn reasoning(&mut self) -> &str {
+        self.read();
+        &self.reasoning
+    }
+
+    fn read(&mut self) {
+        while let Some(Ok(told)) = self.pieces.next().now_or_never() {
+            match &told.event {
+                AgentEvent::LlmStreamChunk { delta: Delta::Text(piece), .. } => self.text.push_str(piece),
+                AgentEvent::LlmStreamChunk { delta: Delta::Reasoning(piece), .. } => self.reasoning.push_str(piece),
+                AgentEvent::LlmStreamChunk { delta: Delta::Reset, .. } => self.text.clear(),
+                _not_a_piece => {}
+            }
+        }
+    }
+}

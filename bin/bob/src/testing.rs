@@ -1,0 +1,182 @@
+//! Tests of a program's own ports: contract suites, one for each port (feature `testing`).
+//!
+//! A suite is an async function that makes ports and checks rules on them. It panics with a sentence for each broken rule:
+//! the rule, and what was seen. It needs a tokio runtime with its drivers and none of tokio's macros; [`run`] makes one:
+//!
+//! ```
+//! use bob::store::MemoryStore;
+//! use bob::testing;
+//!
+//! // In a test of your own, with your own store:
+//! testing::run(testing::store(|| MemoryStore::new()));
+//! ```
+//!
+//! | port | suite |
+//! |---|---|
+//! | [`SessionStore`] | [`store`], and [`store_owners`] for one that several processes may open |
+//! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
+//! | [`ToolPort`] | [`tools`] |
+//! | [`ApprovalPort`] | [`approvals`] |
+//! | [`ContextCompactorPort`] | [`compactor`] |
+//! | [`SkillPort`] | [`skills`] |
+//! | [`EventSink`] | [`sink`] |
+//!
+//! A rule that does not end within 60 seconds is broken; on a paused clock that takes no time. A port that blocks its
+//! thread for ever blocks its test, too.
+//!
+//! `bob-actors` has the rules of stores whose processes are killed and paused, as the macro `store_owners_contract!`.
+
+mod approvals;
+
+#[cfg(test)]
+#[path = "testing/approvals_tests.rs"]
+mod approvals_tests;
+
+use crate::ModelName;
+use crate::approvals::ApprovalPort;
+use crate::events::EventSink;
+use crate::model::{ContextCompactorPort, LlmPort};
+use crate::store::{SessionStore, StoreOptions};
+use crate::tools::ToolPort;
+use crate::tools::skills::SkillPort;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+
+pub use bob_actors::feed::contract::every_kind as events_of_every_kind;
+pub use bob_actors::llm::Heard;
+pub use bob_actors::llm::contract::{ModelWire, request};
+pub use bob_actors::tools::contract::{Example, invocation};
+
+/// Runs a future on a runtime of its own, for a test without tokio's macros.
+///
+/// # Panics
+/// When the future does, or when the runtime cannot be made.
+pub fn run<F: Future>(future: F) -> F::Output {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap_or_else(|error| panic!("no runtime for the test: {error}")).block_on(future)
+}
+
+/// Checks a store. Each rule has an empty store of its own, which `make` returns and which shares nothing with the others.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn store(make: impl Fn() -> Arc<dyn SessionStore>) {
+    bob_actors::store::contract::store(make).await.assert();
+}
+
+/// Checks the owners and claims of a store in which several processes may each own sessions. `open` opens a store in a folder; each
+/// rule has an empty folder of its own. [`store`] has the other rules.
+///
+/// ```
+/// # #[cfg(feature = "sqlite")] {
+/// use bob::store::{SessionStore, SqliteStore, StoreOptions};
+/// use bob::testing;
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> {
+///     SqliteStore::open(&folder.join("sessions.db"), options).expect("an empty folder")
+/// }
+///
+/// testing::run(testing::store_owners(open));
+/// # }
+/// ```
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn store_owners(open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>) {
+    bob_actors::store::contract::owners(open).await.assert();
+}
+
+/// Checks a model's port. Each rule has a port of its own, which `make` returns; its model must answer any ordinary question.
+///
+/// ```
+/// use bob::ModelName;
+/// use bob::model::{ScriptedLlm, ScriptedReply};
+/// use bob::testing;
+/// use std::sync::Arc;
+///
+/// let name = ModelName::parse("scripted:m")?;
+/// let make = || Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("hello")])) as _;
+/// testing::run(testing::model(make, &name));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn model(make: impl Fn() -> Arc<dyn LlmPort>, model: &ModelName) {
+    bob_actors::llm::contract::model(make, model).await.assert();
+}
+
+/// Checks a model's port that speaks HTTP, against a provider on a loopback port that the suite plays: whole answers, answers
+/// byte by byte, cut at every byte, held back while the call is dropped, statuses, and bytes that are no answer.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn model_wire<F: Fn(SocketAddr) -> Arc<dyn LlmPort>>(of: &ModelWire<F>) {
+    bob_actors::llm::contract::wire(of).await.assert();
+}
+
+/// Checks a port of tools. Each rule has a port of its own, which `make` returns. Calls are made with the arguments of the
+/// examples, in sessions whose working folder is `folder`. Tools that may not be repeated are called once.
+///
+/// ```
+/// use bob::testing;
+/// use bob::tools::{Invocation, ToolError, tool};
+/// use std::path::Path;
+/// use std::sync::Arc;
+///
+/// #[derive(serde::Deserialize, bob::schemars::JsonSchema)]
+/// #[schemars(crate = "bob::schemars")]
+/// struct Words { text: String }
+///
+/// async fn count(words: Words, _call: Invocation) -> Result<usize, ToolError> {
+///     Ok(words.text.len())
+/// }
+///
+/// let make = || Arc::new(tool("my/count", "Counts the bytes of a text.", count).read_only()) as _;
+/// let examples = [("my/count", serde_json::json!({"text": "four"}))];
+/// testing::run(testing::tools(make, &examples, Path::new("/")));
+/// ```
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn tools(make: impl Fn() -> Arc<dyn ToolPort>, examples: &[Example], folder: &Path) {
+    bob_actors::tools::contract::tools(make, examples, folder).await.assert();
+}
+
+/// Checks a port to a person. Each rule has a port of its own, which `make` returns, and which must decide
+/// by itself: a test plays the person behind it.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn approvals(make: impl Fn() -> Arc<dyn ApprovalPort>) {
+    approvals::check(make).await.assert();
+}
+
+/// Checks a summariser. Each rule has a port of its own, which `make` returns.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn compactor(make: impl Fn() -> Arc<dyn ContextCompactorPort>) {
+    bob_actors::compactor::contract::compactor(make).await.assert();
+}
+
+/// Checks a source of skills. Each rule has a port of its own, which `make` returns; it must have a skill for a session in
+/// the folder `cwd`.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn skills(make: impl Fn() -> Arc<dyn SkillPort>, cwd: Option<String>) {
+    bob_actors::skills::contract::skills(make, cwd).await.assert();
+}
+
+/// Checks a sink of events. Each rule has a sink of its own, which `make` returns.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn sink(make: impl Fn() -> Arc<dyn EventSink>) {
+    bob_actors::feed::contract::sink(make).await.assert();
+}

@@ -1,0 +1,90 @@
+//! The rules of a port to a person.
+
+use crate::SessionId;
+use crate::approvals::{ApprovalId, ApprovalPort, ApprovalQuestion, Decision};
+use crate::sessions::TurnId;
+use crate::tools::{CallId, Risk, ToolCall, ToolName};
+use bob_actors::contract::{Found, ODD_TEXTS, Suite, dropped_after, holds};
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// How many questions are asked beside each other.
+const BESIDE: usize = 8;
+
+pub(super) async fn check(make: impl Fn() -> Arc<dyn ApprovalPort>) -> Suite {
+    let mut suite = Suite::new("approval port");
+    suite.rule("a decision is one of the choices of its question", choices(make())).await;
+    suite.rule("questions beside each other are all decided", beside(make())).await;
+    suite.rule("a question that is withdrawn leaves the port usable", withdrawn(make())).await;
+    suite.rule("a question with unusual texts is decided, without a panic", unusual(make())).await;
+    suite
+}
+
+fn question(choices: &[&str], text: &str) -> ApprovalQuestion {
+    let arguments = json!({"command": text});
+    let call = ToolCall {
+        id: CallId::new("c1"),
+        name: ToolName::new("my/tool"),
+        argument_bytes: arguments.to_string().len(),
+        arguments,
+        signatures: Vec::new(),
+    };
+    ApprovalQuestion {
+        session: SessionId::parse("contract").unwrap_or_else(|never| unreachable!("{never}")),
+        turn: TurnId::new("turn"),
+        approval_id: ApprovalId::new("a1"),
+        call: Arc::new(call),
+        risk: Risk::High,
+        reason: text.to_owned(),
+        title: text.to_owned(),
+        choices: choices.iter().map(|&choice| choice.to_owned()).collect(),
+        exact: false,
+        changes: None,
+        timeout_ms: 30_000,
+        context: None,
+    }
+}
+
+/// The name of a decision, as questions have it.
+fn name(decision: &Decision) -> String {
+    let name = serde_json::to_value(decision).ok().and_then(|json| json.get("decision").map(Value::to_owned));
+    name.and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+async fn decided(port: &dyn ApprovalPort, choices: &[&str]) -> Found {
+    let decision = port.approve(question(choices, "It has a high risk.")).await;
+    let name = name(&decision);
+    holds(choices.contains(&name.as_str()), || format!("the decision {name}, and the choices are {choices:?}"))
+}
+
+async fn choices(port: Arc<dyn ApprovalPort>) -> Found {
+    for choices in [&crate::approvals::CHOICES[..], &["allow_once", "deny"], &["allow_once", "edit", "deny"], &["deny"]]
+    {
+        decided(&*port, choices).await?;
+    }
+    Ok(())
+}
+
+async fn beside(port: Arc<dyn ApprovalPort>) -> Found {
+    join_all((0..BESIDE).map(|_| decided(&*port, &crate::approvals::CHOICES))).await.into_iter().collect()
+}
+
+async fn withdrawn(port: Arc<dyn ApprovalPort>) -> Found {
+    for polls in 0..16 {
+        let was_ready = dropped_after(polls, port.approve(question(&["allow_once", "deny"], "Why."))).await;
+        let next = decided(&*port, &crate::approvals::CHOICES).await;
+        next.map_err(|seen| format!("{seen}, after a question that was withdrawn after {polls} polls"))?;
+        if was_ready {
+            break;
+        }
+    }
+    Ok(())
+}
+
+async fn unusual(port: Arc<dyn ApprovalPort>) -> Found {
+    for text in ODD_TEXTS.map(str::to_owned).into_iter().chain(["x".repeat(1 << 20)]) {
+        let _decided = port.approve(question(&["allow_once", "deny"], &text)).await;
+    }
+    decided(&*port, &crate::approvals::CHOICES).await.map_err(|seen| format!("{seen}, after unusual texts"))
+}
