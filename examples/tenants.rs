@@ -43,7 +43,7 @@ impl ApprovalPort for Console {
 }
 
 #[tokio::main(flavor = "current_thread")]
-pub async fn main() -> Result<(), Box<dyn std::error::Error>> {
+pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let call = ScriptedReply::call("travel/book", serde_json::json!({"flight": "LH 1"}));
     let model = ScriptedLlm::replies(vec![call, ScriptedReply::text("It is booked.")]);
     let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model)).local_tools(false);

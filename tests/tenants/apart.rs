@@ -325,6 +325,14 @@ async fn read_on(stream: &mut AgentStream) {
     }
 }
 
+fn count(play: &Play, happened: &Mutex<BTreeMap<&'static str, usize>>) {
+    let mut happened = happened.lock().unwrap_or_else(PoisonError::into_inner);
+    *happened.entry("calls ran").or_default() += play.ran.values().sum::<usize>();
+    *happened.entry("decisions counted").or_default() += play.allowed.values().sum::<usize>();
+    *happened.entry("lasting decisions").or_default() += play.always.len();
+    *happened.entry("sessions").or_default() += play.owners.len();
+}
+
 /// Plays one interleaving; what is wrong, if something is, and how often something happened at all.
 async fn play(seed: u64, defect: Defect, happened: &Mutex<BTreeMap<&'static str, usize>>) -> Result<(), String> {
     let mut play = Play::new(seed, defect).await;
@@ -335,12 +343,7 @@ async fn play(seed: u64, defect: Defect, happened: &Mutex<BTreeMap<&'static str,
             break;
         }
     }
-    let mut happened = happened.lock().unwrap_or_else(PoisonError::into_inner);
-    *happened.entry("calls ran").or_default() += play.ran.values().sum::<usize>();
-    *happened.entry("decisions counted").or_default() += play.allowed.values().sum::<usize>();
-    *happened.entry("lasting decisions").or_default() += play.always.len();
-    *happened.entry("sessions").or_default() += play.owners.len();
-    drop(happened);
+    count(&play, happened);
     let runtime = play.views[0].runtime.clone();
     drop(play);
     within(runtime.shutdown()).await;

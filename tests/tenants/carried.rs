@@ -64,7 +64,7 @@ async fn tools_ports_models_and_events_get_the_context_of_the_request() {
     let runtime = build(builder).await;
     turn(&runtime, asks("s", full())).await;
     let expected = Some(Arc::new(full()));
-    assert_eq!(paid.take(), [expected.clone()]);
+    assert_eq!(paid.take(), std::slice::from_ref(&expected));
     assert_eq!(contexts.take(), [expected.clone(), expected.clone()]);
     assert_eq!(asked.take()[0].context, expected);
     assert_eq!(started(&seen), [expected]);

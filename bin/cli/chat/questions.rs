@@ -174,7 +174,7 @@ async fn about_call(
         }
     }
     loop {
-        let line = match line(&approvals::prompt(&question), editor, owner, answer).await {
+        let line = match line(&approvals::prompt(question), editor, owner, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
             Some(Input::Cleared | Input::NextMode(_)) => continue,
             Some(Input::End) => String::new(),
