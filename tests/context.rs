@@ -13,7 +13,7 @@ mod files;
 mod home;
 
 use bob::ModelName;
-use bob::model::{Capabilities, ContentPart, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, StopReason, Usage};
+use bob::model::{Capabilities, ContentPart, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, Usage};
 use bob_messages::chat::Message;
 use futures_util::future::BoxFuture;
 use std::sync::{Arc, Mutex};
@@ -58,11 +58,8 @@ impl LlmPort for Small {
         let tokens = request.bytes() as u64 / 4;
         self.asked.lock().unwrap().push(request);
         let usage = Some(Usage { input_tokens: tokens, total_tokens: tokens, ..Usage::default() });
-        let (reasoning, calls, response_id, stop_reason) = (None, Vec::new(), None, StopReason::Stop);
         let text = text.to_owned();
-        Box::pin(async move {
-            Ok(LlmAnswer { text, reasoning, calls, stop_reason, usage, response_id, model, latency_ms: 1 })
-        })
+        Box::pin(async move { Ok(LlmAnswer::text(model, text).with_usage(usage).with_latency_ms(1)) })
     }
 }
 

@@ -10,5 +10,7 @@ mod answers;
 mod failures;
 #[path = "turn/guards.rs"]
 mod guards;
+#[path = "turn/panics.rs"]
+mod panics;
 #[path = "turn/tools.rs"]
 mod tools;

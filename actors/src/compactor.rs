@@ -47,12 +47,13 @@ impl Compactor {
     ) {
         let port = self.0.clone().unwrap_or_else(|| Arc::new(ModelCompactor { llm: llm.clone() }));
         let within = Duration::from_millis(request.within_ms);
+        let within_ms = request.within_ms;
         tokio::spawn(async move {
             tokio::select! {
                 biased;
                 () = reply.abandoned() => {}
                 summary = tokio::time::timeout(within, port.condense(request)) => {
-                    let late = || AgentError::Timeout("the summary was not written in time".into());
+                    let late = || AgentError::timeout("the summary was not written in time", "summary", within_ms);
                     reply.send(summary.unwrap_or_else(|_elapsed| Err(late())).map(Arc::new));
                 }
             }

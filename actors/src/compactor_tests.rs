@@ -44,7 +44,7 @@ async fn whoever_is_brought_writes_it_and_every_failure_is_an_answer() {
         Compactor::new(Arc::new(Port(|| Box::pin(async { Ok(Summary { text: "short".into(), usage: None }) }))));
     assert_eq!(asked(&short).await.unwrap().unwrap().text, "short");
     let silent = Compactor::new(Arc::new(Port(|| Box::pin(std::future::pending()))));
-    assert!(matches!(asked(&silent).await, Some(Err(AgentError::Timeout(_)))), "after its time");
+    assert!(matches!(asked(&silent).await, Some(Err(AgentError::Timeout { .. }))), "after its time");
     let broken = Compactor::new(Arc::new(Port(|| Box::pin(async { panic!("a defect of the port") }))));
     assert_eq!(asked(&broken).await, None, "a panic answers, too");
     // There is no LlmActor.
@@ -88,8 +88,7 @@ fn an_answer_that_was_cut_says_so_and_one_that_was_refused_is_none_and_is_paid_f
     let answer = |stop_reason| {
         let model = ModelName::parse("scripted:m").unwrap();
         let text = "half of a sum".to_owned();
-        let (reasoning, calls, response_id) = (None, Vec::new(), None);
-        Ok(Arc::new(LlmAnswer { text, reasoning, calls, stop_reason, usage, response_id, model, latency_ms: 1 }))
+        Ok(Arc::new(LlmAnswer::text(model, text).with_stop_reason(stop_reason).with_usage(usage).with_latency_ms(1)))
     };
     assert_eq!(written(answer(StopReason::MaxTokens)).unwrap().text, "half of a sum […]");
     assert_eq!(written(answer(StopReason::Refusal)), Ok(Summary { text: String::new(), usage }));

@@ -57,6 +57,8 @@ pub struct Metrics {
     restarted_children: Counter,
     gave_up: Counter,
     turn: Latency,
+    /// How long the turn took that was answered last, in milliseconds, and one more.
+    last_turn: Counter,
     queue_wait: Latency,
     cancel: Latency,
     changes: watch::Sender<u64>,
@@ -144,6 +146,13 @@ impl Metrics {
     /// Whoever submitted has the outcome, so long after they did.
     pub fn answered(&self, after: Duration) {
         self.turn.record(after);
+        let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
+        self.last_turn.0.store(after_ms.saturating_add(1), Ordering::Relaxed);
+    }
+
+    /// How long the turn took that was answered last, in milliseconds; `None` before the first.
+    pub fn last_turn_ms(&self) -> Option<u64> {
+        self.last_turn.get().checked_sub(1)
     }
 
     /// Whoever waited has the outcome of a turn that was cancelled so long ago.

@@ -78,9 +78,9 @@ impl Exit {
             AgentError::Skill(_) | AgentError::Policy(_) | AgentError::Invalid(_) => Self::Usage,
             AgentError::Store(StoreError::Busy { .. }) => Self::TryLater,
             AgentError::Store(_) | AgentError::Kept(_) => Self::Store,
-            AgentError::Timeout(_) | AgentError::Busy(_) | AgentError::Overloaded(_) => Self::TryLater,
+            AgentError::Timeout { .. } | AgentError::Busy { .. } | AgentError::Overloaded { .. } => Self::TryLater,
             AgentError::GuardExceeded(_) => Self::Guard,
-            AgentError::Internal(_) => Self::GaveUp,
+            _stopped_or_a_fault_of_ours => Self::GaveUp,
         }
     }
 

@@ -27,12 +27,13 @@ fn every_error_has_its_code() {
         (AgentError::Kept(StoreError::Unavailable(text())), 7),
         (AgentError::from(StoreError::Busy { owner: text() }), 75),
         (AgentError::Store(StoreError::Busy { owner: text() }), 75),
-        (AgentError::Timeout(text()), 75),
-        (AgentError::Busy(text()), 75),
-        (AgentError::Overloaded(text()), 75),
+        (AgentError::timeout(text(), "summary", 1), 75),
+        (AgentError::busy(text()), 75),
+        (AgentError::overloaded(text()), 75),
         (AgentError::GuardExceeded(GuardReason::MaxSteps), 3),
         (AgentError::Invalid(text()), 2),
         (AgentError::Internal(text()), 70),
+        (AgentError::Stopped(text()), 70),
     ] {
         assert_eq!(Exit::of_error(&error) as u8, code, "{error:?}");
     }

@@ -84,7 +84,7 @@ impl OpenRuntime {
         let runtime = builder.build().await.map_err(|error| match error {
             BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
             BuildError::ToolServers(text) => Failure::usage(text),
-            BuildError::NoModel | BuildError::Start(_) => Failure::internal(error.to_string()),
+            no_model_or_no_start => Failure::internal(no_model_or_no_start.to_string()),
         })?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));

@@ -3,6 +3,7 @@
 //! Messages are for users: short, with advice. Details go to telemetry; response bodies of providers and secrets are
 //! in neither.
 
+mod form;
 mod store;
 
 pub use store::StoreError;
@@ -12,12 +13,16 @@ use crate::llm::LlmError;
 use serde::{Deserialize, Serialize};
 
 /// Why a request was refused or a turn failed.
+///
+/// As JSON it is an object of its `kind`, and of a `detail` that is its text, or the error of a model or a store. Data of a
+/// variant that is known (`owner`, `retry_after_ms`, `which`, `after_ms`) are keys beside them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[serde(tag = "kind", content = "detail", rename_all = "snake_case")]
+#[serde(from = "form::Form", into = "form::Form")]
+#[non_exhaustive]
 pub enum AgentError {
     /// The model failed permanently.
     #[error("{0}")]
-    Llm(LlmError),
+    Llm(#[source] LlmError),
     /// The tool plane failed.
     #[error("{0}")]
     Tool(String),
@@ -29,24 +34,48 @@ pub enum AgentError {
     Policy(String),
     /// The store failed.
     #[error("{0}")]
-    Store(StoreError),
+    Store(#[source] StoreError),
     /// The store failed after it had accepted the input: its turn has not begun. The input is in
     /// the session's journal and runs with the next message to the session, or when the session
     /// is finished; sent again, it would run twice.
     #[error("{0}; the input is kept and runs with the session's next message or with --finish: do not send it again")]
-    Kept(StoreError),
-    /// A deadline passed.
-    #[error("{0}")]
-    Timeout(String),
+    Kept(#[source] StoreError),
+    /// A deadline passed. Made by [`timeout`](Self::timeout).
+    #[error("{text}")]
+    #[non_exhaustive]
+    Timeout {
+        /// The error as text.
+        text: String,
+        /// What took too long, for example `summary`; `None` in a journal that was written before it was kept.
+        which: Option<String>,
+        /// How long it was given, in milliseconds.
+        after_ms: Option<u64>,
+    },
     /// A guard tripped before anything could be done.
     #[error("the guard {0:?} tripped")]
     GuardExceeded(GuardReason),
-    /// The session has work and its queue is full, or another process owns it.
+    /// The session has work and its queue is full, or another process owns it. Made by [`busy`](Self::busy).
+    #[error("{text}")]
+    #[non_exhaustive]
+    Busy {
+        /// The error as text.
+        text: String,
+        /// The name of the process that owns the session, when that is why.
+        owner: Option<String>,
+    },
+    /// The runtime has too much to do; try later. Made by [`overloaded`](Self::overloaded).
+    #[error("{text}")]
+    #[non_exhaustive]
+    Overloaded {
+        /// The error as text.
+        text: String,
+        /// When there may be a place, in milliseconds from now, if that can be estimated: as long as the turn took that
+        /// ended last.
+        retry_after_ms: Option<u64>,
+    },
+    /// The runtime was shut down, and takes no requests.
     #[error("{0}")]
-    Busy(String),
-    /// The runtime has too much to do; try later.
-    #[error("{0}")]
-    Overloaded(String),
+    Stopped(String),
     /// The request itself is wrong.
     #[error("{0}")]
     Invalid(String),
@@ -56,6 +85,26 @@ pub enum AgentError {
 }
 
 impl AgentError {
+    /// A deadline of so many milliseconds passed for `which`.
+    pub fn timeout(text: impl Into<String>, which: impl Into<String>, after_ms: u64) -> Self {
+        Self::Timeout { text: text.into(), which: Some(which.into()), after_ms: Some(after_ms) }
+    }
+
+    /// The session has work.
+    pub fn busy(text: impl Into<String>) -> Self {
+        Self::Busy { text: text.into(), owner: None }
+    }
+
+    /// There is too much to do, and it is not known for how long.
+    pub fn overloaded(text: impl Into<String>) -> Self {
+        Self::Overloaded { text: text.into(), retry_after_ms: None }
+    }
+
+    /// There is too much to do for about so many milliseconds.
+    pub fn overloaded_for(text: impl Into<String>, retry_after_ms: Option<u64>) -> Self {
+        Self::Overloaded { text: text.into(), retry_after_ms }
+    }
+
     /// The name of the kind in outputs.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -65,10 +114,11 @@ impl AgentError {
             Self::Policy(_) => "policy",
             Self::Store(_) => "store",
             Self::Kept(_) => "kept",
-            Self::Timeout(_) => "timeout",
+            Self::Timeout { .. } => "timeout",
             Self::GuardExceeded(_) => "guard_exceeded",
-            Self::Busy(_) => "busy",
-            Self::Overloaded(_) => "overloaded",
+            Self::Busy { .. } => "busy",
+            Self::Overloaded { .. } => "overloaded",
+            Self::Stopped(_) => "stopped",
             Self::Invalid(_) => "invalid",
             Self::Internal(_) => "internal",
         }
@@ -81,12 +131,13 @@ impl AgentError {
             Self::Llm(error) => error.is_retryable(),
             // In doubt, the store may have it.
             Self::Store(error) => matches!(error, StoreError::Unavailable(_)),
-            Self::Timeout(_) | Self::Busy(_) | Self::Overloaded(_) => true,
+            Self::Timeout { .. } | Self::Busy { .. } | Self::Overloaded { .. } => true,
             Self::Tool(_)
             | Self::Skill(_)
             | Self::Policy(_)
             | Self::Kept(_)
             | Self::GuardExceeded(_)
+            | Self::Stopped(_)
             | Self::Invalid(_)
             | Self::Internal(_) => false,
         }
@@ -102,8 +153,12 @@ impl From<LlmError> for AgentError {
 impl From<StoreError> for AgentError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Busy { .. } => Self::Busy(error.to_string()),
+            StoreError::Busy { ref owner } => Self::Busy { text: error.to_string(), owner: Some(owner.clone()) },
             error => Self::Store(error),
         }
     }
 }
+
+#[cfg(test)]
+#[path = "error/error_tests.rs"]
+mod tests;

@@ -186,8 +186,9 @@ pub struct RawCall {
     pub signatures: Vec<String>,
 }
 
-/// A model's whole answer: the stream was read to its end marker.
+/// A model's whole answer: the stream was read to its end marker. Made by [`text`](Self::text).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LlmAnswer {
     /// Its text; may be empty beside calls or after a refusal.
     pub text: String,
@@ -221,11 +222,49 @@ impl LlmAnswer {
             latency_ms: 0,
         }
     }
+
+    /// With its reasoning.
+    #[must_use]
+    pub fn with_reasoning(self, reasoning: Option<String>) -> Self {
+        Self { reasoning, ..self }
+    }
+
+    /// With these native calls; why it stopped is [`StopReason::ToolCalls`] then, if there are any.
+    #[must_use]
+    pub fn with_calls(self, calls: Vec<RawCall>) -> Self {
+        let stop_reason = if calls.is_empty() { self.stop_reason } else { StopReason::ToolCalls };
+        Self { calls, stop_reason, ..self }
+    }
+
+    /// With another reason why it stopped.
+    #[must_use]
+    pub fn with_stop_reason(self, stop_reason: StopReason) -> Self {
+        Self { stop_reason, ..self }
+    }
+
+    /// With its usage.
+    #[must_use]
+    pub fn with_usage(self, usage: Option<Usage>) -> Self {
+        Self { usage, ..self }
+    }
+
+    /// With the provider's id of the response.
+    #[must_use]
+    pub fn with_response_id(self, response_id: Option<String>) -> Self {
+        Self { response_id, ..self }
+    }
+
+    /// With the time it took. A runtime measures it itself.
+    #[must_use]
+    pub fn with_latency_ms(self, latency_ms: u64) -> Self {
+        Self { latency_ms, ..self }
+    }
 }
 
 /// The kind of a model call's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum LlmErrorKind {
     /// No connection, a 5xx, a cut or malformed stream.
     Unavailable,
@@ -257,6 +296,8 @@ pub enum LlmErrorKind {
     NotStarted,
     /// The LlmActor went away while the call was in flight.
     Gone,
+    /// The port of the model panicked: a fault of its own.
+    Panicked,
 }
 
 /// Why a model call failed permanently. The text is for users: short, with advice, and without response bodies or
@@ -295,7 +336,8 @@ impl LlmError {
             | LlmErrorKind::TooLarge
             | LlmErrorKind::NotStarted
             | LlmErrorKind::Malformed
-            | LlmErrorKind::NotScripted => false,
+            | LlmErrorKind::NotScripted
+            | LlmErrorKind::Panicked => false,
         }
     }
 

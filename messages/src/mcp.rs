@@ -6,6 +6,7 @@
 use crate::ids::ServerId;
 use crate::tools::ToolsMessage;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// The mailbox of one tool server's actor.
 ///
@@ -89,4 +90,48 @@ pub struct ServerBrief {
     /// Why a server of the session is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+}
+
+/// A form that a tool server asks a person to fill in.
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct Elicitation {
+    /// The server.
+    pub server: ServerId,
+    /// The server's text; sanitise it before showing it in a terminal.
+    pub message: String,
+    /// The JSON schema of the form: a flat object of texts, numbers, flags and choices.
+    pub schema: Value,
+}
+
+impl Elicitation {
+    /// A form of this server.
+    pub fn new(server: ServerId, message: impl Into<String>, schema: Value) -> Self {
+        Self { server, message: message.into(), schema }
+    }
+}
+
+/// The answer to a form.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ElicitationAnswer {
+    /// The form, filled in. Fields left out get the defaults of the schema.
+    Accept(Map<String, Value>),
+    /// No.
+    Decline,
+    /// The person made no decision.
+    Cancel,
+}
+
+/// The changes of a new list of tool servers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Reloaded {
+    /// Servers that are new.
+    pub started: Vec<ServerId>,
+    /// Servers that are started again, since something about them changed.
+    pub changed: Vec<ServerId>,
+    /// Servers that left.
+    pub stopped: Vec<ServerId>,
+    /// Servers that were left alone.
+    pub kept: Vec<ServerId>,
 }

@@ -1,5 +1,7 @@
 //! Messages of the hosts of tools.
 
+mod descriptor;
+
 use crate::approvals::{ApprovalsMode, Approved, AskedTool, Standing};
 use crate::chat::{CallStatus, ToolCall};
 use crate::context::RequestContext;
@@ -9,11 +11,11 @@ use crate::native;
 use crate::permission::PermissionMode;
 use crate::reply::Reply;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::sync::Arc;
 
 pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 pub use crate::risk::{Risk, RiskSource};
+pub use descriptor::ToolDescriptor;
 
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
@@ -102,55 +104,6 @@ pub enum ToolSource {
     Server(ServerId),
     /// Another agent.
     Agent,
-}
-
-/// A tool, as seen by models, users and policy.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolDescriptor {
-    /// Its full name.
-    pub id: ToolName,
-    /// Its title.
-    pub title: String,
-    /// Its kind.
-    pub kind: ToolKind,
-    /// Its description for the model.
-    pub description: String,
-    /// The JSON schema of its arguments.
-    pub schema: Value,
-    /// Whose it is.
-    pub source: ToolSource,
-    /// Its risk.
-    pub risk: Risk,
-    /// The origin of the risk.
-    #[serde(default, skip_serializing_if = "RiskSource::is_program")]
-    pub risk_from: RiskSource,
-    /// Whether running it twice has the effect of running it once.
-    pub idempotent: bool,
-    /// Whether it changes nothing; such calls run in parallel.
-    pub read_only: bool,
-}
-
-impl ToolDescriptor {
-    /// A tool of the program with this JSON schema of its arguments: of medium risk, neither idempotent nor read-only.
-    pub fn new(id: ToolName, description: impl Into<String>, schema: Value) -> Self {
-        Self {
-            title: id.own_name().replace('_', " "),
-            id,
-            kind: ToolKind::Other,
-            description: description.into(),
-            schema,
-            source: ToolSource::Embedded,
-            risk: Risk::Medium,
-            risk_from: RiskSource::Program,
-            idempotent: false,
-            read_only: false,
-        }
-    }
-
-    /// Returns the display data.
-    pub fn shown(&self) -> ToolTitle {
-        ToolTitle { title: self.title.clone(), kind: self.kind }
-    }
 }
 
 /// The tools of one session at one moment, made once and shared.

@@ -27,7 +27,7 @@ fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
 }
 
 fn bare() -> Result<Box<TurnOutcome>, AgentError> {
-    Err(AgentError::Busy("test".into()))
+    Err(AgentError::busy("test"))
 }
 
 #[test]

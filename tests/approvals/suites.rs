@@ -185,18 +185,11 @@ impl Suite {
         let schema = json!({
             "type": "object", "properties": properties, "required": arguments, "additionalProperties": false
         });
-        ToolDescriptor {
-            id: ToolName::new(self.id(name)),
-            title: String::new(),
-            kind: if *risk == Risk::High { ToolKind::Execute } else { ToolKind::Read },
-            description: format!("The tool {name}."),
-            schema,
-            source: bob_messages::tools::ToolSource::Embedded,
-            risk: *risk,
-            risk_from: Default::default(),
-            idempotent: false,
-            read_only: *risk == Risk::Low,
-        }
+        ToolDescriptor::new(ToolName::new(self.id(name)), format!("The tool {name}."), schema)
+            .with_title("")
+            .with_kind(if *risk == Risk::High { ToolKind::Execute } else { ToolKind::Read })
+            .with_risk(*risk)
+            .with_read_only(*risk == Risk::Low)
     }
 
     fn call(&self, (name, values): &Said) -> Call {

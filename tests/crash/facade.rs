@@ -199,7 +199,7 @@ async fn a2_whoever_steers_while_the_supervisor_dies_hears_that_it_is_not_known(
     assert_eq!(steer().await, Ok(false), "no turn runs");
     let trap = traps.arm(Trap::new(Target::Room("sessions".to_owned()), Edge::Before("Steer"), Fault::Panic));
     let told = steer().await;
-    assert!(matches!(&told, Err(AgentError::Busy(why)) if why.contains("restarted")), "{told:?}");
+    assert!(matches!(&told, Err(AgentError::Busy { text: why, .. }) if why.contains("restarted")), "{told:?}");
     assert_eq!(traps.triggered(trap), 1, "its successor took the question");
     within(runtime.shutdown()).await;
 }

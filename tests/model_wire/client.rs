@@ -70,18 +70,19 @@ pub(crate) fn hello() -> LlmRequest {
 /// Two tools, one of a server.
 pub(crate) fn tools() -> Arc<ToolSet> {
     let tool = |name: &str| {
-        Arc::new(ToolDescriptor {
-            id: ToolName::new(name),
-            title: name.to_owned(),
-            kind: ToolKind::Read,
-            description: format!("does {name}"),
-            schema: json!({"type": "object", "properties": {"path": {"type": "string"}}}),
-            source: ToolSource::Local,
-            risk: Risk::Low,
-            risk_from: Default::default(),
-            idempotent: true,
-            read_only: true,
-        })
+        Arc::new(
+            ToolDescriptor::new(
+                ToolName::new(name),
+                format!("does {name}"),
+                json!({"type": "object", "properties": {"path": {"type": "string"}}}),
+            )
+            .with_title(name.to_owned())
+            .with_kind(ToolKind::Read)
+            .with_source(ToolSource::Local)
+            .with_risk(Risk::Low)
+            .with_idempotent(true)
+            .with_read_only(true),
+        )
     };
     Arc::new(ToolSet::from(vec![tool("local/read"), tool("mcp/files/list")]))
 }

@@ -286,7 +286,7 @@ async fn a_refused_request_brings_nothing_to_a_session_that_is_not_there() {
     }
     let request = AgentRequest { options: Some(bringing(&[drill("x")])), ..AgentRequest::text(session("a"), "tools") };
     let refused = within(runtime.run(request)).await;
-    assert!(matches!(refused, Err(AgentError::Overloaded(_))), "{refused:?}");
+    assert!(matches!(refused, Err(AgentError::Overloaded { .. })), "{refused:?}");
     let names = async || {
         let tree = runtime.tree().await;
         let tools = tree.into_iter().find(|node| node.name == "tools").expect("a supervisor of the tools");

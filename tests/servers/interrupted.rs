@@ -61,7 +61,7 @@ async fn turn_when_free(runtime: &Runtime) -> String {
         loop {
             match runtime.run(AgentRequest::text(session("s"), "hi")).await {
                 Ok(AgentRunResult::Finished(response)) => return response.content.clone(),
-                Err(AgentError::Busy(_)) => tokio::time::sleep(Duration::from_millis(10)).await,
+                Err(AgentError::Busy { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
                 other => panic!("not finished: {other:?}"),
             }
         }

@@ -46,7 +46,7 @@ async fn o1_three_thousand_sessions_at_once_are_answered_or_told_to_come_back_an
             loop {
                 match runtime.run(to(number)).await {
                     Ok(result) => break result.response().content.clone(),
-                    Err(AgentError::Overloaded(_)) => refused.fetch_add(1, Ordering::SeqCst),
+                    Err(AgentError::Overloaded { .. }) => refused.fetch_add(1, Ordering::SeqCst),
                     Err(other) => panic!("s{number}: {other}"),
                 };
                 // A caller's delay before a retry.
@@ -89,7 +89,10 @@ async fn o1_with_the_defaults_a_thousand_and_twenty_four_run_a_thousand_wait_and
     for number in 0..1_000 {
         let began = Stopwatch::start();
         let refused = within(runtime.run(to(5_000 + number))).await;
-        assert!(matches!(&refused, Err(AgentError::Overloaded(why)) if why.contains("1024")), "{refused:?}");
+        assert!(
+            matches!(&refused, Err(AgentError::Overloaded { text: why, .. }) if why.contains("1024")),
+            "{refused:?}"
+        );
         took.push(began.elapsed());
     }
     took.sort_unstable();

@@ -98,7 +98,7 @@ async fn a_session_is_not_deleted_under_its_turn() {
         async move { turn(&runtime, say("go")).await }
     });
     recorder.seen(|event| matches!(event, AgentEvent::LlmRequested { .. })).await;
-    assert!(matches!(within(runtime.delete(session("s"))).await, Err(AgentError::Busy(_))));
+    assert!(matches!(within(runtime.delete(session("s"))).await, Err(AgentError::Busy { .. })));
     assert!(within(runtime.cancel(session("s"))).await);
     assert_eq!(within(running).await.unwrap().finish_reason, FinishReason::Cancelled);
     assert!(within(runtime.delete(session("s"))).await.expect("it is deleted"));
@@ -130,7 +130,7 @@ async fn eight_inputs_wait_and_the_ninth_is_refused_by_name() {
     })
     .await;
     let refused = within(runtime.run(say("one too many"))).await;
-    assert!(matches!(&refused, Err(bob::AgentError::Busy(why)) if why.contains('8')), "{refused:?}");
+    assert!(matches!(&refused, Err(bob::AgentError::Busy { text: why, .. }) if why.contains('8')), "{refused:?}");
     assert!(within(runtime.cancel(session("s"))).await);
     assert_eq!(within(running).await.unwrap().finish_reason, FinishReason::Cancelled);
     for (number, waiting) in (1..).zip(waiting) {

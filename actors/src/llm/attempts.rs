@@ -36,7 +36,7 @@ pub(super) async fn answer(
     let mut call = Call { shared, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {
         if let Some(answered) = call.ask_model().await? {
-            return Ok(LlmAnswer { latency_ms: millis(started.elapsed()), ..answered });
+            return Ok(answered.with_latency_ms(millis(started.elapsed())));
         }
     }
 }

@@ -142,15 +142,7 @@ fn sign<T>(result: &Result<T, LlmError>) -> Sign {
             | LlmErrorKind::Rejected,
         ) => Sign::Alive,
         Err(LlmErrorKind::Unavailable | LlmErrorKind::Timeout) => Sign::Failing,
-        Err(
-            LlmErrorKind::UnknownProvider
-            | LlmErrorKind::MissingKey
-            | LlmErrorKind::TooLarge
-            | LlmErrorKind::Malformed
-            | LlmErrorKind::NotScripted
-            | LlmErrorKind::NotStarted
-            | LlmErrorKind::Gone,
-        ) => Sign::Nothing,
+        Err(_of_the_configuration_or_of_ours) => Sign::Nothing,
     }
 }
 

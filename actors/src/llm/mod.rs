@@ -56,7 +56,10 @@ pub use scripted::{ScriptError, ScriptedCall, ScriptedLlm, ScriptedReply, Script
 
 use bob_messages::llm::{LlmError, LlmErrorKind};
 
-/// What is said of a question to a model room that went away.
+/// What is said of a question to a model room that went away, or of one that is dropped while its port panics.
 pub(crate) fn gone() -> LlmError {
+    if std::thread::panicking() {
+        return LlmError::new(LlmErrorKind::Panicked, "the port of the model panicked: it has a fault of its own");
+    }
     LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
 }

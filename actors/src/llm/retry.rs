@@ -81,18 +81,7 @@ impl RetryPolicy {
 fn is_outage(kind: LlmErrorKind) -> bool {
     match kind {
         LlmErrorKind::Unavailable | LlmErrorKind::RateLimited | LlmErrorKind::Timeout => true,
-        LlmErrorKind::QuotaExhausted
-        | LlmErrorKind::Unauthorized
-        | LlmErrorKind::UnknownModel
-        | LlmErrorKind::UnknownProvider
-        | LlmErrorKind::MissingKey
-        | LlmErrorKind::ContextExceeded
-        | LlmErrorKind::Rejected
-        | LlmErrorKind::TooLarge
-        | LlmErrorKind::NotStarted
-        | LlmErrorKind::Malformed
-        | LlmErrorKind::NotScripted
-        | LlmErrorKind::Gone => false,
+        _another_provider_would_do_no_better => false,
     }
 }
 

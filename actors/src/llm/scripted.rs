@@ -168,21 +168,12 @@ fn answer(request: &LlmRequest, model: ModelName, text: String, calls: Vec<RawCa
     let input_tokens = request.bytes().div_ceil(4) as u64;
     let output_tokens = (text.len() + called).div_ceil(4) as u64;
     let stop_reason = if calls.is_empty() { StopReason::Stop } else { StopReason::ToolCalls };
-    LlmAnswer {
-        text,
-        reasoning: None,
-        calls,
-        stop_reason,
-        usage: Some(Usage {
-            input_tokens,
-            output_tokens,
-            total_tokens: input_tokens + output_tokens,
-            ..Usage::default()
-        }),
-        response_id: None,
-        model,
-        latency_ms: 0,
-    }
+    LlmAnswer::text(model, text).with_calls(calls).with_stop_reason(stop_reason).with_usage(Some(Usage {
+        input_tokens,
+        output_tokens,
+        total_tokens: input_tokens + output_tokens,
+        ..Usage::default()
+    }))
 }
 
 fn not_scripted(request: &LlmRequest) -> LlmError {

@@ -3,7 +3,8 @@
 //! A server may request one during a call, through the port [`Elicit`]; without a port it is declined. Nothing here
 //! depends on a terminal or waits for one.
 
-use bob_messages::ids::ServerId;
+pub use bob_messages::mcp::{Elicitation as Question, ElicitationAnswer as Answer};
+
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
@@ -12,28 +13,6 @@ pub trait Elicit: Send + Sync + 'static {
     /// Asks the user. The future is dropped when the server withdraws the request or ends, and after ten minutes
     /// without an answer.
     fn elicit(&self, question: Question) -> BoxFuture<'_, Answer>;
-}
-
-/// A server's question.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Question {
-    /// The server.
-    pub server: ServerId,
-    /// The server's text; sanitise it before showing it in a terminal.
-    pub message: String,
-    /// The JSON schema of the form: a flat object of texts, numbers, flags and choices.
-    pub schema: Value,
-}
-
-/// The user's answer.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Answer {
-    /// The form, filled in. Fields left out get the defaults of the schema.
-    Accept(Map<String, Value>),
-    /// No.
-    Decline,
-    /// The user made no decision.
-    Cancel,
 }
 
 /// Fills in the schema's defaults for missing fields.

@@ -104,7 +104,7 @@ pub(super) fn text(found: Found) -> Result<String, AgentError> {
 /// A machine without descriptors is no fault of a file.
 pub(super) fn refusal(error: &io::Error, text: String) -> AgentError {
     match Errno::from_io_error(error) {
-        Some(Errno::MFILE | Errno::NFILE) => AgentError::Overloaded(text),
+        Some(Errno::MFILE | Errno::NFILE) => AgentError::overloaded(text),
         _ => AgentError::Invalid(text),
     }
 }

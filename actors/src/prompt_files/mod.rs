@@ -148,7 +148,7 @@ impl Shared {
         let folder = cwd.map_or(self.files.workspace.as_path(), Path::new);
         let known = self.state().seen.get(folder).cloned();
         let looked = match (look::look(&self.files, folder, known.clone()), known) {
-            (Err(AgentError::Overloaded(_)), Some(known)) => Ok(known),
+            (Err(AgentError::Overloaded { .. }), Some(known)) => Ok(known),
             (looked, _) => looked,
         };
         let mut state = self.state();
@@ -157,7 +157,7 @@ impl Shared {
             state.remember(folder, look);
             layers
         });
-        if cwd.is_none() && !matches!(layers, Err(AgentError::Overloaded(_))) {
+        if cwd.is_none() && !matches!(layers, Err(AgentError::Overloaded { .. })) {
             state.shared = Some((Instant::now(), layers.clone()));
         }
         layers

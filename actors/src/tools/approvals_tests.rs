@@ -23,9 +23,7 @@ use bob_messages::llm::{Capabilities, LlmAnswer, ModelProfile, RawCall};
 use bob_messages::session_state::Session;
 use bob_messages::store::{Append, Claim, Fact, Record, StoreError};
 use bob_messages::submission::TurnNews;
-use bob_messages::tools::{
-    CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet, ToolSource,
-};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolReturn, ToolSet};
 use bob_messages::turn::{Effect, Recover, Turn, TurnMessage};
 use bob_messages::turn_config::TurnConfig;
 use fastrand::Rng;
@@ -96,17 +94,15 @@ fn session() -> SessionId {
 }
 
 fn tools(version: u32) -> Vec<ToolDescriptor> {
-    let tool = |name: &str, kind, version: u32| ToolDescriptor {
-        id: ToolName::new(name),
-        title: String::new(),
-        kind,
-        description: format!("Version {version}."),
-        schema: json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}),
-        source: ToolSource::Embedded,
-        risk: Risk::High,
-        risk_from: Default::default(),
-        idempotent: false,
-        read_only: false,
+    let tool = |name: &str, kind, version: u32| {
+        ToolDescriptor::new(
+            ToolName::new(name),
+            format!("Version {version}."),
+            json!({"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]}),
+        )
+        .with_title("")
+        .with_kind(kind)
+        .with_risk(Risk::High)
     };
     vec![tool("demo/pay", ToolKind::Other, version % 3), tool("demo/sh", ToolKind::Execute, version / 3)]
 }

@@ -1,25 +1,18 @@
 use super::*;
 use crate::tools::local::fixture::Workspace;
 use bob_messages::ids::{CallId, ToolName};
-use bob_messages::tools::{Risk, RiskSource, ToolSource};
+use bob_messages::tools::{Risk, ToolSource};
 use serde_json::json;
 
 #[path = "call_rules_tests/oracle.rs"]
 mod oracle;
 
 fn tool(name: &str, kind: ToolKind) -> ToolDescriptor {
-    ToolDescriptor {
-        id: ToolName::new(name),
-        title: String::new(),
-        kind,
-        description: String::new(),
-        schema: json!({}),
-        source: ToolSource::Local,
-        risk: Risk::High,
-        risk_from: RiskSource::Program,
-        idempotent: false,
-        read_only: false,
-    }
+    ToolDescriptor::new(ToolName::new(name), String::new(), json!({}))
+        .with_title("")
+        .with_kind(kind)
+        .with_source(ToolSource::Local)
+        .with_risk(Risk::High)
 }
 
 fn rules(allow: &[&str], ask: &[&str], deny: &[&str]) -> CallRules {

@@ -88,7 +88,7 @@ impl Definition {
         let mut hasher = blake3::Hasher::new();
         let tool = match tool.risk_from.is_program() {
             true => Cow::Borrowed(tool),
-            false => Cow::Owned(ToolDescriptor { risk_from: RiskSource::Program, ..tool.clone() }),
+            false => Cow::Owned(tool.clone().with_risk_from(RiskSource::Program)),
         };
         match serde_json::to_writer(&mut hasher, &*tool) {
             Ok(()) => {}

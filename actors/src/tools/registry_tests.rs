@@ -69,18 +69,15 @@ fn server(id: &str, start: ServerStart) -> ServerSpec {
 
 fn offers(names: &[&str]) -> Arc<[Arc<ToolDescriptor>]> {
     let tool = |name: &&str| {
-        Arc::new(ToolDescriptor {
-            id: ToolName::new(*name),
-            title: String::new(),
-            kind: ToolKind::Read,
-            description: String::new(),
-            schema: serde_json::json!({"type": "object"}),
-            source: ToolSource::Local,
-            risk: Risk::Low,
-            risk_from: Default::default(),
-            idempotent: true,
-            read_only: true,
-        })
+        Arc::new(
+            ToolDescriptor::new(ToolName::new(*name), String::new(), serde_json::json!({"type": "object"}))
+                .with_title("")
+                .with_kind(ToolKind::Read)
+                .with_source(ToolSource::Local)
+                .with_risk(Risk::Low)
+                .with_idempotent(true)
+                .with_read_only(true),
+        )
     };
     names.iter().map(tool).collect()
 }

@@ -12,18 +12,15 @@ use expect_test::{Expect, expect};
 use serde_json::json;
 
 fn tool(name: &str, description: &str, kind: ToolKind, risk: Risk) -> ToolDescriptor {
-    ToolDescriptor {
-        id: ToolName::new(name),
-        title: "Send".to_owned(),
-        kind,
-        description: description.to_owned(),
-        schema: json!({"type": "object", "properties": {"command": {"type": "string"}}}),
-        source: if kind == ToolKind::Edit { ToolSource::Local } else { ToolSource::Embedded },
-        risk,
-        risk_from: Default::default(),
-        idempotent: false,
-        read_only: false,
-    }
+    ToolDescriptor::new(
+        ToolName::new(name),
+        description.to_owned(),
+        json!({"type": "object", "properties": {"command": {"type": "string"}}}),
+    )
+    .with_title("Send".to_owned())
+    .with_kind(kind)
+    .with_source(if kind == ToolKind::Edit { ToolSource::Local } else { ToolSource::Embedded })
+    .with_risk(risk)
 }
 
 fn gate(description: &str) -> Gate {

@@ -108,6 +108,10 @@ fn stored_before(answer: Result<u64, StoreError>) -> Result<u64, StoreError> {
     })
 }
 
+/// What is said of a question to a store that went away, or of one that is dropped while the store panics.
 fn gone() -> StoreError {
+    if std::thread::panicking() {
+        return StoreError::InDoubt("the store panicked during the call: it has a fault of its own".into());
+    }
     StoreError::InDoubt("the store was restarted during the call".into())
 }

@@ -310,6 +310,9 @@ fn answer<T, F: FnOnce(T) -> TurnMessage>(myself: &ActorRef<TurnMessage>, messag
 }
 
 fn compactor_gone() -> AgentError {
+    if std::thread::panicking() {
+        return AgentError::Internal("the context compactor panicked: it has a fault of its own".into());
+    }
     AgentError::Internal("the context compactor ended during the work".into())
 }
 

@@ -14,7 +14,7 @@ use bob_messages::llm::{Capabilities, LlmAnswer, LlmMessage, ModelProfile, RawCa
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::{Append, Claim, Record, StoreMessage};
 use bob_messages::submission::TurnNews;
-use bob_messages::tools::{CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource, Verdict};
+use bob_messages::tools::{CallTraits, Grant, ToolDescriptor, ToolKind, ToolOutput, Verdict};
 use bob_messages::turn_config::TurnConfig;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -262,18 +262,15 @@ fn model() -> ModelName {
 }
 
 fn tool_list() -> Arc<[Arc<ToolDescriptor>]> {
-    Arc::new([Arc::new(ToolDescriptor {
-        id: bob_messages::ids::ToolName::new("test/write"),
-        title: "write".into(),
-        kind: ToolKind::Edit,
-        description: String::new(),
-        schema: serde_json::json!({"type": "object"}),
-        source: ToolSource::Embedded,
-        risk: Risk::Medium,
-        risk_from: Default::default(),
-        idempotent: false,
-        read_only: false,
-    })])
+    Arc::new([Arc::new(
+        ToolDescriptor::new(
+            bob_messages::ids::ToolName::new("test/write"),
+            String::new(),
+            serde_json::json!({"type": "object"}),
+        )
+        .with_title("write")
+        .with_kind(ToolKind::Edit),
+    )])
 }
 
 fn input(turn: &str) -> Arc<TurnInput> {
@@ -284,16 +281,12 @@ fn input(turn: &str) -> Arc<TurnInput> {
 fn answer_model(message: LlmMessage, text: &str, calls: bool) {
     let LlmMessage::Infer { reply, .. } = message else { panic!("not a prompt: {message:?}") };
     let call = RawCall { name: "test__write".into(), arguments: "{}".into(), signatures: Vec::new() };
-    reply.send(Ok(Arc::new(LlmAnswer {
-        text: text.to_owned(),
-        reasoning: None,
-        calls: calls.then_some(call).into_iter().collect(),
-        stop_reason: if calls { StopReason::ToolCalls } else { StopReason::Stop },
-        usage: None,
-        response_id: None,
-        model: model(),
-        latency_ms: 1,
-    })));
+    reply.send(Ok(Arc::new(
+        LlmAnswer::text(model(), text.to_owned())
+            .with_calls(calls.then_some(call).into_iter().collect())
+            .with_stop_reason(if calls { StopReason::ToolCalls } else { StopReason::Stop })
+            .with_latency_ms(1),
+    )));
 }
 
 fn allow(message: ToolsMessage) {

@@ -24,9 +24,7 @@
 /// }
 /// ```
 pub use crate::facade::ApprovalMemory;
-pub use crate::facade::{ApprovalPort, ApprovalQuestion, Standing};
-#[cfg(feature = "mcp")]
-pub use crate::facade::{Elicitation, ElicitationAnswer};
+pub use crate::facade::{ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, Standing};
 pub use bob_messages::approvals::{AskedTool, CHOICES, Decision, Scope, choices};
 pub use bob_messages::ids::ApprovalId;
 pub use bob_messages::input::ApprovalsMode;

@@ -35,9 +35,7 @@ mod tenant;
 
 pub use agent::Agent;
 pub use agent_runtime::AgentRuntime;
-pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Standing};
-#[cfg(feature = "mcp")]
-pub use approvals::{Elicitation, ElicitationAnswer};
+pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, Standing};
 pub use ask::{AgentRuntimeExt, AskError, Typed};
 pub use build::BuildError;
 pub use builder::{AgentBootstrap, RuntimeBuilder};

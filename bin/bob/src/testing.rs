@@ -1,4 +1,4 @@
-//! Tests of a program's own ports: contract suites, one for each port (feature `testing`).
+//! Tests of a program: contract suites for its own ports, and a double of a runtime (feature `testing`).
 //!
 //! A suite is an async function that makes ports and checks rules on them. It panics with a sentence for each broken rule:
 //! the rule, and what was seen. It needs a tokio runtime with its drivers and none of tokio's macros; [`run`] makes one:
@@ -24,13 +24,20 @@
 //! A rule that does not end within 60 seconds is broken; on a paused clock that takes no time. A port that blocks its
 //! thread for ever blocks its test, too.
 //!
+//! [`FakeRuntime`] stands in for a runtime in tests of code that uses one.
+//!
 //! `bob-actors` has the rules of stores whose processes are killed and paused, as the macro `store_owners_contract!`.
 
 mod approvals;
+mod fake_runtime;
 
 #[cfg(test)]
 #[path = "testing/approvals_tests.rs"]
 mod approvals_tests;
+
+#[cfg(test)]
+#[path = "testing/fake_runtime_tests.rs"]
+mod fake_runtime_tests;
 
 use crate::ModelName;
 use crate::approvals::ApprovalPort;
@@ -48,6 +55,7 @@ pub use bob_actors::feed::contract::every_kind as events_of_every_kind;
 pub use bob_actors::llm::Heard;
 pub use bob_actors::llm::contract::{ModelWire, request};
 pub use bob_actors::tools::contract::{Example, invocation};
+pub use fake_runtime::{FakeRuntime, Operation};
 
 /// Runs a future on a runtime of its own, for a test without tokio's macros.
 ///

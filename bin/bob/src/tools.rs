@@ -22,7 +22,7 @@ pub mod skills;
 ///         let one = |city: &String| {
 ///             let id = ToolName::new(format!("weather/{city}"));
 ///             let tool = ToolDescriptor::new(id, format!("The weather in {city}."), schema.clone());
-///             ToolDescriptor { read_only: true, idempotent: true, ..tool }
+///             tool.with_read_only(true).with_idempotent(true)
 ///         };
 ///         self.0.iter().map(one).collect()
 ///     }

@@ -243,16 +243,7 @@ fn advice(error: &AgentError) -> String {
         LlmErrorKind::QuotaExhausted => "; check the account of the provider",
         LlmErrorKind::UnknownModel => "; check the name of the model",
         LlmErrorKind::Unavailable | LlmErrorKind::Timeout => "; check base_url and the network",
-        LlmErrorKind::RateLimited
-        | LlmErrorKind::UnknownProvider
-        | LlmErrorKind::MissingKey
-        | LlmErrorKind::ContextExceeded
-        | LlmErrorKind::Rejected
-        | LlmErrorKind::TooLarge
-        | LlmErrorKind::NotStarted
-        | LlmErrorKind::Malformed
-        | LlmErrorKind::NotScripted
-        | LlmErrorKind::Gone => "",
+        _its_text_says_enough => "",
     };
     format!("{failed}{advice}")
 }

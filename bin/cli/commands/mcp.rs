@@ -201,18 +201,13 @@ mod tests {
     fn the_risks_say_where_they_come_from() {
         use bob::tools::RiskSource;
         let tool = |name: &str, risk, risk_from| {
-            Arc::new(ToolDescriptor {
-                id: bob::tools::ToolName::new(format!("mcp/bank/{name}")),
-                title: String::new(),
-                kind: bob::tools::ToolKind::Other,
-                description: String::new(),
-                schema: json!({}),
-                source: ToolSource::Server(ServerId::new("bank")),
-                risk,
-                risk_from,
-                idempotent: false,
-                read_only: false,
-            })
+            Arc::new(
+                ToolDescriptor::new(bob::tools::ToolName::new(format!("mcp/bank/{name}")), String::new(), json!({}))
+                    .with_title("")
+                    .with_source(ToolSource::Server(ServerId::new("bank")))
+                    .with_risk(risk)
+                    .with_risk_from(risk_from),
+            )
         };
         let says = |name: &str, value| RiskSource::Annotation { name: name.to_owned(), value };
         let many = (0..14).map(|number| tool(&format!("pay_{number}"), Risk::High, RiskSource::Default));

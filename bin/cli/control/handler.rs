@@ -129,7 +129,8 @@ impl Handler {
             Ok::<_, Failure>(bob_config::assemble::tool_servers(&config)?)
         });
         let specs = read.await.map_err(|error| Failure::internal(error.to_string()))??;
-        let bob::tools::servers::Reloaded { started, changed, stopped, kept } = self.runtime.reload_servers(specs)?;
+        let bob::tools::servers::Reloaded { started, changed, stopped, kept, .. } =
+            self.runtime.reload_servers(specs)?;
         let names = |ids: Vec<ServerId>| ids.iter().map(ServerId::to_string).collect();
         Ok(Response::Reloaded {
             started: names(started),

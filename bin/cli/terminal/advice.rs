@@ -13,11 +13,12 @@ pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
         AgentError::Tool(_) => "`cli-agent doctor` shows what is wrong with the tools",
         AgentError::Skill(_) => "continue without the skill, or fix it",
         AgentError::Policy(_) => "ask for something else, or change [policy]",
-        AgentError::Timeout(_) => "try again, or raise the timeout in [runtime]",
+        AgentError::Timeout { .. } => "try again, or raise the timeout in [runtime]",
         AgentError::GuardExceeded(_) => "ask for less, or raise the limit in [runtime]",
-        AgentError::Busy(_) | AgentError::Overloaded(_) => "try again later",
+        AgentError::Busy { .. } | AgentError::Overloaded { .. } => "try again later",
         AgentError::Invalid(_) => "correct it and send it again",
-        AgentError::Internal(_) => "try again, and report it if it happens again",
+        AgentError::Stopped(_) => "start the runtime again",
+        _internal => "try again, and report it if it happens again",
     }
 }
 
@@ -35,7 +36,9 @@ fn about_model(error: &LlmError) -> &'static str {
         LlmErrorKind::TooLarge => "ask for a shorter answer",
         LlmErrorKind::Malformed => "try again, or use another model",
         LlmErrorKind::NotScripted => "add the answer to the script, or record a new tape",
+        LlmErrorKind::Panicked => "report it to the author of the model's adapter",
         LlmErrorKind::NotStarted => "fix its start command; `cli-agent doctor` tests it",
+        _of_a_later_version => "try again, or use another model",
     }
 }
 
@@ -46,6 +49,6 @@ fn about_store(error: &StoreError) -> &'static str {
         StoreError::InDoubt(_) => "check the session before you retry",
         StoreError::Unavailable(_) => "check the disk and `store.path`, then retry",
         StoreError::Corrupt(_) => "keep the file, and continue in another session",
-        StoreError::TooNew { .. } => "use the newer program",
+        _written_by_a_newer_program => "use the newer program",
     }
 }

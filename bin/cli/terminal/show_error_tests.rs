@@ -27,6 +27,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
         Kind::NotScripted,
         Kind::NotStarted,
         Kind::Gone,
+        Kind::Panicked,
     ];
     let what = || "WHAT FAILED".to_owned();
     let models = kinds.map(|kind| AgentError::from(LlmError::new(kind, format!("{kind:?}"))));
@@ -34,12 +35,13 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
         AgentError::Tool(what()),
         AgentError::Skill(what()),
         AgentError::Policy(what()),
-        AgentError::Timeout(what()),
+        AgentError::timeout(what(), "summary", 1),
         AgentError::GuardExceeded(GuardReason::MaxSteps),
-        AgentError::Busy(what()),
-        AgentError::Overloaded(what()),
+        AgentError::busy(what()),
+        AgentError::overloaded(what()),
         AgentError::Invalid(what()),
         AgentError::Internal(what()),
+        AgentError::Stopped(what()),
         AgentError::Store(Store::Conflict { version: 7 }),
         AgentError::Store(Store::Fenced { epoch: 7 }),
         AgentError::Store(Store::Busy { owner: what() }),
@@ -93,6 +95,8 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
             [saved in session s; fix its start command; `cli-agent doctor` tests it]
         llm: error: Gone
             [saved in session s; try again; `cli-agent doctor` checks the provider]
+        llm: error: Panicked
+            [saved in session s; report it to the author of the model's adapter]
         tool: error: WHAT FAILED
             [saved in session s; `cli-agent doctor` shows what is wrong with the tools]
         skill: error: WHAT FAILED
@@ -111,6 +115,8 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
             [saved in session s; correct it and send it again]
         internal: error: WHAT FAILED
             [saved in session s; try again, and report it if it happens again]
+        stopped: error: WHAT FAILED
+            [saved in session s; start the runtime again]
         store: error: the session is at version 7, not where this writer believed it to be
             [saved in session s; continue where the session is in use now]
         store: error: the session was taken over by another owner (epoch 7)

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Why a store refused or failed. Serialisable, since it travels in messages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum StoreError {
     /// The session has another version than expected.
     #[error("the session is at version {version}, not where this writer believed it to be")]

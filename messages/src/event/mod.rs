@@ -40,6 +40,7 @@ use std::sync::Arc;
 /// An event of a turn, in the order of the state diagram. Its step is in the [`StepEvent`] and in the [`Envelope`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type")]
+#[non_exhaustive]
 pub enum AgentEvent {
     /// The turn began.
     #[serde(rename = "turn.started")]

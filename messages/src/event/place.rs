@@ -26,6 +26,34 @@ impl AgentEvent {
         StepEvent { step: Some(step), event: self }
     }
 
+    /// Whether it is told of a process that serves every session, and not of a turn. A kind that is added has its place
+    /// here, and in the list of `bob::testing::events_of_every_kind`.
+    pub fn is_of_tree(&self) -> bool {
+        match self {
+            Self::McpProcessStarted { .. } | Self::McpProcessStopped { .. } => true,
+            Self::TurnStarted { .. }
+            | Self::MessageUser { .. }
+            | Self::MessageAssistant { .. }
+            | Self::PromptBuilt { .. }
+            | Self::LlmRequested { .. }
+            | Self::LlmStreamChunk { .. }
+            | Self::LlmCompleted { .. }
+            | Self::LlmFailed { .. }
+            | Self::LlmRetried { .. }
+            | Self::ActionParsed { .. }
+            | Self::ActionMalformed { .. }
+            | Self::ToolCalled { .. }
+            | Self::ToolCompleted { .. }
+            | Self::ApprovalRequested { .. }
+            | Self::ApprovalDecided { .. }
+            | Self::GuardTripped { .. }
+            | Self::HistoryCondensed { .. }
+            | Self::SkillsSelected { .. }
+            | Self::TurnFinished { .. }
+            | Self::ActorRestarted { .. } => false,
+        }
+    }
+
     /// The call it belongs to, where there is one.
     pub fn call(&self) -> Option<&CallId> {
         match self {

@@ -16,6 +16,7 @@ use std::sync::Arc;
 /// An item of a turn's stream. [`StreamItem`] adds session and turn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum AgentStreamEvent {
     /// A message of the user: the turn's input, or a steering message.
     UserMessage {
@@ -96,6 +97,7 @@ pub enum AgentStreamEvent {
 
 /// One item of a stream: the event and where it belongs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StreamItem {
     /// Whose turn.
     pub session_id: SessionId,

@@ -40,7 +40,7 @@ impl Turn {
         let waiting = self.session.as_ref().map_or(0, |session| session.waiting.len());
         if waiting >= max_waiting {
             let text = format!("the session has {waiting} inputs waiting; try again when it has answered");
-            return effects.push(refused(&input.turn, AgentError::Busy(text)));
+            return effects.push(refused(&input.turn, AgentError::busy(text)));
         }
         self.accept(input, false);
         self.flush(effects);

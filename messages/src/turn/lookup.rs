@@ -52,7 +52,7 @@ impl Turn {
             self.flush(effects);
             let text =
                 "a request of this request_id was answered long ago; its outcome is read again when nothing runs";
-            return effects.extend(refused_request(request, AgentError::Busy(text.into())));
+            return effects.extend(refused_request(request, AgentError::busy(text)));
         }
         self.session = None;
         self.deferred.push(request.clone());

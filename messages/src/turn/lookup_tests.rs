@@ -79,7 +79,7 @@ fn while_a_turn_runs_an_old_request_is_asked_to_come_again() {
     say(&mut world, 41, 41);
     say(&mut world, 42, 3);
     let refused = world.news.iter().any(|news| {
-        matches!(news, TurnNews::Refused { submission, error: AgentError::Busy(_) } if submission.as_str() == "t42")
+        matches!(news, TurnNews::Refused { submission, error: AgentError::Busy { .. } } if submission.as_str() == "t42")
     });
     assert!(refused, "{:?}", world.news.last());
     world.llm(Ok(answer("done", &[])));

@@ -136,7 +136,7 @@ impl Turn {
         let is_running = waits || session.running().is_some_and(|open| open.is_request(request));
         if is_running {
             let text = "a request of this request_id is running; its outcome comes once";
-            effects.push(refused(submission, AgentError::Busy(text.into())));
+            effects.push(refused(submission, AgentError::busy(text)));
         }
         !is_running
     }

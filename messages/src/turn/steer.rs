@@ -57,7 +57,7 @@ impl Turn {
         let open = self.open_turn()?;
         if open.steered.len() >= MOST_WAITING {
             let text = format!("{MOST_WAITING} messages already wait for the next step of the turn; try again then");
-            return Some(AgentError::Busy(text));
+            return Some(AgentError::busy(text));
         }
         // While the turn is being prepared it is not known yet what its model takes.
         let preparing = match &self.state {
@@ -71,7 +71,7 @@ impl Turn {
             None => {
                 let other = parts.iter().find(|part| !plain(part))?;
                 let text = format!("the turn is being prepared and takes no {} part yet; try again", other.kind());
-                return Some(AgentError::Busy(text));
+                return Some(AgentError::busy(text));
             }
         };
         let text = |kind| format!("the model {} does not take {kind} parts", open.model);

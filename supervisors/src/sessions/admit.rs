@@ -46,7 +46,7 @@ impl SessionsState {
         if pending_replies > turn_config.max_waiting {
             let waiting = pending_replies - 1;
             let error = format!("the session has {waiting} inputs waiting; try again when it has answered");
-            return self.refuse(pending, AgentError::Busy(error));
+            return self.refuse(pending, AgentError::busy(error));
         }
         // Submissions of one session are admitted in the order in which they came.
         let is_admitted = queued_count == 0 && self.admission.is_open(has_slot);
@@ -223,13 +223,14 @@ impl SessionsState {
 
     fn overloaded(&self) -> AgentError {
         let (running, waiting) = (self.admission.running(), self.admission.waiting());
-        AgentError::Overloaded(format!(
+        let text = format!(
             "{running} turns run and {waiting} inputs wait, which is the most; nothing was kept of this one: \
              send it again later, or raise runtime.max_concurrent_turns"
-        ))
+        );
+        AgentError::overloaded_for(text, self.metrics().last_turn_ms())
     }
 }
 
 pub(super) fn closing() -> AgentError {
-    AgentError::Overloaded("the runtime is shutting down and takes no new turns; nothing was kept of this input".into())
+    AgentError::overloaded("the runtime is shutting down and takes no new turns; nothing was kept of this input")
 }

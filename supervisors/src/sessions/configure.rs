@@ -34,7 +34,7 @@ impl SessionsState {
         if entry.changes.len() >= MOST_PENDING_CHANGES {
             let text =
                 format!("{MOST_PENDING_CHANGES} changes of the session's options are not confirmed yet; wait for them");
-            return change.reply.send(Err(AgentError::Busy(text)));
+            return change.reply.send(Err(AgentError::busy(text)));
         }
         entry.turn_config = Arc::clone(turn_config);
         let message = TurnMessage::Configure { asked: Arc::clone(&change.asked), turn_config: Arc::clone(turn_config) };

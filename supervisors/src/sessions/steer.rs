@@ -22,7 +22,7 @@ impl SessionsState {
         };
         if entry.steers.len() >= MOST_ON_THE_WAY {
             let text = format!("{MOST_ON_THE_WAY} messages into the session's turn are not taken yet; try again");
-            return reply.send(Err(AgentError::Busy(text)));
+            return reply.send(Err(AgentError::busy(text)));
         }
         let steer = Steer { submission: Some(running), ..steer };
         entry.steers.push((steer.clone(), reply));

@@ -52,7 +52,10 @@ async fn o1_so_many_run_so_many_wait_and_the_next_is_overloaded_at_once() {
     let mut pending: Vec<_> = (0..7).map(|number| fixture.ask(&named(number), &format!("stall{number}"))).collect();
     fixture.until(7, 3, 4).await;
     let error = at_once(refused(fixture.ask(&named(7), "too many"))).await;
-    assert!(matches!(&error, AgentError::Overloaded(why) if why.contains("max_concurrent_turns")), "{error:?}");
+    assert!(
+        matches!(&error, AgentError::Overloaded { text: why, .. } if why.contains("max_concurrent_turns")),
+        "{error:?}"
+    );
     assert!(error.is_retryable());
     assert_eq!(fixture.load().await.live, 7, "nothing is kept of it");
     for number in 3..8 {
@@ -178,10 +181,13 @@ async fn a_shutdown_refuses_what_waits_and_answers_everybody_once() {
     fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, reply });
     for pending in waits {
         let error = at_once(refused(pending)).await;
-        assert!(matches!(&error, AgentError::Overloaded(why) if why.contains("shutting down")), "{error:?}");
+        assert!(
+            matches!(&error, AgentError::Overloaded { text: why, .. } if why.contains("shutting down")),
+            "{error:?}"
+        );
     }
     let late = at_once(refused(fixture.ask(&named("late"), "late"))).await;
-    assert!(matches!(late, AgentError::Overloaded(_)));
+    assert!(matches!(late, AgentError::Overloaded { .. }));
     let began = Instant::now();
     runs.push(behind);
     for pending in runs {
@@ -200,7 +206,7 @@ async fn eight_wait_behind_a_session_that_was_not_read_yet_and_the_ninth_is_busy
     let taken: Vec<_> = (0..9).map(|number| fixture.submit(&format!("t{number}"), limits(90_000))).collect();
     for number in 9..12 {
         let error = at_once(refused(fixture.submit(&format!("t{number}"), limits(90_000)))).await;
-        assert!(matches!(&error, AgentError::Busy(why) if why.contains("8 inputs")), "{error:?}");
+        assert!(matches!(&error, AgentError::Busy { text: why, .. } if why.contains("8 inputs")), "{error:?}");
     }
     held.close();
     for (number, pending) in taken.into_iter().enumerate() {
@@ -226,8 +232,8 @@ async fn o2_a_hundred_thousand_inputs_for_one_session_cost_nine_places() {
             continue;
         }
         match tokio::time::timeout(Duration::ZERO, &mut pending).await {
-            Ok(answer) => assert!(matches!(answer, Some(Err(AgentError::Busy(_))))),
-            Err(_not_yet) => assert!(matches!(refused(pending).await, AgentError::Busy(_))),
+            Ok(answer) => assert!(matches!(answer, Some(Err(AgentError::Busy { .. })))),
+            Err(_not_yet) => assert!(matches!(refused(pending).await, AgentError::Busy { .. })),
         }
         busy += 1;
     }

@@ -90,7 +90,7 @@ impl Story {
         for (turn, pending) in self.pending.drain(..) {
             match tokio::time::timeout(DEADLINE, pending).await.expect("answered").expect("by the supervisor") {
                 Ok(_outcome) => ended += 1,
-                Err(AgentError::Busy(_) | AgentError::Overloaded(_)) => {
+                Err(AgentError::Busy { .. } | AgentError::Overloaded { .. }) => {
                     refused += 1;
                     self.refused.insert(turn);
                 }

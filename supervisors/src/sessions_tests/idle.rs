@@ -126,7 +126,7 @@ async fn random_pauses_lose_and_double_nothing() {
                     said.push(turn);
                     assert_eq!(outcome.content, said.join("|"), "seed {seed}");
                 }
-                Err(AgentError::Busy(_)) => {}
+                Err(AgentError::Busy { .. }) => {}
                 Err(other) => panic!("seed {seed}: {other}"),
             }
         }

@@ -21,7 +21,7 @@ use bob_actors::tools::Policy;
 use bob_actors::tools::registry::{Publisher, ToolRegistry};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
-use bob_messages::mcp::McpMessage;
+use bob_messages::mcp::{McpMessage, Reloaded};
 use bob_messages::options::{Named, ServerSpec, ServerStart, ServerTransport};
 use std::collections::HashSet;
 use std::fmt;
@@ -74,19 +74,6 @@ pub(super) struct Inner {
     pub(super) surroundings: Surroundings,
     pub(super) desired: DesiredServers,
     servers: Mutex<Servers>,
-}
-
-/// The changes of a reload.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reloaded {
-    /// Servers that are new.
-    pub started: Vec<ServerId>,
-    /// Servers that are started again, since something about them changed.
-    pub changed: Vec<ServerId>,
-    /// Servers that left.
-    pub stopped: Vec<ServerId>,
-    /// Servers that were left alone.
-    pub kept: Vec<ServerId>,
 }
 
 /// A list of servers that cannot stand side by side.

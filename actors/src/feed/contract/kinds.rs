@@ -49,40 +49,13 @@ fn outcome() -> Box<TurnOutcome> {
         stop_reason: Some(StopReason::Stop),
         tool_transcript: Arc::from([entry]),
         denied: vec![denied],
-        error: Some(AgentError::Busy("try later".into())),
+        error: Some(AgentError::busy("try later")),
         ..TurnOutcome::bare(session(), TurnId::new("t"), FinishReason::GuardExceeded, "so far")
     })
 }
 
 fn called(state: CallState, progress: Option<Progress>) -> StepEvent {
     AgentEvent::ToolCalled { call: call(), title: "Read".into(), kind: ToolKind::Read, state, progress }.in_step(1)
-}
-
-/// Exhaustive: a kind that is added has its place in the list below.
-fn of_the_tree(event: &AgentEvent) -> bool {
-    match event {
-        AgentEvent::McpProcessStarted { .. } | AgentEvent::McpProcessStopped { .. } => true,
-        AgentEvent::TurnStarted { .. }
-        | AgentEvent::MessageUser { .. }
-        | AgentEvent::MessageAssistant { .. }
-        | AgentEvent::PromptBuilt { .. }
-        | AgentEvent::LlmRequested { .. }
-        | AgentEvent::LlmStreamChunk { .. }
-        | AgentEvent::LlmCompleted { .. }
-        | AgentEvent::LlmFailed { .. }
-        | AgentEvent::LlmRetried { .. }
-        | AgentEvent::ActionParsed { .. }
-        | AgentEvent::ActionMalformed { .. }
-        | AgentEvent::ToolCalled { .. }
-        | AgentEvent::ToolCompleted { .. }
-        | AgentEvent::ApprovalRequested { .. }
-        | AgentEvent::ApprovalDecided { .. }
-        | AgentEvent::GuardTripped { .. }
-        | AgentEvent::HistoryCondensed { .. }
-        | AgentEvent::SkillsSelected { .. }
-        | AgentEvent::TurnFinished { .. }
-        | AgentEvent::ActorRestarted { .. } => false,
-    }
 }
 
 fn all() -> Vec<StepEvent> {
@@ -193,7 +166,7 @@ fn all() -> Vec<StepEvent> {
 /// Events of every kind, with everything filled in, each in its envelope.
 pub fn every_kind() -> Vec<Envelope> {
     let numbered = (1..).zip(all());
-    let envelope = |(seq, told): (u64, StepEvent)| match of_the_tree(&told.event) {
+    let envelope = |(seq, told): (u64, StepEvent)| match told.event.is_of_tree() {
         true => Envelope::of_tree(seq, 1, told.event),
         false => Envelope::of_turn(&session(), &TurnId::new("t"), 1, seq, None, told),
     };

@@ -3,7 +3,6 @@
 use super::*;
 use crate::contract::testing::each_rule_is_broken;
 use crate::llm::LlmPort;
-use bob_messages::chat::StopReason;
 use bob_messages::llm::{Capabilities, LlmErrorKind};
 use futures_util::future::BoxFuture;
 use std::net::SocketAddr;
@@ -80,16 +79,7 @@ impl LlmPort for Plain {
                 Fault::InATask => tokio::spawn(ask(address, fault)).await.map_err(unavailable)??,
                 _itself => ask(address, fault).await?,
             };
-            Ok(LlmAnswer {
-                text,
-                reasoning: None,
-                calls: Vec::new(),
-                stop_reason: StopReason::Stop,
-                usage: None,
-                response_id: None,
-                model,
-                latency_ms: 0,
-            })
+            Ok(LlmAnswer::text(model, text))
         })
     }
 }

@@ -195,14 +195,7 @@ pub(super) fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt
         Kind::ContextExceeded => "the prompt is longer than the model's context".to_owned(),
         Kind::UnknownModel => format!("it does not know the model {}: check its name", attempt.model.model()),
         Kind::Unavailable | Kind::Timeout => "the provider failed: try again later".to_owned(),
-        Kind::Rejected
-        | Kind::TooLarge
-        | Kind::NotStarted
-        | Kind::Malformed
-        | Kind::NotScripted
-        | Kind::UnknownProvider
-        | Kind::MissingKey
-        | Kind::Gone => "it refused the request".to_owned(),
+        _rejected_and_those_without_a_status => "it refused the request".to_owned(),
     };
     let error = LlmError {
         kind,

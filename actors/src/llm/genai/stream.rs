@@ -125,16 +125,12 @@ pub(super) fn answer(
     let provider = attempt.model.provider();
     let another = model.filter(|model| model != attempt.model.model());
     let answered = another.and_then(|model| ModelName::parse(&format!("{provider}:{model}")).ok());
-    Ok(LlmAnswer {
-        text,
-        reasoning: Some(reasoning).filter(|reasoning| !reasoning.is_empty()),
-        calls,
-        stop_reason,
-        usage,
-        response_id: id,
-        model: answered.unwrap_or_else(|| attempt.model.clone()),
-        latency_ms: 0,
-    })
+    Ok(LlmAnswer::text(answered.unwrap_or_else(|| attempt.model.clone()), text)
+        .with_reasoning(Some(reasoning).filter(|reasoning| !reasoning.is_empty()))
+        .with_calls(calls)
+        .with_stop_reason(stop_reason)
+        .with_usage(usage)
+        .with_response_id(id))
 }
 
 /// The calls; the first one carries the signatures of the message, unless it has its own.

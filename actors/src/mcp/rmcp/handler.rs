@@ -57,7 +57,7 @@ impl Handler {
         let (Some(elicit), Ok(_one_of_few)) = (&self.elicit, self.asking.try_acquire()) else {
             return Answer::Decline;
         };
-        let question = Question { server: self.server.clone(), message, schema: schema.clone() };
+        let question = Question::new(self.server.clone(), message, schema.clone());
         match tokio::time::timeout(ANSWER_WITHIN, elicit.elicit(question)).await {
             Ok(Answer::Accept(form)) => Answer::Accept(with_defaults(form, &schema)),
             Ok(answer) => answer,

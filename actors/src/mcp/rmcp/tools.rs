@@ -140,18 +140,14 @@ fn described(id: ToolName, server: &ServerId, schema: Value, tool: &Tool) -> Too
     let (risk, risk_from) = risk(&said);
     let title = tool.title.as_deref().or(said.title.as_deref()).unwrap_or(&tool.name);
     let description = tool.description.as_deref().unwrap_or_default();
-    ToolDescriptor {
-        title: clip(title),
-        kind: if read_only { ToolKind::Read } else { ToolKind::Other },
-        description: description[..description.floor_char_boundary(MAX_DESCRIPTION_BYTES)].to_owned(),
-        schema,
-        source: ToolSource::Server(server.clone()),
-        risk,
-        risk_from,
-        idempotent: read_only || said.idempotent_hint == Some(true),
-        read_only,
-        id,
-    }
+    ToolDescriptor::new(id, description[..description.floor_char_boundary(MAX_DESCRIPTION_BYTES)].to_owned(), schema)
+        .with_title(clip(title))
+        .with_kind(if read_only { ToolKind::Read } else { ToolKind::Other })
+        .with_source(ToolSource::Server(server.clone()))
+        .with_risk(risk)
+        .with_risk_from(risk_from)
+        .with_idempotent(read_only || said.idempotent_hint == Some(true))
+        .with_read_only(read_only)
 }
 
 /// How risky a tool is by its annotations, with the defaults of the protocol: a tool that does not say that it

@@ -131,16 +131,10 @@ impl World {
                 signatures: Vec::new(),
             })
             .collect();
-        LlmAnswer {
-            text: if calls.is_empty() { "done".to_owned() } else { String::new() },
-            reasoning: None,
-            stop_reason: if calls.is_empty() { StopReason::Stop } else { StopReason::ToolCalls },
-            calls,
-            usage: None,
-            response_id: None,
-            model: name(),
-            latency_ms: 1,
-        }
+        LlmAnswer::text(name(), if calls.is_empty() { "done".to_owned() } else { String::new() })
+            .with_stop_reason(if calls.is_empty() { StopReason::Stop } else { StopReason::ToolCalls })
+            .with_calls(calls)
+            .with_latency_ms(1)
     }
 
     /// A call reaches its tool, if its grant is good.

@@ -10,15 +10,11 @@ use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::input::ResumeReply;
-use bob_messages::mcp::ServerStatus;
-#[cfg(feature = "mcp")]
-use bob_messages::options::ServerSpec;
-use bob_messages::options::{OptionsPatch, SessionOptions};
+use bob_messages::mcp::{Reloaded, ServerStatus};
+use bob_messages::options::{OptionsPatch, ServerSpec, SessionOptions};
 use bob_messages::store::{Record, SessionFilter, SessionPage};
 use bob_messages::tools::ToolDescriptor;
 use bob_supervisors::NodeState;
-#[cfg(feature = "mcp")]
-use bob_supervisors::tools::servers::Reloaded;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 use tokio::sync::watch;
@@ -206,9 +202,11 @@ pub trait AgentRuntime: Send + Sync {
     /// reported and retried like any other.
     ///
     /// # Errors
-    /// `Invalid` when the list is invalid; then nothing changes.
-    #[cfg(feature = "mcp")]
-    fn reload_servers(&self, specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError>;
+    /// `Invalid` when the list is invalid; then nothing changes. Also, and this is the default, for a runtime that has
+    /// no tool servers, such as one without the feature `mcp`.
+    fn reload_servers(&self, _specs: Vec<ServerSpec>) -> Result<Reloaded, AgentError> {
+        Err(AgentError::Invalid("this runtime has no tool servers: it is built without the feature `mcp`".to_owned()))
+    }
 
     /// Checks the health of the runtime now.
     fn health(&self) -> BoxFuture<'_, RuntimeHealth>;

@@ -6,9 +6,8 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
 pub use bob_actors::approvals::ApprovalMemory;
-#[cfg(feature = "mcp")]
-pub use bob_actors::mcp::{Answer as ElicitationAnswer, Question as Elicitation};
 pub use bob_messages::approvals::{ApprovalQuestion, Standing};
+pub use bob_messages::mcp::{Elicitation, ElicitationAnswer};
 
 /// Port for questions that only a person can answer. Every method has a default that declines, so a program
 /// implements what it can show.
@@ -50,8 +49,7 @@ pub trait ApprovalPort: Send + Sync + 'static {
     /// Answers a form of a few flat fields that a tool server requests during a call. Its texts come from the server;
     /// sanitise them before showing them in a terminal. The future is dropped when the server withdraws the request
     /// or ends, or after ten minutes without an answer. Fields left out of an accepted form get the defaults of its
-    /// schema.
-    #[cfg(feature = "mcp")]
+    /// schema. Without the feature `mcp` no server asks.
     fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         drop(question);
         Box::pin(std::future::ready(ElicitationAnswer::Decline))

@@ -27,6 +27,7 @@ use std::sync::{Arc, Weak};
 
 /// Why a runtime could not be built.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum BuildError {
     /// No model was given.
     #[error("no model was given: call RuntimeBuilder::model first")]

@@ -78,7 +78,7 @@ async fn take_up(
     let input = super::finish::as_owed(open);
     let mut owed = runtime.hand_in(folded.id.clone(), input, turn_config);
     let mut said = pin!(say_when_live(runtime, &folded.id, approval, decision));
-    let waits = || AgentError::Busy("the turn waits for its place; decide again when it has one".into());
+    let waits = || AgentError::busy("the turn waits for its place; decide again when it has one");
     let heard = tokio::select! {
         biased;
         heard = tokio::time::timeout(LIVE_WITHIN, &mut said) => heard.map_err(|_late| waits())?,

@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<AgentRunResult>, AgentError> {
     // An actor that has read the journal already would not look for interrupted turns.
     if !runtime.let_go(&session).await {
-        return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
+        return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
     let found = runtime.folded(session.clone()).await?;
     let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**runtime.turn_config()).clone() });

@@ -55,9 +55,11 @@ impl Runtime {
     pub(super) async fn ask_metrics(&self) -> MetricsSnapshot {
         let providers = self.is_there(|inner, reply| inner.tree.rooms.llm.tell(LlmMessage::Providers { reply })).await;
         let servers = self.servers();
-        let counted = self.0.tree.rooms.metrics.snapshot();
+        let mut counted = self.0.tree.rooms.metrics.snapshot();
         let events_lost = self.0.tree.feed.lost();
-        MetricsSnapshot { providers: providers.unwrap_or_default(), servers, events_lost, ..counted }
+        (counted.providers, counted.servers, counted.events_lost) =
+            (providers.unwrap_or_default(), servers, events_lost);
+        counted
     }
 
     async fn is_there<T: Send + 'static>(&self, ask: impl FnOnce(&Inner, Reply<T>)) -> Option<T> {

@@ -13,6 +13,8 @@ use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
 use bob_messages::input::ResumeReply;
+#[cfg(feature = "mcp")]
+use bob_messages::mcp::Reloaded;
 use bob_messages::mcp::ServerStatus;
 #[cfg(feature = "mcp")]
 use bob_messages::options::ServerSpec;
@@ -22,8 +24,6 @@ use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolDescriptor, ToolSet};
 use bob_supervisors::NodeState;
-#[cfg(feature = "mcp")]
-use bob_supervisors::tools::servers::Reloaded;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;

@@ -171,6 +171,7 @@ pub struct SessionLook {
 
 /// How a runtime is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RuntimeStatus {
     /// Everything answers.
     Ready,

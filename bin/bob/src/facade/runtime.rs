@@ -79,7 +79,8 @@ impl Runtime {
         let kept = "what the turn did is in its session";
         let text = match &*self.ended().borrow() {
             Some(TreeEnd::GaveUp { reason }) => format!("the runtime gave up before the turn ended: {reason}; {kept}"),
-            Some(TreeEnd::Stopped | TreeEnd::Died) => format!("the runtime ended before the turn did; {kept}"),
+            Some(TreeEnd::Stopped) => return AgentError::Stopped(format!("the runtime was shut down; {kept}")),
+            Some(TreeEnd::Died) => format!("the runtime ended before the turn did; {kept}"),
             None => format!("the supervisor of the sessions died before the turn ended; {kept}"),
         };
         AgentError::Internal(text)

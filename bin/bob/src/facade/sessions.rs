@@ -107,7 +107,7 @@ pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
 /// `Busy` while a turn of it is running; errors of the store.
 pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool, AgentError> {
     if !close(runtime, &session).await {
-        return Err(AgentError::Busy("a turn of the session runs; cancel it, or wait for its end".into()));
+        return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
     runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
 }

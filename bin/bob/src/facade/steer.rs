@@ -36,7 +36,7 @@ pub(super) async fn steer(
         // Whether the old supervisor had delivered it is not known yet.
         Ok(false) if again => {
             let text = "the supervisor of the sessions was restarted; say it again under the same request id";
-            Err(AgentError::Busy(text.into()))
+            Err(AgentError::busy(text))
         }
         told => told,
     }

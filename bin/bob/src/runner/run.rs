@@ -133,6 +133,7 @@ impl Run {
         let until = Instant::now() + Duration::from_millis(self.turn_timeout_ms);
         loop {
             if let Some((ticket, request)) = self.condensing.take() {
+                let within_ms = request.within_ms;
                 let question = Arc::new(request.question());
                 let answer = model.complete(Arc::clone(&question), &question.model);
                 let within = Instant::now() + Duration::from_millis(request.within_ms);
@@ -145,7 +146,7 @@ impl Run {
                         TurnMessage::Stopped { reason: EndReason::TurnTimeout, submission: None }
                     }
                     Err(_) => {
-                        let late = AgentError::Timeout("the summary was not written in time".into());
+                        let late = AgentError::timeout("the summary was not written in time", "summary", within_ms);
                         TurnMessage::Condensed { ticket, result: Err(late) }
                     }
                 };

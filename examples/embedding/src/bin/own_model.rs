@@ -1,6 +1,6 @@
 //! A model of one's own: it asks for one call of a tool and then says what it was told.
 
-use bob::model::{Capabilities, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, Message, RawCall, StopReason};
+use bob::model::{Capabilities, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, Message, RawCall};
 use bob::tools::{Invocation, ToolError, tool};
 use bob::{AgentRuntime, AgentRuntimeExt, BoxFuture, ModelName, RuntimeBuilder};
 use std::sync::Arc;
@@ -26,8 +26,7 @@ impl LlmPort for Echo {
             }
             _ => {
                 let call = RawCall { name: "own__clock".into(), arguments: "{}".into(), signatures: Vec::new() };
-                let answer = LlmAnswer::text(model.clone(), "");
-                LlmAnswer { calls: vec![call], stop_reason: StopReason::ToolCalls, ..answer }
+                LlmAnswer::text(model.clone(), "").with_calls(vec![call])
             }
         };
         Box::pin(async { Ok(answer) })

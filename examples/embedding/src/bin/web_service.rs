@@ -30,7 +30,7 @@ async fn say(
 fn refused(error: AgentError) -> Refused {
     let status = match &error {
         AgentError::Invalid(_) => StatusCode::BAD_REQUEST,
-        AgentError::Busy(_) | AgentError::Overloaded(_) => StatusCode::SERVICE_UNAVAILABLE,
+        AgentError::Busy { .. } | AgentError::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
     (status, error.to_string())

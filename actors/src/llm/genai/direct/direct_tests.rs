@@ -32,18 +32,19 @@ async fn server() -> (String, tokio::sync::mpsc::UnboundedReceiver<Seen>) {
 }
 
 fn tool(name: &str) -> Arc<ToolDescriptor> {
-    Arc::new(ToolDescriptor {
-        id: ToolName::new(name),
-        title: name.into(),
-        kind: ToolKind::Read,
-        description: format!("does {name}"),
-        schema: json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
-        source: ToolSource::Local,
-        risk: Risk::Low,
-        risk_from: bob_messages::tools::RiskSource::default(),
-        idempotent: true,
-        read_only: true,
-    })
+    Arc::new(
+        ToolDescriptor::new(
+            ToolName::new(name),
+            format!("does {name}"),
+            json!({"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}),
+        )
+        .with_title(name)
+        .with_kind(ToolKind::Read)
+        .with_source(ToolSource::Local)
+        .with_risk(Risk::Low)
+        .with_idempotent(true)
+        .with_read_only(true),
+    )
 }
 
 fn call(id: &str, name: &str) -> Arc<ToolCall> {

@@ -2,7 +2,7 @@
 
 use bob::model::{
     Capabilities, CondenseRequest, ContextCompactorPort, DeltaSink, LlmAnswer, LlmError, LlmErrorKind, LlmPort,
-    LlmRequest, Message, ProviderLimits, RawCall, Readiness, StopReason, Summary,
+    LlmRequest, Message, ProviderLimits, RawCall, Readiness, Summary,
 };
 use bob::{AgentError, BoxFuture, ModelName};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -45,8 +45,7 @@ impl LlmPort for Scribe {
                 let name = request.tools.with_native_names().next().map_or("", |(_, name)| name).to_owned();
                 let arguments = format!(r#"{{"a": {number}, "b": 1}}"#);
                 let call = RawCall { name, arguments, signatures: Vec::new() };
-                let answer = LlmAnswer::text(model.clone(), "");
-                LlmAnswer { calls: vec![call], stop_reason: StopReason::ToolCalls, ..answer }
+                LlmAnswer::text(model.clone(), "").with_calls(vec![call])
             }
             other => LlmAnswer::text(model.clone(), format!("What is {other:?}?")),
         };

@@ -22,8 +22,7 @@ impl ToolPort for Arithmetic {
     fn list_tools(&self) -> Vec<ToolDescriptor> {
         let number = json!({"type": "integer"});
         let schema = json!({"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]});
-        let add = ToolDescriptor::new(ToolName::new("own/add"), "Adds two numbers.", schema);
-        vec![ToolDescriptor { risk: Risk::High, ..add }]
+        vec![ToolDescriptor::new(ToolName::new("own/add"), "Adds two numbers.", schema).with_risk(Risk::High)]
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
