@@ -7,7 +7,8 @@
 mod cost;
 #[cfg(feature = "json-schema")]
 mod full;
-#[cfg(any(test, not(feature = "json-schema")))]
+#[cfg(feature = "json-schema")]
+mod plain;
 mod small;
 #[cfg(feature = "json-schema")]
 mod survey;

@@ -6,12 +6,17 @@
 //! megabytes. So it is surveyed before it is compiled ([`survey`]), and what a check
 //! would cost is counted before it is made ([`cost`](super::cost)). Patterns are matched in linear
 //! time. Nothing is ever fetched.
+//!
+//! The first schema that is compiled in a process compiles the schema of schemas, too: 6 million instructions, more
+//! than all the rest of a first turn. So a schema of plain keywords alone ([`plain::covers`]) is compiled when first arguments do
+//! not fit it, and only to say why.
 
 use super::cost::Cost;
 use super::survey::{self, Survey};
-use super::{FEW_STEPS, MAX_COMPLAINTS, Misfit, STEPS_PER_VALUE, clip};
+use super::{FEW_STEPS, MAX_COMPLAINTS, Misfit, STEPS_PER_VALUE, clip, plain, small};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
+use std::sync::OnceLock;
 
 /// How large one compiled pattern may be, in bytes.
 const MAX_PATTERN_BYTES: usize = 1 << 20;
@@ -26,7 +31,8 @@ const DEEP_STACK_BYTES: usize = 64 << 20;
 /// A schema that was read.
 #[derive(Debug)]
 pub(in crate::tools) struct Checker {
-    validator: Validator,
+    /// Empty as long as the plain keywords of the schema were enough.
+    validator: OnceLock<Result<Validator, String>>,
     /// How many values the schema consists of.
     values: usize,
     /// Whether each of its parts is reached in one way only.
@@ -41,8 +47,9 @@ impl Checker {
     pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
         let Survey { values, is_tree, depth, .. } = Survey::of(schema)?;
         let validator = match depth {
-            0..=NEAR => compile(schema)?,
-            _ => compile_apart(schema)?,
+            0..=NEAR if plain::covers(schema) => OnceLock::new(),
+            0..=NEAR => Ok(compile(schema)?).into(),
+            _ => Ok(compile_apart(schema)?).into(),
         };
         Ok(Self { validator, values, is_tree })
     }
@@ -53,13 +60,19 @@ impl Checker {
     /// What is wrong with them.
     pub(in crate::tools) fn check(&self, schema: &Value, arguments: &Value) -> Result<(), Misfit> {
         let steps = self.steps(schema, arguments).ok_or(Misfit::TooMuch)?;
-        if self.validator.is_valid(arguments) {
+        let validator = match self.validator.get() {
+            None if small::Checker.check(schema, arguments).is_ok() => return Ok(()),
+            None => self.validator.get_or_init(|| compile(schema)),
+            Some(validator) => validator,
+        };
+        let validator = validator.as_ref().map_err(|why| Misfit::Complaints(vec![why.clone()]))?;
+        if validator.is_valid(arguments) {
             return Ok(());
         }
         if steps > FEW_STEPS {
             return Err(Misfit::Complaints(vec!["they are too large to say where".to_owned()]));
         }
-        let complaints = self.validator.iter_errors(arguments).take(MAX_COMPLAINTS);
+        let complaints = validator.iter_errors(arguments).take(MAX_COMPLAINTS);
         let complaints = complaints.map(|error| match error.instance_path().as_str() {
             "" => clip(&error.to_string()),
             place => format!("{}: {}", clip(place), clip(&error.to_string())),

@@ -1,4 +1,5 @@
-//! What is checked of a value without the feature `json-schema`: types, choices, required and unknown properties.
+//! What is checked of a value without the feature `json-schema`: types, choices, bounds of numbers, required and unknown properties.
+//! With it, a value that fits a schema that says no more ([`plain`](super::plain)).
 //!
 //! At each level that `properties` and `items` lead to. Every other keyword is passed over, `$ref` and `anyOf` among
 //! them: what they would refuse, a tool has to refuse itself. A tool of typed arguments does.
@@ -20,6 +21,7 @@ struct Check {
 }
 
 impl Checker {
+    #[cfg(any(test, not(feature = "json-schema")))]
     /// Reads a schema.
     ///
     /// # Errors
@@ -81,7 +83,19 @@ impl Check {
                     self.below(schema, item, place, &at.to_string());
                 }
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+            Value::Number(number) => self.range(schema, number, place),
+            Value::Null | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+
+    fn range(&mut self, schema: &Value, number: &serde_json::Number, place: &str) {
+        let bound = |keyword| schema.get(keyword).and_then(Value::as_f64);
+        let Some(float) = number.as_f64() else { return };
+        if let Some(least) = bound("minimum").filter(|least| float < *least) {
+            self.complain(place, &format!("{number} is less than {least}"));
+        }
+        if let Some(most) = bound("maximum").filter(|most| float > *most) {
+            self.complain(place, &format!("{number} is more than {most}"));
         }
     }
 
@@ -101,11 +115,12 @@ impl Check {
         }
     }
 
-    /// Only a text, a number and the like is compared: what is in lists and objects would have to be walked for each
+    /// Only with a text, a number and the like is compared: what is in lists and objects would have to be walked for each
     /// choice.
     fn choice(&mut self, schema: &Value, value: &Value, place: &str) {
         let Some(choices) = schema.get("enum").and_then(Value::as_array) else { return };
-        if value.is_array() || value.is_object() {
+        let is_simple = |value: &Value| !value.is_array() && !value.is_object();
+        if !is_simple(value) && !choices.iter().all(is_simple) {
             return;
         }
         self.steps += choices.len();
@@ -148,6 +163,7 @@ fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
+#[cfg(any(test, not(feature = "json-schema")))]
 fn is_schema(schema: &Value, place: &str) -> Result<(), String> {
     let Value::Object(keywords) = schema else {
         return if schema.is_boolean() { Ok(()) } else { Err(clip(&format!("{place}: {schema} is no schema"))) };
@@ -196,6 +212,7 @@ mod tests {
                 "item": {"type": "string"},
                 "count": {"type": "integer"},
                 "size": {"enum": ["s", "m"]},
+                "share": {"minimum": 0, "maximum": 1},
                 "notes": {"type": ["array", "null"], "items": {"type": "object", "properties": {"a/b": {"type": "string"}}}},
             },
         })
@@ -206,6 +223,7 @@ mod tests {
         for value in [
             json!({"item": "tea", "count": 2}),
             json!({"item": "tea", "count": 2.0, "size": "m", "notes": null}),
+            json!({"item": "tea", "count": 2, "share": 0.5}),
             json!({"item": "tea", "count": 2, "notes": [{"a/b": "x", "more": 1}, {}]}),
         ] {
             assert_eq!(complaints(&order(), &value), Vec::<String>::new(), "{value}");
@@ -228,6 +246,8 @@ mod tests {
                 json!({"item": "tea", "count": 1, "notes": [{}, {"a/b": []}]}),
                 vec!["/notes/1/a~1b: a list is not of type string"],
             ),
+            (json!({"item": "tea", "count": 1, "share": -1}), vec!["/share: -1 is less than 0"]),
+            (json!({"item": "tea", "count": 1, "share": 1.5}), vec!["/share: 1.5 is more than 1"]),
             (json!({"item": "tea", "count": 1, "notes": "x"}), vec!["/notes: \"x\" is not of type array or null"]),
         ] {
             assert_eq!(complaints(&order(), &value), said, "{value}");
