@@ -102,7 +102,11 @@ fn another_user_is_not_listened_to_even_where_the_folder_is_open() {
     }
     fs::set_permissions(socket(&home, running.pid()), fs::Permissions::from_mode(0o666)).expect("our own socket");
     let agent = home.scratch.join("agent");
-    fs::copy(AGENT, &agent).expect("a copy others can run");
+    // Copied by a process of its own: what other tests start meanwhile would have our descriptor for a moment, and a
+    // file that somebody has open for writing cannot be run.
+    assert!(
+        Command::new("cp").args([AGENT.as_ref(), agent.as_os_str()]).status().expect("a copy others can run").success()
+    );
     let stranger = Command::new(agent)
         .args(["--config", "agent.toml", "cancel", "alpha"])
         .current_dir(home.scratch.path())

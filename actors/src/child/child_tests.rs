@@ -3,7 +3,6 @@
 use super::testing::*;
 use super::*;
 use std::ffi::OsString;
-use std::os::unix::fs::PermissionsExt;
 use std::time::Instant;
 
 fn sh(script: &str) -> ChildSpec {
@@ -89,8 +88,7 @@ fn g2_keys_and_proxies_are_not_inherited_and_named_values_win() {
 async fn g13_a_program_and_its_arguments_are_no_shell_line() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("we ird;$(touch name)`touch name`\n&& *");
-    std::fs::write(&program, "#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n").unwrap();
-    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&program, b"#!/bin/sh\nfor word; do printf '%s\\0' \"$word\"; done\n");
     let words = [
         "two words",
         "; touch mark",
@@ -152,8 +150,7 @@ async fn a_refused_start_names_the_program_and_the_reason() {
     let plain = folder.path().join("plain");
     std::fs::write(&plain, "text").unwrap();
     let no_format = folder.path().join("no-format");
-    std::fs::write(&no_format, [0_u8, 1, 2]).unwrap();
-    std::fs::set_permissions(&no_format, std::fs::Permissions::from_mode(0o755)).unwrap();
+    write_program(&no_format, &[0, 1, 2]);
     let gone = ChildSpec { folder: Some("/no/such/folder".into()), ..sh("true") };
     let none = |program: &std::path::Path| ChildSpec::new(program, Vec::<OsString>::new());
     for (spec, program, why) in [

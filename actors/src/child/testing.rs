@@ -2,6 +2,8 @@
 
 use super::Child;
 use super::Watcher;
+use std::io::Write;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, BufReader};
@@ -52,6 +54,16 @@ pub(crate) async fn all_lines(child: &mut Child) -> Vec<String> {
 /// machine, at its leisure.
 pub(crate) async fn group_is_gone(group: i32) {
     until(&format!("group {group} is gone"), || processes().iter().all(|p| p.group != group || p.is_zombie)).await;
+}
+
+/// Writes a file that can be run, in a process of its own: a program that another thread starts meanwhile would have a
+/// copy of our descriptor for a moment, and a file that somebody has open for writing cannot be run ("text file busy").
+pub(crate) fn write_program(path: &Path, content: &[u8]) {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", "cat > \"$1\" && chmod 755 \"$1\"", "sh"]).arg(path).stdin(Stdio::piped());
+    let mut writer = shell.spawn().unwrap();
+    writer.stdin.take().unwrap().write_all(content).unwrap();
+    assert!(writer.wait().unwrap().success());
 }
 
 pub(crate) struct Process {

@@ -2,9 +2,9 @@
 //! against a real shell.
 
 use super::*;
+use crate::child::testing::write_program;
 use fastrand::Rng;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
 const LINES: u64 = 12_000;
@@ -249,8 +249,7 @@ fn a_real_shell_runs_nothing_else_in_a_line_that_is_allowed() {
     let mark = folder.path().join("mark");
     for (name, script) in [("git", "#!/bin/sh\n".to_owned()), ("rm", format!("#!/bin/sh\n: > '{}'\n", mark.display()))]
     {
-        fs::write(bin.join(name), script).unwrap();
-        fs::set_permissions(bin.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+        write_program(&bin.join(name), script.as_bytes());
     }
     let shell = |line: &str| {
         let mut shell = Command::new("/bin/sh");
