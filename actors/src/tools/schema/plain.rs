@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 const TYPES: [&str; 7] = ["null", "boolean", "string", "array", "object", "number", "integer"];
 
-/// Up to here each whole number is a float of its own, so that comparing with it as one is exact.
+/// Below this each whole number is a float of its own, so that comparing with it as one is exact.
+///
+/// At this bound itself it is not: the next whole number becomes the same float.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
 /// Whether each keyword at each level is one whose whole meaning `small` checks, and is well formed.
@@ -28,7 +30,7 @@ fn is_plain(schema: &Value, is_top: bool) -> bool {
         "default" => true,
         "type" => is_type(value),
         "enum" => is_choice(value),
-        "minimum" | "maximum" => value.as_f64().is_some_and(|bound| bound.abs() <= EXACT),
+        "minimum" | "maximum" => value.as_f64().is_some_and(|bound| bound.abs() < EXACT),
         "required" => is_names(value),
         "additionalProperties" => value.is_boolean(),
         "properties" => value.as_object().is_some_and(are_plain),
@@ -78,7 +80,7 @@ mod tests {
             any::<bool>().prop_map(Value::from),
             (-2i64..3).prop_map(Value::from),
             prop::sample::select(vec![0.0, 1.0, 1.5, -2.0, 1e300]).prop_map(Value::from),
-            prop::sample::select(vec![u64::MAX, 1 << 53, (1 << 53) + 1]).prop_map(Value::from),
+            prop::sample::select(vec![u64::MAX, (1 << 53) - 1, 1 << 53, (1 << 53) + 1]).prop_map(Value::from),
             prop::sample::select(vec!["", "a", "b", "1"]).prop_map(Value::from),
         ]
     }
@@ -120,7 +122,7 @@ mod tests {
             prop_oneof![
                 4 => object,
                 2 => inner.clone().prop_map(|items| json!({"items": items})),
-                1 => (-2i32..2, prop::sample::select(vec![0.5, 9_007_199_254_740_992.0])).prop_map(|(least, most)| json!({"minimum": least, "maximum": most})),
+                1 => (-2i32..2, prop::sample::select(vec![0.5, EXACT - 1.0, EXACT])).prop_map(|(least, most)| json!({"minimum": least, "maximum": most})),
                 2 => prop::collection::vec(scalar(), 1..4).prop_map(|choices| json!({"enum": choices})),
                 1 => (prop::sample::select(vec!["type", "enum", "required", "properties", "items", "title", "anyOf"]), value(), inner)
                     .prop_map(|(keyword, odd, mut schema)| { schema[keyword] = odd; schema }),
@@ -158,6 +160,8 @@ mod tests {
         for (keyword, value) in [
             ("$ref", json!("#/$defs/a")),
             ("minimum", json!(u64::MAX)),
+            ("maximum", json!(EXACT)),
+            ("minimum", json!(-EXACT)),
             ("exclusiveMinimum", json!(0)),
             ("anyOf", json!([{}])),
             ("additionalProperties", json!({"type": "string"})),
