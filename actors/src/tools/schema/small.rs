@@ -6,6 +6,7 @@
 
 use super::{FEW_STEPS, MAX_COMPLAINTS, Misfit, STEPS_PER_VALUE, clip};
 use serde_json::Value;
+use std::fmt;
 
 /// A schema is read at each check.
 #[derive(Debug)]
@@ -18,6 +19,13 @@ struct Check {
     values: usize,
     steps: usize,
     is_too_much: bool,
+}
+
+/// Where a value stands. It is written out for a complaint alone: most arguments fit.
+enum Place<'a> {
+    Top,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, usize),
 }
 
 impl Checker {
@@ -36,7 +44,7 @@ impl Checker {
     /// What is wrong with them.
     pub(in crate::tools) fn check(&self, schema: &Value, arguments: &Value) -> Result<(), Misfit> {
         let mut check = Check::default();
-        check.value(schema, arguments, &mut String::new());
+        check.value(schema, arguments, &Place::Top);
         if check.is_too_much {
             return Err(Misfit::TooMuch);
         }
@@ -48,7 +56,7 @@ impl Checker {
 }
 
 impl Check {
-    fn value(&mut self, schema: &Value, value: &Value, place: &mut String) {
+    fn value(&mut self, schema: &Value, value: &Value, place: &Place<'_>) {
         self.values += 1;
         self.is_too_much |= self.steps > FEW_STEPS.saturating_add(self.values.saturating_mul(STEPS_PER_VALUE));
         if self.is_too_much {
@@ -57,8 +65,8 @@ impl Check {
         if schema == &Value::Bool(false) {
             return self.complain(place, &format!("{} is not allowed", shown(value)));
         }
-        let types = types(schema);
-        if !types.is_empty() && !types.iter().any(|name| is_of(value, name)) {
+        if types(schema).next().is_some() && !types(schema).any(|name| is_of(value, name)) {
+            let types: Vec<&str> = types(schema).collect();
             return self.complain(place, &format!("{} is not of type {}", shown(value), types.join(" or ")));
         }
         self.choice(schema, value, place);
@@ -70,7 +78,7 @@ impl Check {
                     && schema.get("patternProperties").is_none();
                 for (name, field) in fields {
                     match known.and_then(|known| known.get(name)) {
-                        Some(schema) => self.below(schema, field, place, name),
+                        Some(schema) => self.value(schema, field, &Place::Field(place, name)),
                         None if is_closed => self.complain(place, &format!("{name:?} is not expected")),
                         None => {}
                     }
@@ -80,7 +88,7 @@ impl Check {
                 // A list of schemas is of the first items one by one; that form is passed over.
                 let Some(schema) = schema.get("items").filter(|schema| schema.is_object()) else { return };
                 for (at, item) in items.iter().enumerate() {
-                    self.below(schema, item, place, &at.to_string());
+                    self.value(schema, item, &Place::Item(place, at));
                 }
             }
             Value::Number(number) => self.range(schema, number, place),
@@ -88,7 +96,7 @@ impl Check {
         }
     }
 
-    fn range(&mut self, schema: &Value, number: &serde_json::Number, place: &str) {
+    fn range(&mut self, schema: &Value, number: &serde_json::Number, place: &Place<'_>) {
         let bound = |keyword| schema.get(keyword).and_then(Value::as_f64);
         let Some(float) = number.as_f64() else { return };
         if let Some(least) = bound("minimum").filter(|least| float < *least) {
@@ -99,15 +107,7 @@ impl Check {
         }
     }
 
-    fn below(&mut self, schema: &Value, value: &Value, place: &mut String, name: &str) {
-        let length = place.len();
-        place.push('/');
-        place.push_str(&name.replace('~', "~0").replace('/', "~1"));
-        self.value(schema, value, place);
-        place.truncate(length);
-    }
-
-    fn required(&mut self, schema: &Value, fields: &serde_json::Map<String, Value>, place: &str) {
+    fn required(&mut self, schema: &Value, fields: &serde_json::Map<String, Value>, place: &Place<'_>) {
         let required = schema.get("required").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         self.steps += required.len();
         for name in required.iter().filter_map(Value::as_str).filter(|name| !fields.contains_key(*name)) {
@@ -117,7 +117,7 @@ impl Check {
 
     /// Only with a text, a number and the like is compared: what is in lists and objects would have to be walked for each
     /// choice.
-    fn choice(&mut self, schema: &Value, value: &Value, place: &str) {
+    fn choice(&mut self, schema: &Value, value: &Value, place: &Place<'_>) {
         let Some(choices) = schema.get("enum").and_then(Value::as_array) else { return };
         let is_simple = |value: &Value| !value.is_array() && !value.is_object();
         if !is_simple(value) && !choices.iter().all(is_simple) {
@@ -130,23 +130,35 @@ impl Check {
         }
     }
 
-    fn complain(&mut self, place: &str, what: &str) {
+    fn complain(&mut self, place: &Place<'_>, what: &str) {
         if self.complaints.len() < MAX_COMPLAINTS {
             self.complaints.push(match place {
-                "" => clip(what),
-                place => format!("{}: {}", clip(place), clip(what)),
+                Place::Top => clip(what),
+                below => format!("{}: {}", clip(&below.to_string()), clip(what)),
             });
         }
     }
 }
 
-/// The types that a schema names; none when it leaves them open.
-fn types(schema: &Value) -> Vec<&str> {
-    match schema.get("type") {
-        Some(Value::String(name)) => vec![name],
-        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),
-        _open => Vec::new(),
+/// As a JSON Pointer.
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Top => Ok(()),
+            Self::Field(above, name) => write!(f, "{above}/{}", name.replace('~', "~0").replace('/', "~1")),
+            Self::Item(above, at) => write!(f, "{above}/{at}"),
+        }
     }
+}
+
+/// The types that a schema names; none when it leaves them open.
+fn types(schema: &Value) -> impl Iterator<Item = &str> {
+    let names = match schema.get("type") {
+        Some(Value::Array(names)) => names.as_slice(),
+        Some(name @ Value::String(_)) => std::slice::from_ref(name),
+        _open => &[],
+    };
+    names.iter().filter_map(Value::as_str)
 }
 
 fn is_of(value: &Value, name: &str) -> bool {
@@ -169,7 +181,7 @@ fn is_schema(schema: &Value, place: &str) -> Result<(), String> {
         return if schema.is_boolean() { Ok(()) } else { Err(clip(&format!("{place}: {schema} is no schema"))) };
     };
     let known = ["null", "boolean", "string", "array", "object", "number", "integer"];
-    if let Some(wrong) = types(schema).into_iter().find(|name| !known.contains(name)) {
+    if let Some(wrong) = types(schema).find(|name| !known.contains(name)) {
         return Err(clip(&format!("{place}/type: {wrong:?} is no type")));
     }
     if let Some(Value::Object(properties)) = keywords.get("properties") {
@@ -282,7 +294,7 @@ mod tests {
         let schema = json!({"items": {"enum": names}});
         let value = Value::Array(vec![json!("n1999"); 100_000]);
         let mut check = Check::default();
-        check.value(&schema, &value, &mut String::new());
+        check.value(&schema, &value, &Place::Top);
         assert_eq!(complaints(&schema, &value), ["too much"]);
         assert!(check.is_too_much && check.steps < 2 * FEW_STEPS, "{} steps", check.steps);
     }
