@@ -8,7 +8,7 @@ fn outcome(finish_reason: FinishReason) -> TurnOutcome {
     let call = |status| TranscriptEntry {
         id: CallId::new("c"),
         name: ToolName::new("local/read_file"),
-        arguments: serde_json::Value::Null,
+        arguments: serde_json::Value::Null.into(),
         status,
         result: String::new(),
         duration_ms: 0,

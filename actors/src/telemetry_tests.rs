@@ -101,7 +101,7 @@ fn turn_of_two_steps() -> Vec<StepEvent> {
     let call = Arc::new(ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new("local/read_file"),
-        arguments: serde_json::json!({"path": "secret-canary"}),
+        arguments: serde_json::json!({"path": "secret-canary"}).into(),
         argument_bytes: 24,
         signatures: Vec::new(),
     });

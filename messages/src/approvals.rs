@@ -156,7 +156,7 @@ impl Standing {
             tool: call.name.clone(),
             definition: tool.definition.clone(),
             text: tool.text.clone(),
-            arguments: tool.exact.then(|| call.arguments.clone()),
+            arguments: tool.exact.then(|| Value::clone(&call.arguments)),
             allowed,
             reason: reason.to_owned(),
             for_good: scope == Scope::Always,

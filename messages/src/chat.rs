@@ -68,7 +68,7 @@ pub struct ToolCall {
     /// The tool, as named by the model; it may not exist.
     pub name: ToolName,
     /// A JSON object.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// The arguments' length as JSON, in bytes, for size estimates.
     pub argument_bytes: usize,
     /// Opaque provider data that must be sent back with the call.

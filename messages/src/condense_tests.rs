@@ -28,7 +28,7 @@ fn request(messages: Vec<Message>, question_bytes: usize) -> CondenseRequest {
 fn conversation() -> Vec<Message> {
     let (id, name) = (CallId::new("c1"), ToolName::new("local/read_file"));
     let arguments = serde_json::json!({"path": "a.txt"});
-    let call = Arc::new(ToolCall { id, name, arguments, argument_bytes: 16, signatures: vec![] });
+    let call = Arc::new(ToolCall { id, name, arguments: arguments.into(), argument_bytes: 16, signatures: vec![] });
     let result = ToolResult {
         call: call.id.clone(),
         name: call.name.clone(),

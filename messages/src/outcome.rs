@@ -113,7 +113,7 @@ pub struct TranscriptEntry {
     /// The tool.
     pub name: ToolName,
     /// The arguments.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// How it ended.
     pub status: CallStatus,
     /// The output as the model saw it.
@@ -128,7 +128,7 @@ pub struct DeniedCall {
     /// The tool.
     pub name: ToolName,
     /// The arguments.
-    pub arguments: Value,
+    pub arguments: Arc<Value>,
     /// Why not.
     pub reason: String,
 }

@@ -26,7 +26,7 @@ async fn the_port_decides_and_sees_exactly_what_runs() {
     assert_eq!((outcome.finish_reason, ran.with()), (FinishReason::Final, vec![1, 5]));
     assert_eq!(outcome.denied[0].reason, "denied: too much");
     let first = questions.recv().await.unwrap();
-    assert_eq!((first.call.name.as_str(), &first.call.arguments), ("test/pay", &json!({"a": 1})));
+    assert_eq!((first.call.name.as_str(), &*first.call.arguments), ("test/pay", &json!({"a": 1})));
     assert_eq!((first.title.as_str(), first.timeout_ms, first.exact), ("Pay", 600_000, false));
     assert_eq!(first.turn, outcome.turn_id);
     within(runtime.shutdown()).await;

@@ -30,7 +30,7 @@ impl ToolPort for World {
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        let call = (invocation.call.name.as_str().to_owned(), invocation.call.arguments.clone());
+        let call = (invocation.call.name.as_str().to_owned(), serde_json::Value::clone(&invocation.call.arguments));
         self.ran.lock().unwrap_or_else(PoisonError::into_inner).push(call);
         Box::pin(std::future::ready(Ok(ToolOutput::text(format!("What it is about. {} The rest.", self.text)))))
     }
@@ -42,7 +42,7 @@ pub(super) struct User(pub(super) Mutex<Vec<Call>>);
 impl ApprovalPort for User {
     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
         let mut wanted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let asked = (question.call.name.as_str().to_owned(), question.call.arguments.clone());
+        let asked = (question.call.name.as_str().to_owned(), serde_json::Value::clone(&question.call.arguments));
         let decision = match wanted.iter().position(|wanted| *wanted == asked) {
             Some(at) => {
                 wanted.remove(at);

@@ -23,7 +23,7 @@ async fn sent(kind: ProviderKind, request: LlmRequest) -> Recorded {
 
 fn call(id: &str, name: &str, signatures: Vec<String>) -> Arc<ToolCall> {
     let (id, name) = (CallId::new(id), ToolName::new(name));
-    Arc::new(ToolCall { id, name, arguments: json!({"path": "a"}), argument_bytes: 12, signatures })
+    Arc::new(ToolCall { id, name, arguments: json!({"path": "a"}).into(), argument_bytes: 12, signatures })
 }
 
 fn result(call: &ToolCall, text: &str) -> Message {

@@ -140,7 +140,7 @@ fn unusual_requests(model: &ModelName) -> Vec<(&'static str, Arc<LlmRequest>)> {
     let call = Arc::new(ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new("my/tool"),
-        arguments: json!({"text": "\u{0}"}),
+        arguments: json!({"text": "\u{0}"}).into(),
         argument_bytes: 16,
         signatures: vec!["of another provider".to_owned()],
     });

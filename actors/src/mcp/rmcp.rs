@@ -229,7 +229,7 @@ impl Caller {
     pub(super) async fn call(&self, invocation: &Invocation, read_only: bool) -> Result<ToolOutput, Failure> {
         let call = &invocation.call;
         let mut params = CallToolRequestParams::new(call.name.own_name().to_owned());
-        if let Value::Object(arguments) = &call.arguments {
+        if let Value::Object(arguments) = &*call.arguments {
             params = params.with_arguments(arguments.clone());
         }
         params.set_meta(meta(invocation, read_only));

@@ -157,7 +157,7 @@ impl Writer {
                     began,
                     session: session.to_string(),
                     tool: call.name.clone(),
-                    arguments: call.arguments.clone(),
+                    arguments: Value::clone(&call.arguments),
                     end,
                 })),
                 Seen::Secrets(secrets) => self.redactor = std::mem::take(&mut self.redactor).with(secrets),

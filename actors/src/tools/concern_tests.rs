@@ -40,7 +40,7 @@ async fn room(policy: Policy) -> ActorRef<ToolsMessage> {
 
 fn check(tool: &str, path: &str, run: bool) -> CheckRequest {
     let (id, name, arguments) = (CallId::new("c1"), ToolName::new(tool), json!({ "path": path }));
-    let call = Arc::new(ToolCall { id, name, argument_bytes: 20, arguments, signatures: Vec::new() });
+    let call = Arc::new(ToolCall { id, name, argument_bytes: 20, arguments: arguments.into(), signatures: Vec::new() });
     CheckRequest { call, approved: None, standing: Vec::new(), run }
 }
 

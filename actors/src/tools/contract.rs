@@ -33,7 +33,7 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         id: CallId::new("c1"),
         name: ToolName::new(tool),
         argument_bytes: arguments.to_string().len(),
-        arguments,
+        arguments: arguments.into(),
         signatures: Vec::new(),
     };
     let context = CallContext {

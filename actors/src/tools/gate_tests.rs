@@ -65,7 +65,7 @@ fn context() -> CallContext {
 fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
     let argument_bytes = arguments.to_string().len();
     let (id, name) = (CallId::new("c1"), ToolName::new(name));
-    Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() })
+    Arc::new(ToolCall { id, name, arguments: arguments.into(), argument_bytes, signatures: Vec::new() })
 }
 
 fn request(name: &str, arguments: Value) -> CheckRequest {

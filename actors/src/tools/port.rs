@@ -123,7 +123,7 @@ impl Invocation {
     /// # Errors
     /// When the type and the schema disagree.
     pub fn arguments<A: DeserializeOwned>(&self) -> Result<A, ToolError> {
-        A::deserialize(&self.call.arguments)
+        A::deserialize(&*self.call.arguments)
             .map_err(|error| ToolError::new(format!("the arguments do not fit: {error}")))
     }
 }

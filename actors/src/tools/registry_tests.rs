@@ -97,7 +97,7 @@ fn asked(tool: &str) -> (CheckRequest, Arc<CallContext>) {
     let call = ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new(tool),
-        arguments: serde_json::json!({}),
+        arguments: serde_json::json!({}).into(),
         argument_bytes: 2,
         signatures: Vec::new(),
     };

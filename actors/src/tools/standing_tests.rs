@@ -53,7 +53,7 @@ fn asks(name: &str, command: &str, standing: &[Standing]) -> CheckRequest {
     let arguments = json!({"command": command});
     let argument_bytes = arguments.to_string().len();
     let (id, name) = (CallId::new("c1"), ToolName::new(name));
-    let call = Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() });
+    let call = Arc::new(ToolCall { id, name, arguments: arguments.into(), argument_bytes, signatures: Vec::new() });
     CheckRequest { call, approved: None, standing: standing.iter().cloned().map(Arc::new).collect(), run: false }
 }
 

@@ -15,7 +15,7 @@ fn question(arguments: Value) -> ApprovalQuestion {
         id: CallId::new("c1"),
         name: ToolName::new("local/shell_exec"),
         argument_bytes: 0,
-        arguments,
+        arguments: arguments.into(),
         signatures: Vec::new(),
     };
     ApprovalQuestion {

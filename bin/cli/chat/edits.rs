@@ -75,7 +75,7 @@ mod tests {
             id: CallId::new("c1"),
             name: ToolName::new(name),
             argument_bytes: 0,
-            arguments,
+            arguments: arguments.into(),
             signatures: Vec::new(),
         }
     }

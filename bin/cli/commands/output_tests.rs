@@ -17,7 +17,7 @@ fn outcome() -> TurnOutcome {
         tool_transcript: vec![TranscriptEntry {
             id: CallId::new("c1"),
             name: ToolName::new("local/list_dir"),
-            arguments: json!({"path": "."}),
+            arguments: json!({"path": "."}).into(),
             status: CallStatus::Ok,
             result: "a.txt".to_owned(),
             duration_ms: 3,
@@ -25,7 +25,7 @@ fn outcome() -> TurnOutcome {
         .into(),
         denied: vec![DeniedCall {
             name: ToolName::new("local/shell_exec"),
-            arguments: json!({}),
+            arguments: json!({}).into(),
             reason: "the policy denies it".to_owned(),
         }],
         labels: [("channel".to_owned(), "slack".to_owned())].into(),

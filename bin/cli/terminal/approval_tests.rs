@@ -19,7 +19,7 @@ fn question(name: &str, arguments: Value) -> ApprovalQuestion {
         context: None,
         turn: TurnId::new("t"),
         approval_id: ApprovalId::new("s-c1"),
-        call: Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() }),
+        call: Arc::new(ToolCall { id, name, arguments: arguments.into(), argument_bytes, signatures: Vec::new() }),
         risk: Risk::High,
         reason: "the tool is of high risk".to_owned(),
         title: String::new(),

@@ -23,7 +23,7 @@ fn running(id: &str, name: &str, arguments: Value) -> AgentEvent {
         id: CallId::new(id),
         name: ToolName::new(name),
         argument_bytes: 0,
-        arguments,
+        arguments: arguments.into(),
         signatures: Vec::new(),
     };
     let title = name.to_owned();
@@ -202,7 +202,7 @@ fn what_went_wrong_is_said_once() {
 fn a_guard_and_a_denial_are_named() {
     let denied = DeniedCall {
         name: ToolName::new("local/shell_exec"),
-        arguments: json!({}),
+        arguments: json!({}).into(),
         reason: "the tool is of high risk".to_owned(),
     };
     let outcome = TurnOutcome {

@@ -118,7 +118,7 @@ impl Fixture {
             id: CallId::new(format!("c{number}")),
             name: ToolName::new(format!("mcp/{tool}")),
             argument_bytes: arguments.to_string().len(),
-            arguments,
+            arguments: arguments.into(),
             signatures: Vec::new(),
         };
         let context = CallContext {

@@ -9,7 +9,6 @@ use crate::outcome::TurnOutcome;
 use crate::store::Reasoning;
 use crate::tools::{Location, Risk, ToolKind};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -240,7 +239,7 @@ fn unknown(result: &ToolResult) -> Known {
     let call = ToolCall {
         id: result.call.clone(),
         name: result.name.clone(),
-        arguments: Value::Null,
+        arguments: Arc::default(),
         argument_bytes: 0,
         signatures: Vec::new(),
     };

@@ -45,7 +45,7 @@ fn call(number: u64, name: &str) -> Arc<ToolCall> {
     Arc::new(ToolCall {
         id: CallId::new(format!("c{number}")),
         name: ToolName::new(name),
-        arguments: json!({"a": number / 2}),
+        arguments: json!({"a": number / 2}).into(),
         argument_bytes: 7,
         signatures: Vec::new(),
     })

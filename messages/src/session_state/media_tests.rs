@@ -38,8 +38,13 @@ impl Journal {
     fn calls(&mut self, turn: u64, number: u64, parts: Vec<ContentPart>) {
         let (id, name) = (CallId::numbered(number), ToolName::new("mcp/camera/shoot"));
         let arguments = serde_json::json!({});
-        let call =
-            ToolCall { id: id.clone(), name: name.clone(), arguments, argument_bytes: 2, signatures: Vec::new() };
+        let call = ToolCall {
+            id: id.clone(),
+            name: name.clone(),
+            arguments: arguments.into(),
+            argument_bytes: 2,
+            signatures: Vec::new(),
+        };
         let cost = StepCost {
             usage: None,
             prompt_bytes: 1,

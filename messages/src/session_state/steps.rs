@@ -104,7 +104,11 @@ impl Session {
             reason.clone_into(&mut asked.reason);
             if let Some(arguments) = arguments {
                 let argument_bytes = arguments.to_string().len();
-                open.call = Arc::new(ToolCall { arguments: arguments.clone(), argument_bytes, ..(*open.call).clone() });
+                open.call = Arc::new(ToolCall {
+                    arguments: Arc::new(arguments.clone()),
+                    argument_bytes,
+                    ..(*open.call).clone()
+                });
             }
         }
     }

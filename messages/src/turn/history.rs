@@ -80,7 +80,7 @@ mod tests {
     fn call(n: usize) -> Arc<ToolCall> {
         let id = CallId::new(format!("c{n}"));
         let name = ToolName::new("local/x");
-        Arc::new(ToolCall { id, name, arguments: serde_json::json!({}), argument_bytes: 2, signatures: vec![] })
+        Arc::new(ToolCall { id, name, arguments: serde_json::json!({}).into(), argument_bytes: 2, signatures: vec![] })
     }
 
     fn fit(history: &[Arc<Message>], pinned: usize, max_messages: usize, max_bytes: usize) -> Fit {

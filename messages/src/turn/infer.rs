@@ -179,7 +179,7 @@ fn numbered(before: u64, asked: Vec<Asked>) -> Vec<Arc<ToolCall>> {
         Arc::new(ToolCall {
             id: CallId::numbered(number),
             name: asked.name,
-            arguments: asked.arguments,
+            arguments: asked.arguments.into(),
             argument_bytes: asked.argument_bytes,
             signatures: asked.signatures,
         })

@@ -53,7 +53,13 @@ fn cost(input_tokens: u64, prompt_bytes: u64) -> StepCost {
 
 fn called(number: u32, name: &str, arguments: serde_json::Value) -> Arc<ToolCall> {
     let (id, argument_bytes) = (CallId::new(format!("c{number}")), arguments.to_string().len());
-    Arc::new(ToolCall { id, name: ToolName::new(name), arguments, argument_bytes, signatures: Vec::new() })
+    Arc::new(ToolCall {
+        id,
+        name: ToolName::new(name),
+        arguments: arguments.into(),
+        argument_bytes,
+        signatures: Vec::new(),
+    })
 }
 
 fn answered(text: &str, calls: Vec<Arc<ToolCall>>) -> Fact {

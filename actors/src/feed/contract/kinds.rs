@@ -27,7 +27,7 @@ fn call() -> Arc<ToolCall> {
     Arc::new(ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new("local/read_file"),
-        arguments: json!({"path": "a"}),
+        arguments: json!({"path": "a"}).into(),
         argument_bytes: 12,
         signatures: vec!["sealed".into()],
     })
@@ -37,12 +37,13 @@ fn outcome() -> Box<TurnOutcome> {
     let entry = TranscriptEntry {
         id: CallId::new("c1"),
         name: ToolName::new("local/read_file"),
-        arguments: json!({}),
+        arguments: json!({}).into(),
         status: CallStatus::Ok,
         result: "ok".into(),
         duration_ms: 3,
     };
-    let denied = DeniedCall { name: ToolName::new("local/shell_exec"), arguments: json!({}), reason: "no".into() };
+    let denied =
+        DeniedCall { name: ToolName::new("local/shell_exec"), arguments: json!({}).into(), reason: "no".into() };
     Box::new(TurnOutcome {
         model: Some(model()),
         guard_reason: Some(GuardReason::MaxSteps),

@@ -177,7 +177,7 @@ fn tool_call(kind: ProviderKind, request: &LlmRequest, call: &ToolCall) -> Call 
     Call {
         call_id: call.id.as_str().to_owned(),
         fn_name: request.tools.native_name(&call.name),
-        fn_arguments: call.arguments.clone(),
+        fn_arguments: Value::clone(&call.arguments),
         thought_signatures: own,
     }
 }

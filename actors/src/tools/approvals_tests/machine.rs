@@ -141,7 +141,7 @@ impl World {
     fn tool(&mut self, call: &ToolCall, grant: &Grant, context: &CallContext) -> ToolReturn {
         let mut call = call.clone();
         match self.defect {
-            Some(Defect::ChangesArguments) => call.arguments = json!({"command": "c"}),
+            Some(Defect::ChangesArguments) => call.arguments = json!({"command": "c"}).into(),
             _ => {
                 if self.gate.admit(&call, grant, context).is_err() {
                     return ToolReturn::note(CallStatus::Denied, ToolError::new("the grant is not good").to_string());

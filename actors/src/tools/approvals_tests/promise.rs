@@ -16,7 +16,7 @@ impl World {
                 Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways => {
                     shown.call.arguments == call.arguments
                 }
-                Decision::Edit { arguments } => *arguments == call.arguments,
+                Decision::Edit { arguments } => *arguments == *call.arguments,
                 Decision::Deny { .. } | Decision::DenyAlways { .. } => false,
             });
             shown.call.id == call.id && shown.definition == definition && said_so && !denied(approval)

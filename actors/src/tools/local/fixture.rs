@@ -102,5 +102,5 @@ impl Workspace {
 pub(crate) fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
     let argument_bytes = arguments.to_string().len();
     let (id, name) = (CallId::new("c1"), bob_messages::ids::ToolName::new(name));
-    Arc::new(ToolCall { id, name, arguments, argument_bytes, signatures: Vec::new() })
+    Arc::new(ToolCall { id, name, arguments: arguments.into(), argument_bytes, signatures: Vec::new() })
 }

@@ -37,7 +37,8 @@ fn finished(finish_reason: FinishReason) -> StepEvent {
 
 fn call(id: &str, state: CallState) -> StepEvent {
     let (id, name) = (CallId::new(id), ToolName::new("local/read"));
-    let call = ToolCall { id, name, arguments: serde_json::json!({}), argument_bytes: 2, signatures: Vec::new() };
+    let call =
+        ToolCall { id, name, arguments: serde_json::json!({}).into(), argument_bytes: 2, signatures: Vec::new() };
     AgentEvent::ToolCalled { call: Arc::new(call), title: String::new(), kind: ToolKind::Read, state, progress: None }
         .in_step(1)
 }

@@ -27,7 +27,7 @@ fn question(choices: &[&str], text: &str) -> ApprovalQuestion {
         id: CallId::new("c1"),
         name: ToolName::new("my/tool"),
         argument_bytes: arguments.to_string().len(),
-        arguments,
+        arguments: arguments.into(),
         signatures: Vec::new(),
     };
     ApprovalQuestion {

@@ -36,7 +36,7 @@ fn called(token: &str) -> Fact {
     let call = ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new("mcp/h0/append"),
-        arguments: json!({ "path": "effects.log", "line": token }),
+        arguments: json!({ "path": "effects.log", "line": token }).into(),
         argument_bytes: 0,
         signatures: Vec::new(),
     };

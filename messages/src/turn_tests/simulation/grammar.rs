@@ -209,7 +209,7 @@ impl Grammar {
             open.calls.push(Call {
                 id: call.id.clone(),
                 name: call.name.as_str().to_owned(),
-                arguments: call.arguments.clone(),
+                arguments: Value::clone(&call.arguments),
                 intent: None,
                 approval: None,
                 asked: 0,

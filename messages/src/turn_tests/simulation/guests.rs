@@ -64,7 +64,8 @@ impl Harness {
         let asked =
             |open: &&crate::session_state::OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
         if let Some(open) = step.and_then(|step| step.calls.iter().find(asked)) {
-            let (name, arguments) = (open.call.name.as_str().to_owned(), open.call.arguments.clone());
+            let (name, arguments) =
+                (open.call.name.as_str().to_owned(), serde_json::Value::clone(&open.call.arguments));
             let seen = Seen { approval: approval.clone(), name, arguments };
             self.monitor.shows(&seen);
             self.asked.push(seen);

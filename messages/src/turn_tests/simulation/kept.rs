@@ -135,7 +135,7 @@ impl Monitor {
         let proposed = call.map(|call| call.name.clone());
         let arguments = self.shadow.open.as_ref().and_then(|open| open.step.as_ref()).and_then(|step| {
             let asked = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.id == *approval);
-            step.calls.iter().find(asked).map(|open| open.call.arguments.clone())
+            step.calls.iter().find(asked).map(|open| serde_json::Value::clone(&open.call.arguments))
         });
         let so = self.decided.iter().any(|said| {
             let saw = said.seen.as_ref().is_none_or(|seen| {

@@ -308,7 +308,7 @@ impl Monitor {
         let Some(kept) = open.filter(|open| open.intent.is_some()) else {
             return self.must(false, || format!("{id} runs before its intent is durable"));
         };
-        let same = kept.arguments == call.arguments && kept.name == call.name.as_str();
+        let same = kept.arguments == *call.arguments && kept.name == call.name.as_str();
         let approved = kept.approval.as_ref().is_none_or(|(_, allowed)| *allowed == Some(true));
         self.must(same, || format!("{id} runs with other arguments than are journaled"));
         self.must(approved, || format!("{id} runs and a person did not allow it"));

@@ -203,7 +203,8 @@ impl Sabotage {
                 (Defect::ForgetsForever, Effect::Remember(_)) => continue,
                 (Defect::WidensTools, Effect::Check { context, .. }) => Arc::make_mut(context).allow = None,
                 (Defect::ChangesArguments, Effect::Call { call, grant, .. }) => {
-                    *call = Arc::new(ToolCall { arguments: serde_json::json!({"all": true}), ..(**call).clone() });
+                    *call =
+                        Arc::new(ToolCall { arguments: serde_json::json!({"all": true}).into(), ..(**call).clone() });
                     *grant = granted(call, changes);
                 }
                 (Defect::LeavesCallUnpaired, Effect::Infer { request, .. }) => {

@@ -53,7 +53,7 @@ fn call(id: &str, name: &str) -> Arc<ToolCall> {
         id: CallId::new(id),
         name: ToolName::new(name),
         argument_bytes: 40,
-        arguments,
+        arguments: arguments.into(),
         signatures: vec!["s\nthought".into(), "own".into()],
     })
 }
