@@ -1,7 +1,7 @@
 //! What the contract suites of the ports share: rules that are checked one after the other, and a report of them.
 //!
 //! A suite is an async function in the room of its port. It needs a tokio runtime with time, and none of tokio's macros.
-//! A rule is broken by an error, by a panic, and by no end within [`LIMIT`]; the rules after it are checked as well.
+//! A rule is broken by an error, by a panic, and by no end within a minute; the rules after it are checked as well.
 
 use futures_util::FutureExt;
 use futures_util::future::poll_immediate;
