@@ -24,10 +24,14 @@ mod file_changes;
 mod help;
 #[path = "cli/home.rs"]
 mod home;
+#[path = "cli/memory.rs"]
+mod memory;
 #[path = "cli/modes.rs"]
 mod modes;
 #[path = "cli/owners.rs"]
 mod owners;
+#[path = "cli/plain.rs"]
+mod plain;
 #[path = "cli/refund.rs"]
 mod refund;
 #[path = "cli/refusals.rs"]

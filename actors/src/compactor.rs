@@ -39,7 +39,7 @@ impl Compactor {
     }
 
     /// Asks for a summary in a task. The reply answers also when the port panics.
-    pub(crate) fn ask(
+    pub fn ask(
         &self,
         llm: &Address<LlmMessage>,
         request: Arc<CondenseRequest>,

@@ -8,6 +8,7 @@ mod chat;
 mod choices;
 mod config;
 mod decisions;
+mod memory;
 mod mode;
 mod resume;
 mod running;
@@ -23,10 +24,11 @@ pub(crate) use batch::BatchArgs;
 #[cfg(feature = "soak")]
 pub(crate) use bob_drill::soak::SoakArgs;
 pub(crate) use chat::ChatArgs;
-pub(crate) use choices::{ApprovalsArg, OutputForm, output_form};
+pub(crate) use choices::{ApprovalsArg, OutputForm, Part, output_form};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use config::{ConfigAction, ConfigArgs, InitArgs, ToolsLevel};
 pub(crate) use decisions::{DecisionsAction, DecisionsArgs};
+pub(crate) use memory::MemoryArgs;
 pub(crate) use mode::ModeArgs;
 pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
@@ -65,6 +67,9 @@ pub(crate) struct Cli {
     /// Read this configuration alone [default: the nearest agent.toml, over the user's own]
     #[arg(long, value_name = "FILE", global = true)]
     pub(crate) config: Option<PathBuf>,
+    /// For screen readers: no colour, no moving cursor, states as sentences; so it is with TERM=dumb
+    #[arg(long, global = true)]
+    pub(crate) plain: bool,
     /// The command [default: chat]
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
@@ -83,6 +88,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// List, search, show, rename, fork, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// Show what every prompt has from MEMORY.md, or add a line to it
+    Memory(MemoryArgs),
     /// List or revoke lasting decisions about tools
     Approvals(DecisionsArgs),
     /// Replay a recorded journal, and report where it would continue differently now

@@ -6,13 +6,14 @@
 //! - `talk`: the loop: read a line, run it as a turn or a command
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
-//! - `mode`: the permission mode, `/mode` and Shift-Tab
+//! - `mode`: the permission mode; `line_keys`: Shift-Tab, Ctrl-O and Esc Esc
 //! - `lines`: lines of a pipe
 //! - `commands`, `inform`, `help`, `cost`: slash commands; `own_commands`: those of the project; `shell`: `!command`
 //! - `mentions`: files named with `@`
 //! - `say`: one turn
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
 //! - `questions`, `approvals`, `edits`, `forms`: questions during a turn
+//! - `rewind`: `/rewind` and `/compact`
 //! - `look_back`: suspended turns of the session that are resumed
 
 mod approvals;
@@ -30,6 +31,7 @@ mod helper;
 mod history;
 mod inform;
 mod keys;
+mod line_keys;
 mod lines;
 mod look_back;
 mod look_up;
@@ -39,6 +41,7 @@ mod mode;
 mod own_commands;
 mod questions;
 mod recap;
+mod rewind;
 mod say;
 mod shell;
 mod talk;
@@ -55,6 +58,7 @@ use bob_config::assemble::Choices;
 use bob_config::{Config, StoreKind};
 
 use crate::arguments::ChatArgs;
+use crate::commands::memory::Memory;
 use crate::commands::prompt;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
@@ -95,6 +99,10 @@ pub(crate) enum Input {
     Line(Vec<u8>),
     /// Shift-Tab, with the line as it is.
     NextMode(String),
+    /// Ctrl-O, with the line as it is.
+    Output(String),
+    /// Esc twice, with the line as it is.
+    LastMessage(String),
     /// Ctrl-C on a line with text: nothing to do.
     Cleared,
     /// Ctrl-C at a question.
@@ -136,6 +144,7 @@ pub(crate) struct Chat {
     cwd: Option<String>,
     own: OwnCommands,
     facts: Facts,
+    memory: Memory,
     /// When the last turn ended.
     ended: Option<Instant>,
     /// The models of the configuration.
@@ -228,6 +237,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         folder,
         own,
         facts: Facts::of(&config),
+        memory: Memory::of(&config),
         ended: None,
         models: look_up::models(&config).into_iter().filter(|model| !model.ends_with(':')).collect(),
         model,

@@ -4,7 +4,8 @@
 //! - `sessions`, `approvals`, `skills`, `tools`, `mcp`: what there is
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
-//! - `file_changes`: what a session changed of files, and the way back
+//! - `file_changes`, `rewind`: what a session changed of files, and the way back
+//! - `memory`: lines that every prompt has
 //! - `doctor`, `init`, `config`, `events_schema`: beside all of it
 //! - `prompt`, `attach`, `output_schema`, `output`: what goes into a turn, and the result object that comes out
 
@@ -16,12 +17,14 @@ pub(crate) mod events_schema;
 pub(crate) mod file_changes;
 pub(crate) mod init;
 pub(crate) mod mcp;
+pub(crate) mod memory;
 pub(crate) mod output;
 pub(crate) mod output_schema;
 pub(crate) mod prompt;
 pub(crate) mod ps;
 pub(crate) mod replay;
 pub(crate) mod resume;
+pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod sessions;
 #[cfg(feature = "skills")]

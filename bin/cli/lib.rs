@@ -27,7 +27,7 @@ use commands::output::ResultObject;
 use commands::skills;
 #[cfg(feature = "soak")]
 use commands::soak;
-use commands::{approvals, config, doctor, events_schema, init, mcp, ps, replay, resume, run, sessions, tools};
+use commands::{approvals, config, doctor, events_schema, init, mcp, memory, ps, replay, resume, run, sessions, tools};
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
 use runtime::trust;
@@ -99,6 +99,9 @@ fn enter(arguments: &[OsString]) -> Exit {
 }
 
 fn obey(cli: Cli) -> Result<Exit, Failure> {
+    if cli.plain {
+        print::be_plain();
+    }
     let named = cli.config;
     let files = match &named {
         Some(file) => Files::only(file, &Environment::of_process()),
@@ -151,6 +154,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&files, &Overrides::default())?)),
         Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&files, &Overrides::default())?)),
         Command::Sessions(args) => in_runtime(sessions::sessions(&args.action, &trusted(&Overrides::default())?)),
+        Command::Memory(args) => memory::memory(&args, &configured(&files, &Overrides::default())?),
         Command::Approvals(args) => approvals::approvals(&args.action, &configured(&files, &Overrides::default())?),
         #[cfg(feature = "soak")]
         Command::Soak(args) => {

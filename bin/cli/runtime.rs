@@ -19,9 +19,10 @@ use bob::config::Hook;
 use bob::events::TracingEventSink;
 use bob::health::TreeEnd;
 use bob::model::LlmPort;
+use bob::store::SessionStore;
 use bob::{AgentError, AgentRuntime, BuildError, ModelName, Runtime};
 use bob_config::Config;
-use bob_config::assemble::{Assembly, Choices, Opened, assemble};
+use bob_config::assemble::{Assembly, Choices, Opened, assemble, store_telling};
 
 use crate::exit::Failure;
 use crate::terminal::warnings::Warnings;
@@ -51,6 +52,8 @@ pub(crate) struct OpenRuntime {
     pub(crate) model: Arc<dyn LlmPort>,
     /// The model of turns that name none.
     pub(crate) default_model: ModelName,
+    /// The store of the runtime, for sessions that it does not have open.
+    pub(crate) store: Arc<dyn SessionStore>,
     /// The default working folder, absolute.
     pub(crate) workspace: std::path::PathBuf,
     remembered: Option<Arc<Remembered>>,
@@ -71,6 +74,11 @@ impl OpenRuntime {
         }
         choices.private.extend(trust::state_folder());
         choices.made = trust::made(config);
+        let store = match choices.store.take() {
+            Some(store) => store,
+            None => store_telling(config, choices.take_over, choices.made.take())?,
+        };
+        choices.store = Some(Arc::clone(&store));
         let environment = |name: &str| std::env::var(name).ok();
         let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
         let builder = match logging::includes_turns(&config.log) {
@@ -88,7 +96,7 @@ impl OpenRuntime {
         })?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
-        Ok(Self { runtime, model, default_model, workspace, remembered, grace, tape })
+        Ok(Self { runtime, model, default_model, store, workspace, remembered, grace, tape })
     }
 
     /// Subscribes to failures of tool servers.

@@ -43,6 +43,11 @@ pub(crate) async fn top(args: &TopArgs, config: &Config) -> Result<Exit, Failure
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage("top needs a terminal; `cli-agent ps --watch` works on a pipe"));
     }
+    if crate::terminal::print::is_plain() {
+        return Err(Failure::usage(
+            "top draws on the whole screen; `cli-agent ps --watch` has the same as plain lines",
+        ));
+    }
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut process = client::the_one(config, args.pid).await?;
     let mut model =

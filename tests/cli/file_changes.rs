@@ -86,3 +86,80 @@ fn what_was_undone_in_one_session_is_not_told_in_another() {
     let shown = home.run(["sessions", "show", others[0]]).stdout;
     assert!(shown.contains("you: thanks") && !shown.contains("undone"), "{shown}");
 }
+
+/// A session whose turns 1 and 3 edit `a.txt`, and whose turn 2 says something.
+fn edited_twice() -> Home {
+    let home = changed();
+    let plain = home.scratch.read("agent.toml");
+    let edit = json!({ "path": "a.txt", "old": "three", "new": "3" });
+    home.scratch.write(
+        "s.json",
+        json!([
+            { "when": "Write the summary now", "replies": [{ "text": "a.txt was edited." }] },
+            { "when": "edit again", "replies": [
+                { "calls": [{ "name": "local/edit_file", "arguments": edit }] }, { "text": "Done again." }] },
+            { "replies": [{ "text": "An answer." }] }
+        ])
+        .to_string(),
+    );
+    home.scratch.agent_toml(&plain);
+    let run = home.run(["run", "--session", "s", "edit again"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Done again.\n"), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), "one\n2\n3\n");
+    home
+}
+
+#[test]
+fn a_session_is_taken_back_to_a_turn_with_its_files() {
+    let home = edited_twice();
+    let run = home.run(["sessions", "rewind", "s", "--to", "4"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("has 3 turns that are over, so 4 is none of them"), "{run:?}");
+
+    home.scratch.write("a.txt", "mine\n");
+    let run = home.run(["sessions", "rewind", "s", "--to", "1"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("a.txt: was changed since") && run.stdout.is_empty(), "{run:?}");
+
+    let run = home.run(["sessions", "rewind", "s", "--to", "1", "--force", "--json"]);
+    let told: Value = serde_json::from_str(&run.stdout).expect("one object");
+    assert_eq!((&told["of"], &told["undone"]), (&json!("s"), &json!(["a.txt"])), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), "one\n2\nthree\n", "the first turn's change stays");
+    assert_eq!(home.scratch.read("new/b.txt"), "new\n");
+    let shown = home.run(["sessions", "show", told["session_id"].as_str().expect("an id")]).stdout;
+    assert!(shown.contains("edit them") && !shown.contains("say something"), "{shown}");
+
+    let run = home.run(["sessions", "rewind", "s", "--to", "0", "--only", "files"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), ""), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), BEFORE);
+    assert!(!home.scratch.join("new/b.txt").exists());
+}
+
+#[test]
+fn a_chat_goes_back_to_a_turn_and_continues_from_there() {
+    let home = edited_twice();
+    let lines = "/rewind\n/rewind 9\n/rewind 1\nthanks\n";
+    let run = home.agent(["chat", "--session", "s"]).stdin(lines).run();
+    assert!(run.stdout.contains("   1  edit them\n   2  say something\n   3  edit again\n"), "{run:?}");
+    assert!(run.stderr.contains("so 9 is none of them") && run.stderr.contains("/resume s"), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), "one\n2\nthree\n");
+    let list: Value = serde_json::from_str(&home.run(["sessions", "list", "--json"]).stdout).expect("JSON");
+    let newest = list["sessions"][0]["session_id"].as_str().expect("an id");
+    let shown = home.run(["sessions", "show", newest]).stdout;
+    assert!(shown.contains("edit them") && shown.contains("thanks") && !shown.contains("say something"), "{shown}");
+    let whole = home.run(["sessions", "show", "s"]).stdout;
+    assert!(whole.contains("edit again") && !whole.contains("thanks"), "the session itself stays: {whole}");
+}
+
+#[test]
+fn a_chat_condenses_its_history_when_it_is_told_to() {
+    let home = edited_twice();
+    let run = home.agent(["chat", "--session", "s"]).stdin("/compact\nthanks\n/compact\n").run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("condensed 11 messages: about ") && run.stderr.contains(" now; "), "{run:?}");
+    let exported = home.run(["sessions", "export", "s"]).stdout;
+    assert_eq!(exported.matches("a.txt was edited.").count(), 2, "{exported}");
+    assert!(home.run(["sessions", "show", "s"]).stdout.contains("edit again"), "the journal keeps what was said");
+    let run = home.run(["replay", "--session", "s"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+}

@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 40] = [
+const COMMANDS: [&[&str]; 43] = [
     &[],
     &["chat"],
     &["run"],
@@ -16,9 +16,12 @@ const COMMANDS: [&[&str]; 40] = [
     &["sessions", "show"],
     &["sessions", "rename"],
     &["sessions", "fork"],
+    &["sessions", "undo"],
+    &["sessions", "rewind"],
     &["sessions", "export"],
     &["sessions", "set"],
     &["sessions", "delete"],
+    &["memory"],
     &["approvals"],
     &["approvals", "list"],
     &["approvals", "revoke"],

@@ -10,6 +10,7 @@ mod ask;
 mod awaited;
 mod build;
 mod builder;
+mod condense;
 mod context;
 mod decide;
 mod events;
@@ -39,6 +40,7 @@ pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation,
 pub use ask::{AgentRuntimeExt, AskError, Typed};
 pub use build::BuildError;
 pub use builder::{AgentBootstrap, RuntimeBuilder};
+pub use condense::CondensedHistory;
 pub use events::AgentEvents;
 #[cfg(feature = "genai")]
 pub use providers::Providers;

@@ -1,6 +1,6 @@
 //! Sessions: their options, their turns with inputs and outcomes, and how a suspended turn is resumed.
 
-pub use crate::facade::SessionLook;
+pub use crate::facade::{CondensedHistory, SessionLook};
 pub use bob_messages::chat::{FinishReason, GuardReason};
 pub use bob_messages::ids::{InvalidId, RequestId, ResumeToken, TurnId};
 pub use bob_messages::input::ResumeReply;

@@ -1,4 +1,4 @@
-//! Enumerated options of `run`.
+//! Enumerated options of `run` and `sessions rewind`.
 
 use bob::approvals::ApprovalsMode;
 use clap::ValueEnum;
@@ -30,6 +30,26 @@ impl ApprovalsArg {
         match self {
             Self::Suspend => ApprovalsMode::Suspend,
             Self::Deny => ApprovalsMode::Deny,
+        }
+    }
+}
+
+/// What goes back, if not both.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// The files that the file tools changed
+    Files,
+    /// The conversation, as a new session
+    Conversation,
+}
+
+impl Part {
+    /// The part of this name.
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        match name {
+            "files" => Some(Self::Files),
+            "conversation" => Some(Self::Conversation),
+            _another => None,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::choices::Part;
 use super::mode::ModeArg;
 
 /// `sessions`.
@@ -132,6 +133,23 @@ pub(crate) enum SessionsAction {
         /// All turns of the session
         #[arg(long)]
         all: bool,
+        /// Overwrite files that were changed since
+        #[arg(long)]
+        force: bool,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
+    /// Go back to the end of a turn: put files back as they were then, and copy the conversation up to it
+    Rewind {
+        /// The session, or the beginning of its id
+        id: String,
+        /// The turn, the first being 1; with --only files also 0, the beginning
+        #[arg(long, value_name = "TURN")]
+        to: usize,
+        /// Only the files, or only the conversation [default: both]
+        #[arg(long, value_enum, value_name = "PART")]
+        only: Option<Part>,
         /// Overwrite files that were changed since
         #[arg(long)]
         force: bool,

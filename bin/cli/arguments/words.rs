@@ -7,7 +7,8 @@ use clap::CommandFactory;
 use super::Cli;
 
 /// Options of the program itself, with their number of arguments.
-const OWN_OPTIONS: [(&str, usize); 5] = [("--config", 1), ("-h", 0), ("--help", 0), ("-V", 0), ("--version", 0)];
+const OWN_OPTIONS: [(&str, usize); 6] =
+    [("--config", 1), ("--plain", 0), ("-h", 0), ("--help", 0), ("-V", 0), ("--version", 0)];
 
 /// Commands that are handled before the command line is parsed.
 const HIDDEN_COMMANDS: [&str; 2] = ["help", "soak-worker"];

@@ -70,6 +70,12 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         ms => format!("denied automatically in {}", took(ms)),
     };
     row(&mut text, "└ ", &until, look);
+    if print::speaks() {
+        // A frame is read out sign by sign.
+        let bare =
+            |line: &str| line.strip_prefix(['┌', '│', '└']).unwrap_or(line).trim_start_matches(' ').to_owned() + "\n";
+        text = text.lines().map(bare).collect();
+    }
     text.push_str(&choices(question, look));
     text
 }

@@ -6,15 +6,13 @@ use bob::tools::servers::ServerId;
 use bob::{AgentRuntime, ModelName, SessionId};
 
 use super::choose::Choice;
-use super::{Chat, begin, mode};
+use super::{Chat, begin, mentions, mode};
 use crate::commands::file_changes::{self, Which};
 #[cfg(feature = "mcp")]
 use crate::commands::ps;
-use crate::commands::run::new_session;
 use crate::commands::sessions::title;
 use crate::exit::Failure;
 use crate::terminal::print;
-use crate::terminal::spending::Spending;
 
 /// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,6 +29,8 @@ pub(super) enum Obeyed {
     Message(String),
     /// A command for the shell of the person.
     Shell(String),
+    /// The history is to be condensed.
+    Compact,
 }
 
 /// Runs a line that is a command. On a terminal an unknown command is an error; on a pipe, where messages may begin
@@ -43,7 +43,12 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     if let Some(command) = line.strip_prefix('!').filter(|_| chat.is_person) {
         return Ok(Obeyed::Shell(command.trim().to_owned()));
     }
-    if !line.starts_with('/') {
+    // A heading of several lines is a message.
+    if let Some(text) = line.strip_prefix('#').filter(|text| chat.is_person && !text.contains('\n')) {
+        chat.memory.remember(&chat.working_folder(), text)?;
+        return Ok(Obeyed::Done);
+    }
+    if !line.starts_with('/') || (chat.is_person && mentions::begins_with_image(line)) {
         return Ok(Obeyed::NoCommand);
     }
     let shown: Option<Result<String, Failure>> = chat.view().shown(line).await;
@@ -55,16 +60,9 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     let argument = argument.trim();
     match command {
         "/mcp" => servers(chat, argument).await?,
-        "/new" | "/clear" => {
-            chat.session = new_session()?;
-            chat.is_begun = false;
-            chat.cwd = chat.folder.clone();
-            chat.spent = Spending::default();
-            chat.is_asked = false;
-            // What was undone belongs to the session before.
-            chat.undone.clear();
-            print::note(&format!("session {}", chat.session));
-        }
+        "/new" | "/clear" => chat.begin_anew()?,
+        "/compact" => return Ok(Obeyed::Compact),
+        "/rewind" => chat.rewind(argument).await?,
         "/resume" if argument.is_empty() => return Ok(Obeyed::Choose(Choice::Session)),
         "/model" if argument.is_empty() => return Ok(Obeyed::Choose(Choice::Model)),
         "/resume" => {
@@ -82,6 +80,14 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             chat.opened.runtime.configure(chat.session.clone(), patch, None).await?;
         }
         "/undo" => chat.undo(argument).await?,
+        "/memory" if argument.is_empty() => {
+            let (file, text) = chat.memory.read(&chat.working_folder())?;
+            print::note(&format!("[{}]", file.display()));
+            print::text(&text)?;
+        }
+        "/memory" => {
+            chat.memory.remember(&chat.working_folder(), argument)?;
+        }
         "/mode" => mode::obey(chat, argument)?,
         "/cancel" => {
             let was_running = chat.opened.runtime.cancel(chat.session.clone()).await;

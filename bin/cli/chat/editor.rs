@@ -6,15 +6,16 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
+use rustyline::CompletionType;
 use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
-use rustyline::{CompletionType, EventHandler, KeyCode, KeyEvent, Modifiers};
 use tokio::sync::{mpsc, oneshot};
 
-use super::Input;
 use super::helper::{Aid, LookUp};
 use super::history::{self, HISTORY_LINES, History};
-use super::mode::ModeKey;
+use super::line_keys::LineKeys;
+use super::{Input, message};
+use crate::commands::prompt;
 use crate::exit::Failure;
 use crate::terminal::{print, settings};
 
@@ -99,9 +100,8 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     };
     let Ok(mut editor) = Rustyline::with_config(settings) else { return };
     editor.set_helper(Some(Aid::new(Rc::clone(&is_typed), Rc::clone(&is_message), look_up)));
-    let mode_key = ModeKey::default();
-    let handler = EventHandler::Conditional(Box::new(mode_key.clone()));
-    editor.bind_sequence(KeyEvent(KeyCode::BackTab, Modifiers::NONE), handler);
+    let keys = LineKeys::default();
+    keys.bind(&mut editor);
     let file: Option<PathBuf> = history.file();
     if let Some(file) = &file {
         let _there_may_be_none_yet = editor.load_history(file);
@@ -109,7 +109,10 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     while let Some(ask) = asked.blocking_recv() {
         is_typed.set(false);
         is_message.set(ask.is_message);
-        let input = read(&mut editor, &ask, &is_typed, &mode_key);
+        let input = match print::is_plain_wanted() {
+            true => read_plainly(&ask),
+            false => read(&mut editor, &ask, &is_typed, &keys),
+        };
         if let (Input::Line(line), true) = (&input, ask.is_message) {
             let line = String::from_utf8_lossy(line);
             let is_kept = history.keeps(&line) && editor.add_history_entry(line).unwrap_or(false);
@@ -127,20 +130,45 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     }
 }
 
-fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, mode_key: &ModeKey) -> Input {
+/// Reads a line as the terminal itself lets it be typed: nothing is drawn again. What a line would begin with is said, and
+/// an empty line takes it.
+fn read_plainly(ask: &Ask) -> Input {
+    if !ask.initial.is_empty() {
+        print::note(&format!("Enter alone takes: {}", ask.initial));
+    }
+    let mut typed = String::new();
+    let mut prompt = ask.prompt.as_str();
+    loop {
+        if print::cleaned(prompt).is_err() {
+            return Input::End;
+        }
+        let mut line = Vec::new();
+        let is_read = prompt::next_line(&mut std::io::stdin().lock(), &mut line).unwrap_or(false);
+        if !is_read {
+            return Input::End;
+        }
+        typed.push_str(&String::from_utf8_lossy(&line));
+        if !(ask.is_message && message::is_open(&typed)) {
+            break;
+        }
+        typed.push('\n');
+        prompt = "... ";
+    }
+    Input::Line(if typed.is_empty() { ask.initial.clone() } else { typed }.into_bytes())
+}
+
+fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKeys) -> Input {
     let mut initial = ask.initial.as_str();
     let mut is_warned = false;
     loop {
-        mode_key.begin(ask.is_message);
+        keys.begin(ask.is_message);
         let line = match initial.is_empty() {
             true => editor.readline(ask.prompt.as_str()),
             false => editor.readline_with_initial(ask.prompt.as_str(), (initial, "")),
         };
         match line {
             Ok(line) => return Input::Line(line.into_bytes()),
-            Err(ReadlineError::Interrupted) if let Some(line) = mode_key.pressed(&ask.prompt) => {
-                return Input::NextMode(line);
-            }
+            Err(ReadlineError::Interrupted) if let Some(input) = keys.pressed(&ask.prompt) => return input,
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
             // It may have been meant for an answer that ended just before.

@@ -91,7 +91,7 @@ impl<'a> Field<'a> {
         loop {
             let line = match next(self.prompt()).await {
                 Input::Line(line) => String::from_utf8_lossy(&line).trim().to_owned(),
-                Input::Cleared | Input::NextMode(_) => continue,
+                Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_) => continue,
                 Input::End | Input::Interrupted => return Said::No,
             };
             if line.is_empty() {

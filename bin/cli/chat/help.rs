@@ -31,7 +31,7 @@ const fn command(name: &'static str, takes: Takes, form: &'static str, does: &'s
 }
 
 /// Every command, in the order of the help.
-pub(super) const COMMANDS: [Command; 20] = [
+pub(super) const COMMANDS: [Command; 23] = [
     command("/help", Takes::Nothing, "", "this list"),
     command("/status", Takes::Nothing, "", "the model, the session, its folder and what it has used"),
     command("/context", Takes::Nothing, "", "how much of the model's context is used, and when it is condensed"),
@@ -60,6 +60,7 @@ pub(super) const COMMANDS: [Command; 20] = [
     command("/resume", Takes::Session, "[ID]", "continue a session, and what it waits for; without ID choose one"),
     command("/new", Takes::Nothing, "", "begin another session"),
     command("/clear", Takes::Nothing, "", "the same as /new: the session so far can be resumed"),
+    command("/compact", Takes::Nothing, "", "replace the history by a summary now, which leaves room in the context"),
     command("/rename", Takes::Text, "TITLE", "give this session another title"),
     command("/model", Takes::Model, "[M]", "use another model, as provider:model; without M choose one"),
     command(
@@ -68,6 +69,13 @@ pub(super) const COMMANDS: [Command; 20] = [
         "[N|all]",
         "put files back as they were before the last turn, turn N or the session; `force` behind it overwrites later changes",
     ),
+    command(
+        "/rewind",
+        Takes::Text,
+        "[N]",
+        "back to the end of turn N, files and conversation; `files` or `conversation` behind it: only these; without N list the turns",
+    ),
+    command("/memory", Takes::Text, "[TEXT]", "add a line to MEMORY.md, which every prompt has; without TEXT show it"),
     command("/mode", Takes::Mode, "[M]", "what may run without asking: plan, ask, edits or auto"),
     command("/cancel", Takes::Nothing, "", "cancel other work in this session (an answer: Esc or Ctrl-C)"),
     command("/exit", Takes::Nothing, "", "leave, as exit and Ctrl-D do"),
@@ -78,13 +86,15 @@ pub(super) const COMMANDS: [Command; 20] = [
 const GROUPS: [(&str, &str); 3] =
     [("Look, also while an answer is written", "/help"), ("Conversation", "/resume"), ("Leave", "/exit")];
 
-const KEYS: [(&str, &str); 10] = [
+const KEYS: [(&str, &str); 12] = [
     ("Tab", "completes commands, sessions, models, tool servers, and files after @"),
     ("Esc", "interrupts the answer, as Ctrl-C does"),
     ("Ctrl-C", "interrupts the answer; at the prompt it clears the line, and twice on an empty line leaves"),
     ("Shift-Tab", "the next mode: ask, edits, auto, plan"),
-    ("Ctrl-O", "while an answer is written: the whole result of the last call, as /output"),
-    ("@FILE", "in a message: the file goes with it"),
+    ("Esc Esc", "at the prompt: the last message again, to be edited"),
+    ("Ctrl-O", "the whole result of the last call, as /output"),
+    ("@FILE", "in a message: the file goes with it; so does an image whose full path is pasted"),
+    ("#TEXT", "adds a line to MEMORY.md, as /memory"),
     ("!COMMAND", "runs a command of yours in the folder of the session; the model does not see it"),
     ("\\", "at the end of a line: the message continues; pasted lines stay together anyway"),
     ("\"\"\"", "alone on a line: begins and ends a message of several lines"),
@@ -140,6 +150,6 @@ mod tests {
             assert!(COMMANDS.iter().all(|command| help.contains(command.name)), "{help}");
         }
         let help = help(80, &[]);
-        assert!(help.contains("/resume [ID]   continue a session") && !help.contains("Of this project"), "{help}");
+        assert!(help.contains("/resume [ID]    continue a session") && !help.contains("Of this project"), "{help}");
     }
 }

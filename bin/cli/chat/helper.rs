@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn commands_and_what_they_take_are_completed() {
-        is("/re", 0, &["/resume ", "/rename ", "/review ", "/resolve "]);
-        is("/c", 0, &["/context", "/cost", "/clear", "/cancel"]);
+        is("/re", 0, &["/resume ", "/rename ", "/rewind ", "/review ", "/resolve "]);
+        is("/c", 0, &["/context", "/cost", "/clear", "/compact", "/cancel"]);
         is("look at @n", 8, &["@notes.txt "]);
         is("@s", 0, &["@src/"]);
         is("ada@n", 5, &[]);

@@ -73,7 +73,7 @@ impl Asked {
             let prompt = if arguments.is_some() { EDIT_PROMPT.to_owned() } else { approvals::prompt(question) };
             let line = match editor.answer(&prompt, arguments.as_deref().unwrap_or_default()).await {
                 Input::Line(line) => String::from_utf8_lossy(&line).into_owned(),
-                Input::Cleared | Input::NextMode(_) => continue,
+                Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_) => continue,
                 Input::End | Input::Interrupted if arguments.take().is_some() => continue,
                 Input::End | Input::Interrupted => {
                     print::note("[not decided; /resume asks again]");
@@ -176,7 +176,7 @@ async fn about_call(
     loop {
         let line = match line(&approvals::prompt(question), editor, owner, answer).await {
             Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
-            Some(Input::Cleared | Input::NextMode(_)) => continue,
+            Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
             Some(Input::End) => String::new(),
             Some(Input::Interrupted) => return About::Interrupted,
             None => return About::TakenBack,
@@ -216,7 +216,12 @@ async fn edit(
         };
         match input {
             Input::Line(line) => arguments = String::from_utf8_lossy(&line).into_owned(),
-            Input::Cleared | Input::NextMode(_) | Input::End | Input::Interrupted => return Some(None),
+            Input::Cleared
+            | Input::NextMode(_)
+            | Input::Output(_)
+            | Input::LastMessage(_)
+            | Input::End
+            | Input::Interrupted => return Some(None),
         }
         match approvals::edited(&arguments) {
             Ok(decision) => return Some(Some(decision)),

@@ -57,6 +57,21 @@ impl Chat {
                     (self.mode, self.begun, self.is_limited) = (self.mode.next(), line, is_limited);
                     continue;
                 }
+                Input::Output(line) => {
+                    if let Some(shown) = self.view().shown("/output").await {
+                        match shown {
+                            Ok(text) => print::text(&text)?,
+                            Err(failure) => self.tell(&failure),
+                        }
+                    }
+                    (self.begun, self.is_limited) = (line, is_limited);
+                    continue;
+                }
+                Input::LastMessage(line) => {
+                    let last = self.last_message().await;
+                    (self.begun, self.is_limited) = (last.unwrap_or(line), is_limited);
+                    continue;
+                }
                 Input::Line(line) => line,
             };
             if line.iter().all(u8::is_ascii_whitespace) {
@@ -85,6 +100,11 @@ impl Chat {
                 }
                 Ok(Obeyed::Shell(command)) => {
                     if let Some(exit) = self.shell(&command, signals).await {
+                        return Ok(exit);
+                    }
+                }
+                Ok(Obeyed::Compact) => {
+                    if let Some(exit) = self.compact(signals).await {
                         return Ok(exit);
                     }
                 }

@@ -23,6 +23,8 @@ pub(crate) enum Which {
     Last,
     /// Of this turn of the session, the first being 1.
     Turn(u64),
+    /// Of all turns behind this one.
+    Behind(u64),
     All,
 }
 
@@ -63,6 +65,7 @@ impl Which {
 fn picked(turns: &[TurnChanges], which: Which) -> Result<&[TurnChanges], Failure> {
     match which {
         Which::All => Ok(turns),
+        Which::Behind(number) => Ok(&turns[turns.partition_point(|turn| turn.number <= number)..]),
         Which::Last => Ok(turns.last().map_or(&[], std::slice::from_ref)),
         Which::Turn(number) => {
             let turn = turns.iter().find(|turn| turn.number == number);
@@ -85,7 +88,7 @@ pub(crate) fn workspace(config: &Config) -> Vec<String> {
 
 /// Takes the changes of a turn back, and tells of each file; returns the names of those that are as before now.
 ///
-/// The last turn is the last one of which something is left to take back. Blocks on the disk for the time that writing the
+/// The last turn is the last one of which something is left to take back. Behind a turn there may be nothing. Blocks on the disk for the time that writing the
 /// files takes.
 ///
 /// # Errors
@@ -113,12 +116,16 @@ pub(crate) fn take_back(
                 undone = undo(&roots(turn), &turn.changes, overwrite);
             }
         }
-        Which::All => {
+        Which::All | Which::Behind(_) => {
+            let turns = picked(turns, which)?;
             let all: Vec<_> = turns.iter().flat_map(|turn| turn.changes.iter().cloned()).collect();
             undone = turns.first().map_or_else(Vec::new, |turn| undo(&roots(turn), &all, overwrite));
         }
     }
     if is_done(&undone) {
+        if matches!(which, Which::Behind(_)) {
+            return Ok(Vec::new());
+        }
         return Err(Failure::usage(format!("there is nothing to undo; {OTHERS}")));
     }
     let in_the_way = |how: &Undone| matches!(how, Undone::Changed | Undone::NotKept | Undone::Failed(_));
@@ -141,7 +148,7 @@ pub(crate) fn take_back(
     }
     match is_refused {
         true => Err(Failure::usage(
-            "nothing was undone; --force, in a chat `/undo force`, overwrites what was changed since",
+            "nothing was undone; --force, in a chat `force` behind the command, overwrites what was changed since",
         )),
         false => Ok(names),
     }

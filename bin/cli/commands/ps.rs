@@ -74,7 +74,7 @@ async fn meant(pid: Option<u32>, config: &Config) -> Result<Vec<Process>, Failur
 async fn watch(args: &PsArgs, config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut process = client::the_one(config, args.pid).await?;
-    let is_screen = io::stdout().is_terminal() && !args.json;
+    let is_screen = io::stdout().is_terminal() && !args.json && !print::is_plain();
     let mut tick = tokio::time::interval(WATCH_EVERY);
     loop {
         tokio::select! {

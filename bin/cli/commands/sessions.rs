@@ -6,7 +6,7 @@
 
 mod change;
 pub(crate) mod find;
-mod fork;
+pub(crate) mod fork;
 mod markdown;
 pub(crate) mod rows;
 mod search;
@@ -25,6 +25,7 @@ use serde_json::json;
 
 use crate::arguments::SessionsAction;
 use crate::commands::file_changes::{self, Which};
+use crate::commands::rewind;
 use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
@@ -112,6 +113,11 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             let id = listing.find(id).await?;
             let which = if *all { Which::All } else { turn.map_or(Which::Last, Which::Turn) };
             file_changes::command(&id, &read(&*store, &id).await?, config, (which, Some(*force)), *json)?;
+        }
+        SessionsAction::Rewind { id, to, only, force, json } => {
+            let id = listing.find(id).await?;
+            let records = read(&*store, &id).await?;
+            rewind::rewind(&*store, (&id, &records), config, (*to, *only), (*force, *json)).await?;
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;

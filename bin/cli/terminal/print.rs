@@ -18,6 +18,9 @@ use crate::terminal::stderr;
 /// A bar that is drawn on the terminal below everything else that is written.
 static BAR: OnceLock<ProgressBar> = OnceLock::new();
 
+/// Set by `--plain`.
+static PLAIN: OnceLock<()> = OnceLock::new();
+
 /// Registers a bar, which is hidden while other output is written. Only the first call has an effect.
 pub(crate) fn above(bar: &ProgressBar) {
     let _the_first_one_counts = BAR.set(bar.clone());
@@ -116,8 +119,27 @@ pub(crate) fn stderr_takes_colour() -> bool {
 
 /// Whether stderr is a terminal on which a line can be drawn again.
 pub(crate) fn stderr_is_screen() -> bool {
-    let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-    io::stderr().is_terminal() && !is_dumb
+    io::stderr().is_terminal() && !is_plain()
+}
+
+/// From now on nothing is coloured or drawn, as on a terminal that can do neither.
+pub(crate) fn be_plain() {
+    let _once_is_enough = PLAIN.set(());
+}
+
+/// Whether `--plain` asks for lines only, or the terminal can show nothing else.
+pub(crate) fn is_plain() -> bool {
+    is_plain_wanted() || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
+}
+
+/// Whether `--plain` was given.
+pub(crate) fn is_plain_wanted() -> bool {
+    PLAIN.get().is_some()
+}
+
+/// Whether states are told as sentences: to a person, and where it was asked for.
+pub(crate) fn speaks() -> bool {
+    is_plain_wanted() || (is_plain() && io::stderr().is_terminal())
 }
 
 /// A count with a noun: `1 turn`, `2 turns`.

@@ -37,6 +37,9 @@ pub(crate) fn is_drawn_on() -> bool {
 
 /// A whole answer as it is shown on a terminal.
 pub(crate) fn rendered(text: &str, look: Look) -> String {
+    if print::is_plain() {
+        return format!("{}\n", sanitise::clean(text));
+    }
     let mut answer = Answer::default();
     answer.push(&sanitise::clean(text), look) + &answer.finish(look)
 }
@@ -50,13 +53,15 @@ pub(crate) struct Screen {
     running: Vec<(CallId, String)>,
     /// Pieces held back during a question.
     held: Option<VecDeque<Piece>>,
+    /// What was told of last, where it is told.
+    state: &'static str,
 }
 
 impl Screen {
     /// A screen for one turn, with these lines below it.
     pub(crate) fn new(live: Option<&Live>) -> Self {
         live.iter().for_each(|live| live.begin());
-        Self { live: live.cloned(), answer: Answer::default(), running: Vec::new(), held: None }
+        Self { live: live.cloned(), answer: Answer::default(), running: Vec::new(), held: None, state: "" }
     }
 
     /// Shows pieces in their order.
@@ -104,7 +109,9 @@ impl Screen {
     }
 
     fn show(&mut self, piece: Piece) -> io::Result<()> {
-        let Some(live) = self.live.clone() else { return plain(&piece) };
+        let Some(live) = self.live.clone() else {
+            return if print::speaks() { self.speak(&piece) } else { plain(&piece) };
+        };
         let look = Look::now();
         match piece {
             Piece::Answer(text) => {
@@ -144,6 +151,25 @@ impl Screen {
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Shows a piece for a screen reader: what goes on is a sentence, told once.
+    fn speak(&mut self, piece: &Piece) -> io::Result<()> {
+        match piece {
+            Piece::Doing("thinking") if self.state != "thinking" => print::note("The model is thinking."),
+            Piece::Call { line, .. } => print::note(&format!("A tool is running: {line}")),
+            Piece::Result { line, name, .. } => {
+                let name = name.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
+                print::note(&format!("The result{name}: {line}"));
+            }
+            another => plain(another)?,
+        }
+        self.state = match piece {
+            Piece::Doing(what) => what,
+            Piece::Answer(_) | Piece::Result { .. } => "",
+            _no_other_state => self.state,
+        };
         Ok(())
     }
 

@@ -1,6 +1,7 @@
 //! A change of a session's options, and the name by which it counts once.
 
 use super::{ParentTurn, ServerSpec, SessionOptions};
+use crate::chat::Usage;
 use crate::ids::{ModelName, RequestId};
 use crate::permission::PermissionMode;
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,19 @@ pub enum SessionChange {
     Open(Box<SessionOptions>),
     /// These of them change, from the next turn on.
     Patch(Box<OptionsPatch>),
+    /// A summary takes the place of the history; of a session whose last turn is over.
+    Condense(Box<HistoryChange>),
+}
+
+/// A summary that was written on request, between two turns.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HistoryChange {
+    /// The version of the session that was summarised: what came later is in no summary.
+    pub version: u64,
+    /// The summary.
+    pub summary: Arc<str>,
+    /// What writing it used, if known.
+    pub usage: Option<Usage>,
 }
 
 /// Changes by option. [`Change::Keep`] leaves an option unchanged.

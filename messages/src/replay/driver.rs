@@ -148,6 +148,10 @@ impl<'j> Driver<'j> {
     fn adopt(&mut self) -> Step<()> {
         let Some(epoch) = self.next().map(|next| next.epoch) else { return Ok(()) };
         self.done += 1;
+        // Behind the last record there is nothing to check.
+        if self.next().is_none() {
+            return Ok(());
+        }
         let wake = TurnMessage::Wake { turn_config: self.turn_config(OnRestart::Report), recover: Recover::Continue };
         self.begin(epoch, vec![vec![wake]])
     }

@@ -1,4 +1,5 @@
-//! A change of the session's options: journaled at once, in force from the next turn.
+//! A change of the session's options, or a summary in place of its history: journaled at once, in force from the next
+//! turn.
 //!
 //! It begins nothing: a session whose journal was read only for this is left as it is, including what an earlier
 //! process left in it, until an input comes.
@@ -6,6 +7,7 @@
 use super::acks::Ack;
 use super::news::configured;
 use super::{Effect, Turn};
+use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::options::{Configuring, SessionChange};
 use crate::store::Fact;
@@ -36,6 +38,20 @@ impl Turn {
                 SessionChange::Patch(patch) => {
                     let options = Arc::new(patch.applied_to(session.latest_options()));
                     self.record(None, Fact::Configured { request_id: request_id.clone(), options });
+                }
+                // It was asked for again.
+                SessionChange::Condense(change) if session.summary.as_ref() == Some(&change.summary) => {}
+                SessionChange::Condense(change) => {
+                    let refused = match () {
+                        () if session.open.is_some() => "the session has a turn that is not over",
+                        () if session.version != change.version => "the session went on while its summary was written",
+                        () => "",
+                    };
+                    if !refused.is_empty() {
+                        return effects.push(configured(request_id, Err(AgentError::busy(refused))));
+                    }
+                    let (summary, usage) = (Some(Arc::clone(&change.summary)), change.usage);
+                    self.record(None, Fact::Condensed(Box::new(Condensed { summary, keeps: 0, usage, attempts: 1 })));
                 }
             }
         }

@@ -2,6 +2,7 @@
 
 mod chance;
 mod clock;
+mod condense_asked;
 mod decisions;
 mod guards;
 mod internal_errors;

@@ -45,7 +45,7 @@ impl Undone {
 /// in the order in which they were first changed.
 pub fn undo(roots: &[String], changes: &[FileChange], overwrite: bool) -> Vec<(String, Undone)> {
     let files = together(changes);
-    let looked: Vec<_> = files.iter().map(|file| (file.path.clone(), look(roots, file))).collect();
+    let looked: Vec<_> = files.iter().map(|file| (file.path.clone(), look(roots, file, changes))).collect();
     if !overwrite && looked.iter().any(|(_, found)| found.is_in_the_way()) {
         return looked;
     }
@@ -56,8 +56,9 @@ pub fn undo(roots: &[String], changes: &[FileChange], overwrite: bool) -> Vec<(S
     looked.into_iter().zip(&files).map(|(looked, file)| done(looked, file)).collect()
 }
 
-/// What would become of a file.
-fn look(roots: &[String], file: &FileChange) -> Undone {
+/// What would become of a file. What one of the changes found or left is known, so nothing is lost with it: a part of them may have
+/// been undone before.
+fn look(roots: &[String], file: &FileChange, changes: &[FileChange]) -> Undone {
     let now = match place(roots, &file.path).and_then(|place| now(&place)) {
         Ok(now) => now,
         Err(why) => return Undone::Failed(why.to_string()),
@@ -66,7 +67,9 @@ fn look(roots: &[String], file: &FileChange) -> Undone {
     match &file.before {
         _ if file.is_rough => Undone::NotKept,
         before if is(before) => Undone::Already,
-        _ if !is(&file.after) => Undone::Changed,
+        _ if !is(&file.after) && !changes.iter().any(|change| change.path == file.path && is(&change.after)) => {
+            Undone::Changed
+        }
         Some(_) => Undone::Restored,
         None => Undone::Removed,
     }

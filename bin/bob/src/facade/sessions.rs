@@ -136,13 +136,13 @@ async fn glance(runtime: &Runtime, session: &SessionId, newest: &[Arc<Record>]) 
     Ok(glance)
 }
 
-fn new_name() -> RequestId {
+pub(super) fn new_name() -> RequestId {
     RequestId::new(uuid::Uuid::now_v7().to_string())
 }
 
 /// Sends a change to the sessions supervisor, and again if the supervisor restarts: a change has an id and is made
 /// once.
-async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
+pub(super) async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
     let (asked, turn_config) = (Arc::new(asked), Arc::clone(runtime.turn_config()));
     let (reply, answer) = Reply::channel();
     let question = move |reply, _asked| SessionsMessage::Configure { session, asked, turn_config, reply };

@@ -17,10 +17,10 @@ use crate::terminal::print;
 const MARK: &str = " (fork)";
 
 /// A session that was copied.
-pub(super) struct Forked {
-    pub(super) id: SessionId,
+pub(crate) struct Forked {
+    pub(crate) id: SessionId,
     /// How many turns it has.
-    pub(super) turns: usize,
+    pub(crate) turns: usize,
 }
 
 /// Copies the first `at` turns of a session, by default all that have ended, into a new one. A turn that is not over,
@@ -28,7 +28,7 @@ pub(super) struct Forked {
 ///
 /// # Errors
 /// When it has fewer turns than that, or none; errors of the store.
-pub(super) async fn fork(
+pub(crate) async fn fork(
     store: &dyn SessionStore,
     id: &SessionId,
     records: &[Arc<Record>],

@@ -1,0 +1,80 @@
+//! Keys that end a line in the line editor: Shift-Tab, Ctrl-O and Esc twice. Something is done, and the line begins again.
+
+use std::io::stdout;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustyline::{
+    Cmd, ConditionalEventHandler, Event, EventContext, EventHandler, KeyCode, KeyEvent, Modifiers, RepeatCount,
+};
+use unicode_width::UnicodeWidthStr;
+
+use super::Input;
+use crate::terminal::{print, screen};
+
+/// The keys, and what each makes of the line.
+const KEYS: [(KeyEvent, Made); 3] = [
+    (KeyEvent(KeyCode::BackTab, Modifiers::NONE), Input::NextMode),
+    (KeyEvent(KeyCode::Char('O'), Modifiers::CTRL), Input::Output),
+    (KeyEvent(KeyCode::Esc, Modifiers::NONE), Input::LastMessage),
+];
+
+type Made = fn(String) -> Input;
+
+/// What of them was pressed.
+#[derive(Clone, Default)]
+pub(super) struct LineKeys(Arc<Mutex<Pressed>>);
+
+#[derive(Default)]
+enum Pressed {
+    /// An answer is being typed.
+    #[default]
+    Ignored,
+    /// A message is being typed.
+    Heard,
+    /// One was pressed, with this on the line.
+    With(String, Made),
+}
+
+/// One key.
+struct Key(LineKeys, Made);
+
+impl LineKeys {
+    /// Has the editor listen to them.
+    pub(super) fn bind<H: rustyline::Helper, I: rustyline::history::History>(
+        &self,
+        editor: &mut rustyline::Editor<H, I>,
+    ) {
+        for (key, made) in KEYS {
+            editor.bind_sequence(key, EventHandler::Conditional(Box::new(Key(self.clone(), made))));
+        }
+    }
+
+    /// Before a line is read.
+    pub(super) fn begin(&self, is_message: bool) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) =
+            if is_message { Pressed::Heard } else { Pressed::Ignored };
+    }
+
+    /// What a key made of the line, if one ended it. The line is taken off the screen, so that it does not stand there twice.
+    pub(super) fn pressed(&self, prompt: &str) -> Option<Input> {
+        let pressed = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let Pressed::With(line, made) = pressed else { return None };
+        let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
+        if screen::is_drawn_on() && !line.contains('\n') && prompt.width() + line.width() < columns {
+            // One row up, and everything below is cleared.
+            let _the_next_write_says_so = print::cleaned("\u{1b}[1A\r\u{1b}[J");
+        }
+        Some(made(line))
+    }
+}
+
+impl ConditionalEventHandler for Key {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        let mut pressed = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*pressed, Pressed::Ignored) {
+            return Some(Cmd::Noop);
+        }
+        *pressed = Pressed::With(context.line().to_owned(), self.1);
+        Some(Cmd::Interrupt)
+    }
+}

@@ -1,0 +1,83 @@
+//! `--plain` and a dumb terminal: lines that a screen reader reads, and nothing that is drawn.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::home::{AGENT, Home};
+use crate::support::terminal::{CTRL_D, Terminal};
+
+fn home() -> Home {
+    let call = json!({ "name": "local/read_file", "arguments": { "path": "notes.txt" } });
+    let run = json!({ "name": "local/shell_exec", "arguments": { "command": "echo ran" } });
+    let home = Home::scripted(&json!([
+        { "when": "read", "replies": [{ "calls": [call] }, { "text": "It has **tea** in it." }] },
+        { "when": "run", "replies": [{ "calls": [run] }, { "text": "It ran." }] },
+        { "replies": [{ "text": "Something else." }] }
+    ]));
+    home.scratch.write("notes.txt", "tea\n");
+    let plain = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&format!("{plain}[policy]\ndeny_tools = []\n"));
+    home
+}
+
+/// What was written may break lines and ring, and that is all.
+fn assert_undrawn(terminal: &Terminal) {
+    let bytes = terminal.bytes();
+    let bad = bytes.iter().position(|byte| *byte < b' ' && !b"\r\n\t\x07\x08".contains(byte));
+    assert_eq!(bad, None, "{:?}", String::from_utf8_lossy(&bytes));
+    let returns = bytes.windows(2).any(|two| two[0] == b'\r' && two[1] != b'\n' && two[1] != b'\r');
+    assert!(!returns, "a line is written again: {:?}", String::from_utf8_lossy(&bytes));
+}
+
+fn prompts(terminal: &Terminal, count: usize) {
+    terminal.wait_written("you> ", count);
+}
+
+#[test]
+fn a_plain_chat_is_lines_and_states_are_sentences() {
+    for (columns, args, term) in [
+        (120, &["--plain", "chat", "--session", "s"][..], "xterm-256color"),
+        (80, &["chat", "--plain", "--session", "s"], "xterm-256color"),
+        (40, &["chat", "--session", "s"], "dumb"),
+    ] {
+        let home = home();
+        let args = [&["--config", "agent.toml"], args].concat();
+        let mut terminal = Terminal::start_on(columns, AGENT, &args, home.scratch.path(), &[("TERM", term)])
+            .deadline(Duration::from_secs(60));
+        prompts(&terminal, 1);
+        terminal.type_line("read it");
+        terminal.wait_written("The model is thinking.", 1);
+        terminal.wait_written("A tool is running: local/read_file", 1);
+        terminal.wait_written("The result: ok, ", 1);
+        terminal.wait_written("It has **tea** in it.", 1);
+        prompts(&terminal, 2);
+        terminal.type_line("run it");
+        terminal.wait_written("allow this call? local/shell_exec", 1);
+        terminal.wait_written("allow? [y/s/a/e/N]", 1);
+        terminal.type_line("y");
+        terminal.wait_written("It ran.", 1);
+        prompts(&terminal, 3);
+        let shown = String::from_utf8_lossy(&terminal.bytes()).into_owned();
+        assert!(!shown.contains(['┌', '│', '└', '⠋']), "{columns}: {shown}");
+        assert_undrawn(&terminal);
+        terminal.press(CTRL_D);
+        assert!(terminal.wait_exit().success(), "{columns}");
+    }
+}
+
+#[test]
+fn what_draws_says_what_to_use_instead() {
+    let home = home();
+    let args = ["--config", "agent.toml", "--plain", "top"];
+    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
+    assert_eq!(terminal.wait_exit().exit_code(), 2);
+    terminal.wait_for("`cli-agent ps --watch`");
+}
+
+#[test]
+fn a_plain_run_says_what_goes_on() {
+    let run = home().run(["--plain", "run", "read it"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "It has **tea** in it.\n"), "{run:?}");
+    assert!(run.stderr.contains("A tool is running: local/read_file") && run.stderr.contains("The result: ok, "));
+}
