@@ -20,6 +20,8 @@ use bob::events::TracingEventSink;
 use bob::health::TreeEnd;
 use bob::model::LlmPort;
 use bob::store::SessionStore;
+#[cfg(feature = "otel")]
+use bob::telemetry::Telemetry;
 use bob::{AgentError, AgentRuntime, BuildError, ModelName, Runtime};
 use bob_config::Config;
 use bob_config::assemble::{Assembly, Choices, Opened, assemble, store_telling};
@@ -32,6 +34,10 @@ use signals::{Caught, Signals};
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// What is left to send of telemetry may take this long at the end.
+#[cfg(feature = "otel")]
+const SENDING: Duration = Duration::from_secs(1);
 
 /// The runtime of this process and how long its end may take, for an end that its front end does not see to.
 static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
@@ -59,6 +65,8 @@ pub(crate) struct OpenRuntime {
     remembered: Option<Arc<Remembered>>,
     grace: Duration,
     tape: Option<Opened>,
+    #[cfg(feature = "otel")]
+    telemetry: Option<Arc<Telemetry>>,
 }
 
 impl OpenRuntime {
@@ -89,6 +97,10 @@ impl OpenRuntime {
             Some(hook) => builder.hook(Arc::clone(hook)),
             None => builder,
         };
+        #[cfg(feature = "otel")]
+        let telemetry = telemetry();
+        #[cfg(feature = "otel")]
+        let builder = telemetry.iter().fold(builder, |builder, sink| builder.sink(sink.clone()));
         let runtime = builder.build().await.map_err(|error| match error {
             BuildError::RequiredServer(_) => AgentError::Tool(error.to_string()).into(),
             BuildError::ToolServers(text) => Failure::usage(text),
@@ -96,7 +108,18 @@ impl OpenRuntime {
         })?;
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
-        Ok(Self { runtime, model, default_model, store, workspace, remembered, grace, tape })
+        Ok(Self {
+            runtime,
+            model,
+            default_model,
+            store,
+            workspace,
+            remembered,
+            grace,
+            tape,
+            #[cfg(feature = "otel")]
+            telemetry,
+        })
     }
 
     /// Subscribes to failures of tool servers.
@@ -126,14 +149,30 @@ impl OpenRuntime {
     /// signal; remaining children are then ended by their watcher. Returns that signal.
     pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
         let Self { runtime, remembered, tape, grace, .. } = self;
+        #[cfg(feature = "otel")]
+        let telemetry = self.telemetry;
         // Decisions during the grace period must be written, too.
         let written = async move {
             let flush = move || remembered.iter().for_each(|memory| memory.flush());
             let _written_or_failed = tokio::task::spawn_blocking(flush).await;
             keep(tape).await;
+            #[cfg(feature = "otel")]
+            if let Some(telemetry) = telemetry {
+                let flush = move || telemetry.flush(SENDING);
+                let _sent_or_left = tokio::task::spawn_blocking(flush).await;
+            }
         };
         end_within(grace + CLOSING, runtime.shutdown(), written, signals.next()).await
     }
+}
+
+/// What sends telemetry, if the `OTEL_*` variables ask for it. One that cannot be used stops no command.
+#[cfg(feature = "otel")]
+fn telemetry() -> Option<Arc<Telemetry>> {
+    Telemetry::from_env("cli-agent").unwrap_or_else(|error| {
+        print::note(&format!("warning: no telemetry is sent: {error}"));
+        None
+    })
 }
 
 /// Ends the tree, then waits for pending writes: both within `limit`, or until the next signal.

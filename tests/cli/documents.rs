@@ -90,6 +90,7 @@ const COMMANDS: &[(&str, By)] = &[
         "cli-agent run --output-schema answer.schema.json \"Which of these files is the largest?\"",
         Test("a_run_prints_json_that_fits"),
     ),
+    ("cli-agent run \"Which files are here?\"", Exit(0)),
     ("cli-agent run --tape record:hello.tape \"Say hello.\"", Exit(0)),
     ("cli-agent run --tape replay:hello.tape \"Say hello.\"", Exit(0)),
     ("cli-agent batch --tape record:all.tape questions.jsonl", Exit(0)),

@@ -104,6 +104,8 @@ pub mod runner;
 pub mod sessions;
 pub mod store;
 pub mod tape;
+#[cfg(feature = "otel")]
+pub mod telemetry;
 #[cfg(feature = "testing")]
 pub mod testing;
 pub mod tools;

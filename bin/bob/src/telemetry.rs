@@ -1,0 +1,96 @@
+//! Telemetry: spans and metrics of a runtime, sent to a receiver of OTLP over HTTP.
+//!
+//! [`Telemetry`] is an event sink. It makes spans of events, with the names of the OpenTelemetry conventions for
+//! generative models, and sends each as soon as it ends, so little is lost when a process is killed. Ids are derived from
+//! turn, step and call: a turn that another process finishes is one trace. Contents of messages, arguments and results
+//! are never sent. A receiver that is away or slow slows no turn: the queue is bounded, and what is dropped is counted.
+//!
+//! ```no_run
+//! use bob::telemetry::{Telemetry, TelemetrySettings};
+//!
+//! # fn main() -> Result<(), String> {
+//! let settings = TelemetrySettings::new("http://127.0.0.1:4318", "my-service");
+//! let telemetry = Telemetry::start(settings)?;
+//! // RuntimeBuilder::sink(telemetry.clone()) …; after the runtime's shutdown:
+//! telemetry.flush(std::time::Duration::from_secs(2));
+//! # Ok(())
+//! # }
+//! ```
+
+mod metrics;
+mod names;
+mod send;
+mod settings;
+mod spans;
+mod wire;
+
+#[cfg(test)]
+#[path = "telemetry_tests.rs"]
+mod tests;
+
+use crate::events::{Envelope, EventSink};
+use send::Shared;
+use settings::Sampler;
+pub use settings::TelemetrySettings;
+use spans::Spans;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Sends what happens in a runtime to a receiver of telemetry.
+pub struct Telemetry {
+    spans: Mutex<Spans>,
+    sampler: Sampler,
+    shared: Arc<Shared>,
+}
+
+impl Telemetry {
+    /// Starts the thread that sends.
+    ///
+    /// # Errors
+    /// The thread or its HTTP client cannot start, or a header is none.
+    pub fn start(settings: TelemetrySettings) -> Result<Arc<Self>, String> {
+        let shared = Arc::<Shared>::default();
+        let (sampler, spans) = (settings.sampler, Spans::new(settings.service.clone()));
+        send::start(settings, Arc::clone(&shared))?;
+        Ok(Arc::new(Self { spans: Mutex::new(spans), sampler, shared }))
+    }
+
+    /// Starts what the standard `OTEL_*` variables of the environment ask for; `None` without an address in them.
+    ///
+    /// # Errors
+    /// A variable has a value that cannot be used, or the thread cannot start.
+    pub fn from_env(service: &str) -> Result<Option<Arc<Self>>, String> {
+        let settings = TelemetrySettings::from_variables(&|name| std::env::var(name).ok(), service)?;
+        settings.map(Self::start).transpose()
+    }
+
+    /// How many spans were dropped: the queue was full, or the receiver refused them.
+    pub fn dropped(&self) -> u64 {
+        self.shared.dropped()
+    }
+
+    /// Has everything sent now, with the metrics, and waits for it, at most for `limit`. It blocks: not for a task.
+    pub fn flush(&self, limit: Duration) {
+        self.shared.flush(limit);
+    }
+}
+
+impl EventSink for Telemetry {
+    fn emit(&self, event: &Envelope) {
+        let mut spans = self.spans.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_sampled = |trace: &str, traceparent: Option<&str>| self.sampler.takes(trace, traceparent);
+        spans.take(event, is_sampled, |span, is_sampled| self.shared.take(span, is_sampled));
+    }
+}
+
+impl Drop for Telemetry {
+    fn drop(&mut self) {
+        self.shared.end();
+    }
+}
+
+impl std::fmt::Debug for Telemetry {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Telemetry").field("dropped", &self.dropped()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,181 @@
+//! Where telemetry is sent, and what of it: the standard `OTEL_*` variables.
+
+use super::names;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The settings of an exporter. Its debugging form leaves out the headers, which may hold keys.
+#[derive(Clone)]
+pub struct TelemetrySettings {
+    pub(super) traces: Option<String>,
+    pub(super) metrics: Option<String>,
+    pub(super) headers: BTreeMap<String, String>,
+    pub(super) resource: Vec<(String, String)>,
+    pub(super) service: String,
+    pub(super) timeout: Duration,
+    pub(super) sampler: Sampler,
+}
+
+/// Which traces are sent.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Sampler {
+    /// Whether the flag of the caller's `traceparent` decides, if there is one.
+    pub(super) follows_parent: bool,
+    /// The part of the other traces that is sent, 0 to 1.
+    pub(super) ratio: f64,
+}
+
+impl TelemetrySettings {
+    /// Settings for a receiver of OTLP over HTTP at this address, such as `http://127.0.0.1:4318`, for a service of this
+    /// name. All traces are sent, except those that the caller's `traceparent` leaves out.
+    pub fn new(endpoint: &str, service: &str) -> Self {
+        let base = endpoint.trim_end_matches('/');
+        Self {
+            traces: Some(format!("{base}/v1/traces")),
+            metrics: Some(format!("{base}/v1/metrics")),
+            headers: BTreeMap::new(),
+            resource: vec![(names::SERVICE.to_owned(), service.to_owned())],
+            service: service.to_owned(),
+            timeout: Duration::from_secs(10),
+            sampler: Sampler { follows_parent: true, ratio: 1.0 },
+        }
+    }
+
+    /// Sends this header with each request, such as a key of the receiver.
+    #[must_use]
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.insert(name.to_owned(), value.to_owned());
+        self
+    }
+
+    /// Reads the standard variables through `variable`; `None` without an address or when they switch telemetry off.
+    ///
+    /// # Errors
+    /// A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
+    pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>, service: &str) -> Result<Option<Self>, String> {
+        let get = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+        let is_off = |name: &str| get(name).is_some_and(|value| value.eq_ignore_ascii_case("none"));
+        if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
+            return Ok(None);
+        }
+        let base = get("OTEL_EXPORTER_OTLP_ENDPOINT");
+        let address = |own: &str, path: &str| {
+            get(own).or_else(|| base.as_ref().map(|base| format!("{}{path}", base.trim_end_matches('/'))))
+        };
+        let traces =
+            address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces").filter(|_| !is_off("OTEL_TRACES_EXPORTER"));
+        let metrics =
+            address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics").filter(|_| !is_off("OTEL_METRICS_EXPORTER"));
+        if traces.is_none() && metrics.is_none() {
+            return Ok(None);
+        }
+        for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
+            if let Some(other) = get(name).filter(|value| value != "http/protobuf") {
+                return Err(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
+            }
+        }
+        if [&traces, &metrics]
+            .into_iter()
+            .flatten()
+            .any(|url| !url.starts_with("http://") && !url.starts_with("https://"))
+        {
+            return Err("OTEL_EXPORTER_OTLP_ENDPOINT must begin with http:// or https://".to_owned());
+        }
+        let mut resource = pairs("OTEL_RESOURCE_ATTRIBUTES", get("OTEL_RESOURCE_ATTRIBUTES"))?;
+        let named = resource.get(names::SERVICE).cloned();
+        let service = get("OTEL_SERVICE_NAME").or(named).unwrap_or_else(|| service.to_owned());
+        resource.insert(names::SERVICE.to_owned(), service.clone());
+        let timeout = match get("OTEL_EXPORTER_OTLP_TIMEOUT").map(|value| value.parse()) {
+            None => 10_000,
+            Some(Ok(timeout)) => timeout,
+            Some(Err(_)) => return Err("OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds".to_owned()),
+        };
+        Ok(Some(Self {
+            traces,
+            metrics,
+            headers: pairs("OTEL_EXPORTER_OTLP_HEADERS", get("OTEL_EXPORTER_OTLP_HEADERS"))?,
+            resource: resource.into_iter().collect(),
+            service,
+            timeout: Duration::from_millis(timeout),
+            sampler: Sampler::of(get("OTEL_TRACES_SAMPLER").as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?,
+        }))
+    }
+}
+
+impl Sampler {
+    fn of(name: Option<&str>, ratio: Option<&str>) -> Result<Self, String> {
+        let name = name.unwrap_or("parentbased_always_on");
+        let (follows_parent, kind) = match name.strip_prefix("parentbased_") {
+            Some(kind) => (true, kind),
+            None => (false, name),
+        };
+        let ratio = match kind {
+            "always_on" => 1.0,
+            "always_off" => 0.0,
+            "traceidratio" => ratio
+                .map_or(Ok(1.0), str::parse)
+                .ok()
+                .filter(|ratio| (0.0..=1.0).contains(ratio))
+                .ok_or("OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1")?,
+            _ => {
+                return Err(format!(
+                    "OTEL_TRACES_SAMPLER is {name:?}; possible are always_on, always_off and traceidratio, each also \
+                     with parentbased_ before it"
+                ));
+            }
+        };
+        Ok(Self { follows_parent, ratio })
+    }
+
+    /// Whether this trace is sent: all processes that share it decide alike.
+    pub(super) fn takes(self, trace: &str, traceparent: Option<&str>) -> bool {
+        let flags = traceparent.filter(|header| bob_messages::trace::parent_span(header).is_some());
+        let flags = flags.and_then(|header| u8::from_str_radix(header.split('-').nth(3)?.get(..2)?, 16).ok());
+        if let Some(flags) = flags.filter(|_| self.follows_parent) {
+            return flags & 1 == 1;
+        }
+        // The last 56 bits are random in ids of version 7 as well.
+        let random = trace.get(18..).and_then(|tail| u64::from_str_radix(tail, 16).ok()).unwrap_or(0);
+        (random as f64) < self.ratio * (1_u64 << 56) as f64
+    }
+}
+
+impl std::fmt::Debug for TelemetrySettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (service, sampler) = (&self.service, &self.sampler);
+        let headers = self.headers.len();
+        f.debug_struct("TelemetrySettings")
+            .field("service", service)
+            .field("sampler", sampler)
+            .field("headers", &headers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `key=value` pairs between commas, in the encoding of URLs.
+fn pairs(name: &str, text: Option<String>) -> Result<BTreeMap<String, String>, String> {
+    let text = text.unwrap_or_default();
+    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+    let pair = |part: &str| {
+        let (key, value) = part.split_once('=')?;
+        Some((key.trim().to_owned(), decoded(value.trim())?)).filter(|(key, _)| !key.is_empty())
+    };
+    let all: Option<_> = parts.map(pair).collect();
+    all.ok_or_else(|| format!("{name} must be key=value pairs with commas between them"))
+}
+
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, tail)) = rest.split_first() {
+        rest = tail;
+        if *first == b'%' {
+            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
+            bytes.push(u8::from_str_radix(digits, 16).ok()?);
+            rest = &tail[2..];
+        } else {
+            bytes.push(*first);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
