@@ -65,6 +65,10 @@ pub struct ApprovalQuestion {
     /// Whether a decision for the session or forever applies to exactly these arguments instead of the tool.
     #[serde(default)]
     pub exact: bool,
+    /// What a yes for the session or forever applies to, instead of these arguments or the tool: rules of the grammar of
+    /// a policy's `allow`, such as `local/shell_exec(git status *)`. A denial is not widened by them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub like: Vec<String>,
     /// How the tool's definition differs from the one that was decided about before, as
     /// a text of lines that begin with `-`, `+` or a space.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,6 +86,9 @@ pub struct AskedTool {
     pub text: String,
     /// Whether a decision beyond the call is about exactly its arguments.
     pub exact: bool,
+    /// The rules that a yes beyond the call is kept as, if it can be narrower than the tool and wider than the arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub like: Vec<String>,
     /// How the definition differs from the one that was decided about before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<String>,
@@ -115,9 +122,12 @@ pub struct Standing {
     pub definition: String,
     /// The definition as text.
     pub text: String,
-    /// Only calls with exactly these arguments; `None` means all.
+    /// Only calls with exactly these arguments, and those of `like`; `None` means all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Value>,
+    /// Of a yes: also calls that these rules allow, together with those of other decisions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub like: Vec<String>,
     /// Whether they may run.
     pub allowed: bool,
     /// Why not, for the model.
@@ -151,19 +161,21 @@ impl Standing {
         (allowed, reason): (bool, &str),
         identity: Identity,
     ) -> Self {
+        let like = if allowed { tool.like.clone() } else { Vec::new() };
         Self {
             identity,
             tool: call.name.clone(),
             definition: tool.definition.clone(),
             text: tool.text.clone(),
-            arguments: tool.exact.then(|| Value::clone(&call.arguments)),
+            arguments: (tool.exact || !like.is_empty()).then(|| Value::clone(&call.arguments)),
+            like,
             allowed,
             reason: reason.to_owned(),
             for_good: scope == Scope::Always,
         }
     }
 
-    /// Whether it applies to these arguments, whatever the tool's definition.
+    /// Whether it applies to these arguments, whatever the tool's definition and without the rules of `like`.
     pub fn is_about(&self, arguments: &Value) -> bool {
         self.arguments.as_ref().is_none_or(|exactly| exactly == arguments)
     }
@@ -172,7 +184,11 @@ impl Standing {
     pub fn gives_way_to(&self, other: &Self) -> bool {
         self.identity == other.identity
             && self.tool == other.tool
-            && (other.arguments.is_none() || self.arguments == other.arguments)
+            && match (&other.arguments, &other.like[..]) {
+                (None, _) => true,
+                (Some(_), []) => self.like.is_empty() && self.arguments == other.arguments,
+                (Some(_), rules) => self.like == rules,
+            }
     }
 
     /// Adds it to others, in whose place it comes.

@@ -101,15 +101,31 @@ fn covers(rules: &[&CallRule], tool: &ToolDescriptor, call: &ToolCall, context: 
     }
 }
 
+/// Whether rules that somebody kept, and that may be none, allow a call together.
+pub(super) fn allows(rules: &[String], tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
+    let rules: Vec<CallRule> = rules.iter().filter_map(|rule| CallRule::new(rule).ok()).collect();
+    let rules: Vec<&CallRule> = rules.iter().filter(|rule| rule.is_of(tool)).collect();
+    covers(&rules, tool, call, context)
+}
+
+/// Whether the pattern of a command's words allows this one.
+pub(super) fn is_command_allowed(pattern: &str, command: &[Word]) -> bool {
+    LinePattern::new(pattern).covers(command)
+}
+
 /// What a call is about.
-enum Subject<'a> {
+pub(super) enum Subject<'a> {
+    /// A line for a shell.
     Line(&'a str),
+    /// A file.
     Path(&'a str),
+    /// An address.
     Address(&'a str),
+    /// Nothing that a rule can name.
     Unknown,
 }
 
-fn subject<'a>(tool: &ToolDescriptor, call: &'a ToolCall) -> Subject<'a> {
+pub(super) fn subject<'a>(tool: &ToolDescriptor, call: &'a ToolCall) -> Subject<'a> {
     let text = |key: &str| call.arguments.get(key).and_then(Value::as_str);
     match tool.kind {
         ToolKind::Execute => text("command").map_or(Subject::Unknown, Subject::Line),

@@ -77,6 +77,7 @@ fn standing(check: &CheckRequest, tool: &AskedTool, arguments: Option<Value>, al
         text: String::new(),
         arguments,
         allowed,
+        like: Vec::new(),
         reason: String::new(),
         identity: Default::default(),
         for_good: true,

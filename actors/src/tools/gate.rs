@@ -7,6 +7,7 @@
 use super::call_rules::CallRuling;
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
 use super::grant::{KeyPlace, RoomKey, bytes_of};
+use super::like::{is_like, like};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use super::standing::{Stands, is_allowed_exactly, shown, stands};
 use bob_messages::chat::ToolCall;
@@ -158,7 +159,11 @@ impl Gate {
         let wanted = self.wanted(check, tool, context)?;
         Ok(match wanted {
             Some(reason) => {
-                let tool = shown(check, &tool.descriptor, tool.definition.digest());
+                // A rule that asks is answered by a yes to exactly the call.
+                let ruling = self.rules.ruling(&tool.descriptor, call, context);
+                let is_ruled = matches!(ruling, CallRuling::Asks(_));
+                let like = if is_ruled { Vec::new() } else { like(&tool.descriptor, call, context) };
+                let tool = shown(check, &tool.descriptor, tool.definition.digest(), like);
                 let changed = "its definition has changed since somebody decided about it";
                 let reason = if tool.changes.is_some() { format!("{reason}; {changed}") } else { reason };
                 Judged::Told(Verdict::Ask { risk, reason, tool })
@@ -180,7 +185,8 @@ impl Gate {
         if let Some(reason) = self.rules.denied_by_mode(&tool.descriptor, context) {
             return Err(Refusal::Denied(reason));
         }
-        let stands = stands(check, || tool.definition.digest());
+        let is_like = |rules: &[String]| is_like(rules, &tool.descriptor, &check.call, context);
+        let stands = stands(check, || tool.definition.digest(), is_like);
         Ok(match (stands, ruling) {
             (Stands::Denied(reason), _) => {
                 let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };

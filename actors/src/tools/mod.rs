@@ -45,6 +45,7 @@ pub(crate) mod gate;
 pub(crate) mod grant;
 pub(crate) mod host;
 #[cfg(any(test, feature = "local-tools"))]
+mod like;
 pub mod local;
 pub mod output;
 mod patterns;

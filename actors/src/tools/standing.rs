@@ -32,7 +32,13 @@ pub(crate) enum Stands<'a> {
 }
 
 /// What holds for this call of a tool with this definition.
-pub(crate) fn stands<'a>(check: &'a CheckRequest, digest: impl Fn() -> String) -> Stands<'a> {
+///
+/// `like` says whether rules that were kept allow the call together.
+pub(crate) fn stands<'a>(
+    check: &'a CheckRequest,
+    digest: impl Fn() -> String,
+    like: impl Fn(&[String]) -> bool,
+) -> Stands<'a> {
     if check.approved.is_none() && check.standing.is_empty() {
         return Stands::Nothing;
     }
@@ -47,9 +53,16 @@ pub(crate) fn stands<'a>(check: &'a CheckRequest, digest: impl Fn() -> String) -
     match (holds.peek().is_some(), holds.find(|standing| !standing.allowed)) {
         (_, Some(denied)) => Stands::Denied(&denied.reason),
         (true, None) => Stands::Allowed,
+        (false, None) if like(&rules_of(check, &digest)) => Stands::Allowed,
         (false, None) if about().any(|standing| !standing.allowed) => Stands::ChangedSinceDenied,
         (false, None) => Stands::Nothing,
     }
+}
+
+/// The rules of all yeses to calls of a tool with this definition.
+fn rules_of(check: &CheckRequest, digest: &str) -> Vec<String> {
+    let holds = check.standing.iter().filter(|standing| standing.allowed && standing.definition == digest);
+    holds.flat_map(|standing| standing.like.iter().cloned()).collect()
 }
 
 /// Whether a person allowed exactly this call of a tool with this definition: this very call, or calls with just these
@@ -62,17 +75,23 @@ pub(crate) fn is_allowed_exactly(check: &CheckRequest, digest: &str) -> bool {
 }
 
 /// The tool as a person is shown it, with what changed since somebody decided about it.
-pub(crate) fn shown(check: &CheckRequest, tool: &ToolDescriptor, definition: String) -> Arc<AskedTool> {
+/// `like` are the rules that a lasting yes is kept as.
+pub(crate) fn shown(
+    check: &CheckRequest,
+    tool: &ToolDescriptor,
+    definition: String,
+    like: Vec<String>,
+) -> Arc<AskedTool> {
     let text = clip(&described(tool), MOST_TEXT);
     let before = check.approved.as_ref().and_then(|approved| approved.tool.as_ref());
     let before = before.map(|tool| (&tool.definition, &tool.text));
-    let about = |standing: &&Arc<Standing>| standing.is_about(&check.call.arguments);
+    let about = |standing: &&Arc<Standing>| !standing.like.is_empty() || standing.is_about(&check.call.arguments);
     let last = || check.standing.iter().rev().find(about).map(|standing| (&standing.definition, &standing.text));
     let changed = before.or_else(last).filter(|(then, _)| **then != definition);
     let changes = changed.map(|(_, then)| difference(then, &text));
     // A line for a shell is a program of its own: what was said of one says nothing of another.
     let exact = tool.kind == ToolKind::Execute;
-    Arc::new(AskedTool { definition, text, exact, changes })
+    Arc::new(AskedTool { definition, text, exact, like, changes })
 }
 
 /// A tool's definition, line by line.

@@ -64,7 +64,7 @@ fn decided(description: &str, name: &str, command: &str, allowed: bool) -> Stand
         Verdict::Ask { tool, .. } => tool,
         _not_asked => {
             let descriptor = tool(name, description, ToolKind::Edit, Risk::Medium);
-            shown(&check, &descriptor, crate::tools::grant::Definition::of(&descriptor).digest())
+            shown(&check, &descriptor, crate::tools::grant::Definition::of(&descriptor).digest(), Vec::new())
         }
     };
     Standing::of(&check.call, &tool, Scope::Session, (allowed, "never that"), Identity::default())
@@ -88,14 +88,14 @@ fn what_was_allowed_beyond_its_call_is_not_asked_again() {
 
 #[test]
 fn a_line_for_a_shell_stands_for_itself_alone() {
-    let allowed = decided("", "demo/sh", "ls", true);
-    assert_eq!(allowed.arguments, Some(json!({"command": "ls"})));
+    let allowed = decided("", "demo/sh", "sort", true);
+    assert_eq!(allowed.arguments, Some(json!({"command": "sort"})));
     let standing = [allowed];
-    assert!(matches!(gate("").check(&asks("demo/sh", "ls", &standing), &context()), Verdict::Allow { .. }));
-    assert!(matches!(gate("").check(&asks("demo/sh", "ls -a", &standing), &context()), Verdict::Ask { .. }));
-    let denied = [decided("", "demo/sh", "ls", false)];
-    assert!(matches!(gate("").check(&asks("demo/sh", "ls", &denied), &context()), Verdict::Deny { .. }));
-    assert!(matches!(gate("").check(&asks("demo/sh", "ls -a", &denied), &context()), Verdict::Ask { .. }));
+    assert!(matches!(gate("").check(&asks("demo/sh", "sort", &standing), &context()), Verdict::Allow { .. }));
+    assert!(matches!(gate("").check(&asks("demo/sh", "sort -u", &standing), &context()), Verdict::Ask { .. }));
+    let denied = [decided("", "demo/sh", "sort", false)];
+    assert!(matches!(gate("").check(&asks("demo/sh", "sort", &denied), &context()), Verdict::Deny { .. }));
+    assert!(matches!(gate("").check(&asks("demo/sh", "sort -u", &denied), &context()), Verdict::Ask { .. }));
 }
 
 #[test]

@@ -82,7 +82,14 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
 
 /// The possible decisions, wrapped.
 fn choices(question: &ApprovalQuestion, look: Look) -> String {
-    let what = if question.exact { "this exact call" } else { "this tool" };
+    let what = match (&question.like[..], question.exact) {
+        ([], true) => "this exact call".to_owned(),
+        ([], false) => "this tool".to_owned(),
+        (rules, _) => {
+            let patterns: Vec<String> = rules.iter().map(|rule| format!("`{}`", pattern(rule))).collect();
+            visible(&print::on_one_line(&patterns.join(" and "), MOST_WORDS))
+        }
+    };
     let choices = [
         ("allow_once", "[y] yes, once".to_owned()),
         ("allow_session", format!("[s] {what}, this session")),
@@ -101,7 +108,12 @@ fn choices(question: &ApprovalQuestion, look: Look) -> String {
             None => lines.push(choice),
         }
     }
-    lines.join("\n") + "\n"
+    lines.iter().flat_map(|line| wrapped(line, look)).map(|line| line + "\n").collect()
+}
+
+/// What is in the parentheses of a rule: the tool is named above.
+fn pattern(rule: &str) -> &str {
+    rule.split_once('(').map_or(rule, |(_tool, about)| about.strip_suffix(')').unwrap_or(about))
 }
 
 /// Says what can be answered.

@@ -29,6 +29,7 @@ fn question(arguments: Value) -> ApprovalQuestion {
         title: "Run a command".to_owned(),
         choices: ["allow_once", "allow_session", "allow_always", "edit", "deny"].map(str::to_owned).to_vec(),
         exact: true,
+        like: Vec::new(),
         changes: None,
         timeout_ms: 600_000,
     }
@@ -76,6 +77,28 @@ fn a_question_shows_the_call_as_it_would_run() {
             [a] this exact call, always
             [e] edit the arguments
             [n] no, or n REASON
+        "#]],
+    );
+}
+
+#[test]
+fn what_a_lasting_yes_applies_to_is_beside_its_letter() {
+    let like = ["cd sub", "cargo test *"].map(|about| format!("local/shell_exec({about})")).to_vec();
+    let asked = ApprovalQuestion { like, ..question(json!({ "command": "cd sub && cargo test -q" })) };
+    check(
+        &asked,
+        60,
+        expect![[r#"
+            ┌ allow this call? local/shell_exec (Run a command)
+            │ risk: high; the tool is of high risk
+            │ {
+            │   "command": "cd sub && cargo test -q"
+            │ }
+            └ denied automatically in 10 min 0 s
+            [y] yes, once  [s] `cd sub` and `cargo test *`, this
+            session
+            [a] `cd sub` and `cargo test *`, always
+            [e] edit the arguments  [n] no, or n REASON
         "#]],
     );
 }

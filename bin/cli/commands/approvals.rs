@@ -67,9 +67,13 @@ fn of_id<'a>(id: &str, known: &'a Known) -> Result<&'a Arc<Standing>, Failure> {
     known.decided.iter().find(|standing| id_of(standing) == id).ok_or_else(nothing)
 }
 
-/// The id of a decision, derived from its tool and arguments, which identify it.
+/// The id of a decision, derived from its tool and its rules or arguments, which identify it.
 fn id_of(standing: &Standing) -> String {
-    let mut id = bob_config::digest(&json!([standing.tool, standing.arguments]).to_string());
+    let what = match &standing.like[..] {
+        [] => json!([standing.tool, standing.arguments]),
+        rules => json!([standing.tool, rules]),
+    };
+    let mut id = bob_config::digest(&what.to_string());
     id.truncate(ID_LENGTH);
     id
 }
@@ -79,9 +83,10 @@ fn row(standing: &Arc<Standing>, known: &Known) -> String {
     let word = if standing.allowed { "allow" } else { "deny" };
     let when = known.decided_at(standing).and_then(|at: Millis| jiff::Timestamp::from_millisecond(at).ok());
     let when = when.map_or_else(|| "-".to_owned(), |when| when.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
-    let calls = match &standing.arguments {
-        Some(arguments) => format!("exactly {}", shown(&arguments.to_string())),
-        None => "all calls".to_owned(),
+    let calls = match (&standing.arguments, &standing.like[..]) {
+        (None, _) => "all calls".to_owned(),
+        (Some(arguments), []) => format!("exactly {}", shown(&arguments.to_string())),
+        (Some(_), rules) => format!("like {}", shown(&rules.join(" and "))),
     };
     let why = if standing.reason.is_empty() { String::new() } else { format!(": {}", shown(&standing.reason)) };
     format!("{}  {word:<5}  {when:<23}  {}  {calls}{why}", id_of(standing), shown(standing.tool.as_str()))
@@ -90,7 +95,7 @@ fn row(standing: &Arc<Standing>, known: &Known) -> String {
 fn as_json(standing: &Arc<Standing>, known: &Known) -> Value {
     json!({
         "id": id_of(standing), "decision": if standing.allowed { "allow" } else { "deny" }, "tool": standing.tool,
-        "arguments": standing.arguments, "definition": standing.definition, "reason": standing.reason,
+        "arguments": standing.arguments, "like": standing.like, "definition": standing.definition, "reason": standing.reason,
         "decided_at": known.decided_at(standing),
     })
 }

@@ -10,6 +10,7 @@ fn standing(tool: &str, definition: &str, allowed: bool) -> Arc<Standing> {
         text: String::new(),
         arguments: None,
         allowed,
+        like: Vec::new(),
         reason: String::new(),
         for_good: true,
         identity: Default::default(),

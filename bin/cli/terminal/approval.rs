@@ -42,6 +42,7 @@ pub(crate) fn open_question(session: &SessionId, open: &OpenTurn, offers_always:
         title: String::new(),
         choices: choices(offers_always),
         exact: asked.tool.as_ref().is_some_and(|tool| tool.exact),
+        like: asked.tool.as_ref().map(|tool| tool.like.clone()).unwrap_or_default(),
         changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
         timeout_ms: 0,
     })
@@ -49,7 +50,7 @@ pub(crate) fn open_question(session: &SessionId, open: &OpenTurn, offers_always:
 
 /// The question, line by line; nothing in it needs cleaning, and no line has a break in it.
 pub(crate) fn lines(question: &ApprovalQuestion) -> Vec<String> {
-    let ApprovalQuestion { call, risk, reason, title, exact, changes, .. } = question;
+    let ApprovalQuestion { call, risk, reason, title, exact, like, changes, .. } = question;
     let risk = match risk {
         Risk::Low => "low",
         Risk::Medium => "medium",
@@ -63,8 +64,12 @@ pub(crate) fn lines(question: &ApprovalQuestion) -> Vec<String> {
         lines.push(format!("  the tool calls itself: \"{}\"", cut(title, MOST_WORDS)));
     }
     lines.extend(arguments(&call.arguments));
+    for rule in like {
+        lines.push(format!("  a lasting yes applies to {}", cut(rule, MOST_WORDS)));
+    }
     if *exact {
-        lines.push("  a lasting decision applies to exactly these arguments".to_owned());
+        let what = if like.is_empty() { "decision" } else { "no" };
+        lines.push(format!("  a lasting {what} applies to exactly these arguments"));
     }
     if let Some(changes) = changes {
         lines.push("  the tool has changed since it was decided about:".to_owned());

@@ -25,6 +25,7 @@ fn question(name: &str, arguments: Value) -> ApprovalQuestion {
         title: String::new(),
         choices: Vec::new(),
         exact: false,
+        like: Vec::new(),
         changes: None,
         timeout_ms: 1,
     }

@@ -182,6 +182,7 @@ impl Turn {
                 title: offered.map(|tool| tool.title.clone()).unwrap_or_default(),
                 choices: choices(self.offers_always()),
                 exact: tool.is_some_and(|tool| tool.exact),
+                like: tool.map(|tool| tool.like.clone()).unwrap_or_default(),
                 changes,
                 timeout_ms: open.input.limits.approval_timeout_ms,
             });

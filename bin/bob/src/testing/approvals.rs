@@ -40,6 +40,7 @@ fn question(choices: &[&str], text: &str) -> ApprovalQuestion {
         title: text.to_owned(),
         choices: choices.iter().map(|&choice| choice.to_owned()).collect(),
         exact: false,
+        like: Vec::new(),
         changes: None,
         timeout_ms: 30_000,
         context: None,

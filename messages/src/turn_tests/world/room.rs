@@ -63,7 +63,13 @@ pub(crate) fn definition(changes: u32) -> String {
 }
 
 fn shown(changes: u32) -> AskedTool {
-    AskedTool { definition: definition(changes), text: "Does ask.".to_owned(), exact: false, changes: None }
+    AskedTool {
+        definition: definition(changes),
+        text: "Does ask.".to_owned(),
+        exact: false,
+        like: Vec::new(),
+        changes: None,
+    }
 }
 
 /// What a grant says: the call, and its tool as it was when the call was judged.
