@@ -44,8 +44,8 @@ pub mod function;
 pub(crate) mod gate;
 pub(crate) mod grant;
 pub(crate) mod host;
-#[cfg(any(test, feature = "local-tools"))]
 mod like;
+#[cfg(any(test, feature = "local-tools"))]
 pub mod local;
 pub mod output;
 mod patterns;
