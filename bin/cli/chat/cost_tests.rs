@@ -18,6 +18,7 @@ fn record(turn: &str, model: &str, usage: Option<Usage>) -> Record {
         response_id: None,
         model: ModelName::parse(model).unwrap(),
         latency_ms: 1,
+        cost: None,
     };
     Record {
         format: FORMAT,

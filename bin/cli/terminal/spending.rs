@@ -80,7 +80,7 @@ impl Spending {
         let mut asked = None;
         for record in records {
             let cost: Option<&StepCost> = match &record.fact {
-                Fact::Started { model } => {
+                Fact::Started { model, .. } => {
                     asked = Some(model);
                     None
                 }
