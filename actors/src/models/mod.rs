@@ -25,9 +25,9 @@ pub mod port;
 mod resolve;
 pub mod source;
 
-pub use actor::ModelsActor;
+pub use actor::{ModelsActor, ModelsArguments};
 pub use around::Catalogued;
-pub use catalogue::{Catalogue, CatalogueSettings};
+pub use catalogue::{Catalogue, CatalogueSettings, ModelFacts};
 pub use formats::FormatError;
 pub use port::{ModelCatalogPort, Resolution};
 pub use source::Source;

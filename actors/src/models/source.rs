@@ -39,7 +39,8 @@ impl Source {
             Self::Url(url) => {
                 let asked = tokio::time::timeout(WITHIN, body(url)).await;
                 let text = asked.unwrap_or_else(|_elapsed| Err(format!("no answer within {} s", WITHIN.as_secs())))?;
-                let parsed = tokio::task::spawn_blocking(move || read(&text).map(|entries| (entries, Some(text)))).await;
+                let parsed =
+                    tokio::task::spawn_blocking(move || read(&text).map(|entries| (entries, Some(text)))).await;
                 parsed.unwrap_or_else(|_panicked| Err("it could not be read".to_owned()))
             }
         }
@@ -71,7 +72,11 @@ async fn body(url: &str) -> Result<String, String> {
         .no_gzip()
         .redirect(reqwest::redirect::Policy::limited(3))
         .pool_max_idle_per_host(0);
-    let builder = if is_plain && crate::loopback::is_loopback_host(&url) { builder.no_proxy().tls_certs_only([]) } else { builder };
+    let builder = if is_plain && crate::loopback::is_loopback_host(&url) {
+        builder.no_proxy().tls_certs_only([])
+    } else {
+        builder
+    };
     let client = builder.build().map_err(|error| format!("the HTTP client cannot start: {error}"))?;
     let mut response = client.get(url).send().await.map_err(|error| innermost(&error))?;
     if !response.status().is_success() {

@@ -43,7 +43,11 @@ fn both_formats_say_the_same_of_the_same_model() {
     assert_eq!(mini.price.as_ref().map(|price| price.input.amount()), Some(0.15));
     assert_eq!(entry(&lite, "gemini:gemini-2.5-pro").abilities, BTreeSet::from([ToolUse, Vision, Audio, Reasoning]));
     let names = |entries: &[Arc<ModelEntry>]| entries.iter().map(|entry| entry.name.to_string()).collect::<Vec<_>>();
-    assert_eq!(names(&dev), ["gemini:gemini-2.5-pro", "openai:gpt-4o-mini"], "no pictures, and nothing that was retired");
+    assert_eq!(
+        names(&dev),
+        ["gemini:gemini-2.5-pro", "openai:gpt-4o-mini"],
+        "no pictures, and nothing that was retired"
+    );
     assert_eq!(names(&lite), ["gemini:gemini-2.5-pro", "openai:gpt-4o-mini", "together:meta/llama"]);
 }
 
