@@ -130,6 +130,6 @@ impl Drop for ModelsState {
 impl ModelFacts {
     /// Whether there is a source that is asked again.
     pub fn is_refreshed(&self) -> bool {
-        !matches!(self.settings.source, Source::BuiltIn)
+        self.settings.asks && !matches!(self.settings.source, Source::BuiltIn)
     }
 }

@@ -34,6 +34,8 @@ pub struct CatalogueSettings {
     pub refresh_every: Duration,
     /// How old an answer of the source may be.
     pub cache_ttl: Duration,
+    /// Whether the source is asked. Otherwise what is kept of it is used, however old, and a file is read.
+    pub asks: bool,
     /// Where answers and latencies are kept; `None` keeps nothing.
     pub folder: Option<PathBuf>,
     /// The selectors with a name.
@@ -56,6 +58,7 @@ impl Default for CatalogueSettings {
             source: Source::BuiltIn,
             refresh_every: Duration::from_secs(6 * 3_600),
             cache_ttl: Duration::from_secs(24 * 3_600),
+            asks: true,
             folder: None,
             aliases: BTreeMap::new(),
             prices: BTreeMap::new(),
@@ -107,7 +110,8 @@ impl ModelFacts {
         let known = RwLock::new(Known { entries, at, trouble, generation: 0 });
         let settled = watch::channel(false).0;
         let facts = Self { settings, known, latencies: Mutex::new(latencies.unwrap_or_default()), settled };
-        let is_answered = facts.closed().is_none() || !matches!(facts.settings.source, Source::Url(_));
+        let is_answered =
+            facts.closed().is_none() || !facts.settings.asks || !matches!(facts.settings.source, Source::Url(_));
         facts.settled.send_replace(is_answered);
         Arc::new(facts)
     }
@@ -185,6 +189,9 @@ impl ModelFacts {
         let (now, ttl) = (self.settings.clock.now(), self.settings.cache_ttl);
         // An answer of the future tells of a clock that was set: its age is not known.
         let age = at.map(|at| now.saturating_sub(at));
+        if at.is_some() && !self.settings.asks {
+            return None;
+        }
         if age.is_some_and(|age| (0..=i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX)).contains(&age)) {
             return None;
         }

@@ -92,7 +92,7 @@ fn named(of: &str, model: &str) -> Option<ModelName> {
     let is_fine =
         !model.is_empty() && model.len() <= 200 && !model.contains(|c: char| c.is_whitespace() || c.is_control());
     let name = ModelName::parse(&format!("{}:{model}", provider(of))).ok()?;
-    let is_id = name.provider().bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
+    let is_id = of.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'));
     Some(name).filter(|name| is_fine && is_id && !name.is_selector())
 }
 
