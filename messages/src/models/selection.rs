@@ -218,8 +218,8 @@ fn in_words(book: &ModelBook, selector: &ModelSelector, rank: u64, entry: &Model
 fn most_frequent(refused: &BTreeMap<Refusal, Vec<&ModelName>>) -> String {
     let mut reasons: Vec<_> = refused.iter().map(|(why, models)| (models.len(), why)).collect();
     reasons.sort_by(|(one, a), (other, b)| other.cmp(one).then_with(|| a.cmp(b)));
-    let reasons: Vec<String> = reasons.iter().take(5).map(|(count, why)| format!("{count}: {why}")).collect();
-    if reasons.is_empty() { ", since the catalogue is empty".to_owned() } else { format!(" ({})", reasons.join("; ")) }
+    let reasons: Vec<String> = reasons.iter().take(5).map(|(count, why)| format!("{why} ({count})")).collect();
+    if reasons.is_empty() { ": the catalogue is empty".to_owned() } else { format!(": {}", reasons.join("; ")) }
 }
 
 fn named(why: &Refusal, models: &[&ModelName]) -> Refused {

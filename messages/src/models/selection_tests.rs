@@ -141,7 +141,7 @@ fn an_explanation_names_the_candidates_and_what_refused_each() {
     assert_eq!(refused, expected);
     let impossible = select(&book, &selector.requiring([Requirement::Audio]), &needs);
     assert_eq!(impossible.model, None);
-    assert_eq!(impossible.why, "no model fits (3: lacks audio; 1: no key: C_API_KEY is not set; 1: lacks vision)");
+    assert_eq!(impossible.why, "no model fits: lacks audio (3); no key: C_API_KEY is not set (1); lacks vision (1)");
 }
 
 #[test]
