@@ -26,6 +26,8 @@ mod help;
 mod home;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/models.rs"]
+mod models;
 #[path = "cli/modes.rs"]
 mod modes;
 #[path = "cli/owners.rs"]

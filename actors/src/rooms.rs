@@ -15,6 +15,7 @@ use crate::tools::ToolRegistry;
 use crate::watchdog::Watchdog;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
+use bob_messages::models::ModelsMessage;
 use bob_messages::store::StoreMessage;
 use bob_messages::submission::SessionsMessage;
 use foldhash::fast::RandomState;
@@ -35,6 +36,11 @@ impl Profiles {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
     }
 
+    /// Forgets them: what they follow from has changed.
+    pub fn forget(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Caches a profile.
     pub fn keep(&self, profile: &Arc<ModelProfile>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -52,6 +58,8 @@ pub struct Rooms {
     pub store: Address<StoreMessage>,
     /// The LlmActor.
     pub llm: Address<LlmMessage>,
+    /// The ModelsActor, where there is a source to ask again.
+    pub models: Address<ModelsMessage>,
     /// Profiles of models that the LlmActor has looked up.
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.

@@ -224,6 +224,8 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     };
     let control = Control::open(&opened.runtime, &config, "chat", origin.clone()).await;
     let (typing, typed) = Typing::new();
+    let models = look_up::models(&config, &opened.catalogue).into_iter();
+    let prices = Prices::of(&config, &opened.catalogue);
     let mut chat = Chat {
         opened,
         origin,
@@ -239,7 +241,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         facts: Facts::of(&config),
         memory: Memory::of(&config),
         ended: None,
-        models: look_up::models(&config).into_iter().filter(|model| !model.ends_with(':')).collect(),
+        models: models.filter(|model| !model.ends_with(':')).collect(),
         model,
         mode,
         is_person,
@@ -253,7 +255,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         is_limited: false,
         undone: Vec::new(),
         left: None,
-        prices: config.prices.clone(),
+        prices,
         spent: Spending::default(),
         failed: None,
     };

@@ -27,7 +27,9 @@ use commands::output::ResultObject;
 use commands::skills;
 #[cfg(feature = "soak")]
 use commands::soak;
-use commands::{approvals, config, doctor, events_schema, init, mcp, memory, ps, replay, resume, run, sessions, tools};
+use commands::{
+    approvals, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run, sessions, tools,
+};
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
 use runtime::trust;
@@ -137,6 +139,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&files, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
+        Command::Models(args) => in_runtime(models::models(&args.action, &trusted(&Overrides::default())?)),
         #[cfg(feature = "skills")]
         Command::Skills(args) => skills::skills(&args.action, || configured(&files, &Overrides::default())),
         Command::Mcp(args) => match args.action {

@@ -197,6 +197,8 @@ pub enum GuardReason {
     MaxIdenticalCalls,
     /// `max_total_tokens` were used.
     MaxTotalTokens,
+    /// `max_cost` was spent.
+    MaxCost,
     /// `turn_timeout_ms` passed.
     TurnTimeout,
     /// `progress_timeout_ms` passed without progress.

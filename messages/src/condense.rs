@@ -4,6 +4,7 @@ use crate::chat::{CallStatus, ContentPart, Message, Usage};
 use crate::context::RequestContext;
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::llm::{LlmRequest, ToolMode};
+use crate::models::Cost;
 use crate::tools::ToolSet;
 use crate::trace::fnv64;
 use serde::{Deserialize, Serialize};
@@ -81,6 +82,9 @@ pub struct Condensed {
     pub keeps: usize,
     /// The usage of all attempts.
     pub usage: Option<Usage>,
+    /// What that cost at the price of the turn's model, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// How many there were.
     pub attempts: u32,
 }

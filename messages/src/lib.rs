@@ -10,6 +10,7 @@
 //! | [`ids`], [`trace`], [`native`], [`reply`] | – | identifiers, trace headers, names that providers accept, single-use replies |
 //! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
 //! | [`context`] | – | on whose behalf a request is made |
+//! | [`models`] | [`models::ModelsMessage`] | the catalogue of models, prices, and how a model is selected |
 //! | [`chat`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, the risk of a call, the permission mode of a session, the limits of a turn |
 //! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
@@ -39,6 +40,7 @@ pub mod input;
 pub mod limits;
 pub mod llm;
 pub mod mcp;
+pub mod models;
 pub mod native;
 pub mod options;
 pub mod outcome;

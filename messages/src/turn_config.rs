@@ -3,6 +3,7 @@
 
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
+use crate::models::ModelBook;
 use crate::skills::SkillRules;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
@@ -47,6 +48,9 @@ pub struct TurnConfig {
     /// Behind how many records of a session a snapshot of it is written; 0 writes none.
     #[serde(default)]
     pub snapshot_every: u64,
+    /// What is known of models, where one is to be selected; `None` knows nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Arc<ModelBook>>,
 }
 
 fn yes() -> bool {
@@ -71,6 +75,7 @@ impl TurnConfig {
             on_restart: OnRestart::Report,
             skills: None,
             snapshot_every: SNAPSHOT_EVERY,
+            models: None,
         }
     }
 

@@ -34,8 +34,9 @@ impl Actor for LlmActor {
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         match message {
             LlmMessage::Profile { model, reply } => {
+                let price = shared.port.price(&model);
                 let capabilities = shared.port.capabilities(&model);
-                reply.send(capabilities.map(|capabilities| Arc::new(ModelProfile { model, capabilities })));
+                reply.send(capabilities.map(|capabilities| Arc::new(ModelProfile { model, capabilities, price })));
             }
             LlmMessage::Infer { request, remaining_ms, reply } => {
                 // In a box, since a task moves what it is given several times.

@@ -36,7 +36,8 @@ pub(super) async fn answer(
     let mut call = Call { shared, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {
         if let Some(answered) = call.ask_model().await? {
-            return Ok(answered.with_latency_ms(millis(started.elapsed())));
+            let cost = answered.usage.and_then(|usage| Some(shared.port.price(call.model)?.of(&usage)));
+            return Ok(answered.with_latency_ms(millis(started.elapsed())).with_cost(cost));
         }
     }
 }

@@ -6,6 +6,7 @@
 use super::deltas::DeltaSink;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest};
+use bob_messages::models::ModelPrice;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -43,6 +44,18 @@ pub trait LlmPort: Send + Sync + 'static {
     /// How many tokens the request has, about.
     fn estimate_tokens(&self, request: &LlmRequest) -> u64 {
         request.bytes().div_ceil(4) as u64
+    }
+
+    /// What a model costs, if it is known.
+    fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+        let _unknown = model;
+        None
+    }
+
+    /// The environment variable a provider's key is looked for in, if it needs one that is not set.
+    fn key_variable(&self, provider: &str) -> Option<String> {
+        let _unknown = provider;
+        None
     }
 
     /// How much may be asked of the provider at once, and how long it may be silent.

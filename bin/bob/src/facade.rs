@@ -18,6 +18,7 @@ mod finish;
 mod given;
 mod health;
 mod implementation;
+mod models;
 mod options;
 #[cfg(feature = "genai")]
 mod providers;

@@ -2,6 +2,7 @@
 //!
 //! [`Providers`](crate::Providers) makes the port of real providers; a program implements [`LlmPort`] for any other.
 
+pub mod catalogue;
 pub mod server;
 
 /// The port that summarises long histories, for [`RuntimeBuilder::compactor`](crate::RuntimeBuilder::compactor).

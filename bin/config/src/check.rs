@@ -3,6 +3,8 @@
 //! They check the merged tree, not the finished structs, because its values know their positions. A value of the
 //! wrong type is skipped; the reader reports it.
 
+mod selectors;
+
 use std::collections::BTreeMap;
 
 use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
@@ -16,6 +18,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     }
     providers(root, findings);
     prices(root, findings);
+    selectors::check(root, findings);
     tool_names(root, findings);
     servers(root, findings);
     prompt_and_skills(root, findings);

@@ -7,6 +7,7 @@
 //! - `assemble`: maps a configuration onto a `RuntimeBuilder`
 //! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
 //!   values
+//! - `models`: the keys about the catalogue and the selection of models
 //! - `table`: the macro that declares keys; `keys`: the rules for values
 //! - `layers`: environment and command line as further documents, and their merge
 //! - `interpolate`: `${VAR}`
@@ -33,6 +34,7 @@ mod keys;
 mod layers;
 mod load;
 mod merged;
+mod models;
 mod prices;
 mod privileges;
 mod problem;
@@ -54,6 +56,7 @@ pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use files::{Files, NAME};
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, load, load_all, parse, text_of};
+pub use models::{ModelsCatalog, Selector};
 pub use prices::Price;
 pub use privileges::{Privilege, PrivilegeKind};
 pub use problem::{Origin, Problem};

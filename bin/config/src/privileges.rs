@@ -19,8 +19,8 @@ use bob::tools::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
 
 use super::{
-    Config, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills, Store,
-    Transport,
+    Config, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource,
+    Skills, Store, Transport,
 };
 
 /// One thing a configuration does.
@@ -86,6 +86,9 @@ impl Config {
             llm,
             providers,
             prices: _,
+            // Names one of the models that the configuration could name.
+            models: _,
+            models_catalog,
             policy,
             tools,
             mcp,
@@ -102,6 +105,7 @@ impl Config {
         for (name, provider) in providers.iter().filter(|(name, _)| !is_built_in(name)) {
             self.provider(name, provider, &mut privileges);
         }
+        self.catalogue(models_catalog, &mut privileges);
         self.policy(policy, &mut privileges);
         rules(tools, &mut privileges);
         let Mcp { servers } = mcp;
@@ -142,6 +146,22 @@ impl Config {
             let what = format!("the provider {name} is a script, {script}, that says which tools are called");
             privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
         }
+    }
+
+    /// Its source is asked, or read; prices and abilities decide which of the models is selected, and nothing else.
+    fn catalogue(&self, catalog: &ModelsCatalog, privileges: &mut Vec<Privilege>) {
+        let ModelsCatalog { source, refresh_interval_ms: _, cache_ttl_ms: _, quality_tiers: _, latency_class: _ } =
+            catalog;
+        if let Some(address) = catalog.address() {
+            privileges.push(sends::catalogue(self, address));
+            return;
+        }
+        let file = source.as_ref().map(|file| self.resolve(file)).filter(|file| loosens::is_outside(self, file));
+        privileges.extend(file.map(|file| {
+            let what =
+                format!("the catalogue of models is read from {}, outside its folder", loosens::shown(self, &file));
+            Privilege::new(PrivilegeKind::Loosens, what)
+        }));
     }
 
     fn server(&self, server: &McpServer, privileges: &mut Vec<Privilege>) {

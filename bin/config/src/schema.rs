@@ -10,13 +10,15 @@ use std::path::PathBuf;
 use bob::approvals::PermissionMode;
 use bob::config::{Limits, OnRestart};
 use bob::model::ToolModeChoice;
+use bob::model::catalogue::Cost;
 use bob::tools::{Policy as ToolPolicy, Risk};
 use bob::tools::{SECRET_FILES, SandboxMode, ToolOverride};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
-use super::keys::Rule::{CallPattern, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{CallPattern, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
+use super::models::{ModelsCatalog, Selector};
 use super::prices::Price;
 use super::secret::Secret;
 use super::source::Source;
@@ -46,6 +48,10 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     /// Prices by `provider:model`.
     pub prices: BTreeMap<String, Price>,
+    /// Selectors of models by name.
+    pub models: BTreeMap<String, Selector>,
+    /// Where the catalogue of models comes from.
+    pub models_catalog: ModelsCatalog,
     /// The tool policy.
     pub policy: Policy,
     /// `[tools."<name or pattern>"]`: settings of one tool, or of all that match a pattern. Each setting is taken
@@ -69,6 +75,8 @@ keys! {
         llm: Llm,
         providers: BTreeMap<String, Provider>,
         prices: BTreeMap<String, Price>,
+        models: BTreeMap<String, Selector>,
+        models_catalog: ModelsCatalog,
         policy: Policy,
         tools: BTreeMap<String, ToolOverride>,
         mcp: Mcp,
@@ -109,6 +117,7 @@ keys! {
         max_consecutive_errors: u32 => COUNT,
         max_identical_calls: u32 => COUNT,
         max_total_tokens: u64 => Whole(0, 1_000_000_000_000),
+        max_cost: Cost => Decimal(0.0, 1_000_000.0),
         turn_timeout_ms: u64 => TIME,
         progress_timeout_ms: u64 => Whole(0, 7 * 24 * 3_600_000),
         tool_timeout_ms: u64 => TIME,

@@ -8,6 +8,7 @@ use crate::chat::{CallStatus, FinishReason, Message, ToolResult, Usage};
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Spent;
+use crate::models::Selected;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::store::Ended;
 use crate::tools::ToolOutput;
@@ -25,7 +26,7 @@ impl Session {
         }
     }
 
-    pub(super) fn start(&mut self, model: &ModelName, at: Millis) {
+    pub(super) fn start(&mut self, model: &ModelName, selected: Option<&Selected>, at: Millis) {
         let Some(input) = self.waiting.pop_front() else { return };
         if let Some(options) = &input.options {
             // It may have waited: what it brings holds from its own turn on.
@@ -37,6 +38,7 @@ impl Session {
             submission: input.turn.clone(),
             input,
             model: model.clone(),
+            selected: selected.cloned().map(Box::new),
             answered_by: None,
             started_at: at,
             spent: Spent::default(),

@@ -74,6 +74,7 @@ impl Session {
         turn.spent.steps += 1;
         turn.stop_reason = Some(cost.stop_reason);
         turn.answered_by = Some(cost.model.clone());
+        turn.spent.cost = turn.spent.cost.plus(cost.cost.unwrap_or_default());
         if let Some(usage) = &cost.usage {
             turn.usage.add(usage);
             turn.spent.tokens = turn.usage.total_tokens;

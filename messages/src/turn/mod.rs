@@ -46,6 +46,7 @@ mod output_schema;
 mod prompt;
 mod record;
 mod requests;
+mod select;
 mod skills;
 mod snapshot;
 mod start;

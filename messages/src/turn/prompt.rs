@@ -5,11 +5,12 @@
 //! equal prompts.
 
 use super::{history, output_schema};
-use crate::chat::{CallStatus, ContentPart, Message, complaint};
+use crate::chat::{CallStatus, ContentPart, Message, Usage, complaint};
 use crate::condense;
 use crate::event::{AgentEvent, StepEvent};
 use crate::ids::{ToolName, TurnId};
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::models::Cost;
 use crate::session_state::{OpenTurn, Session};
 use crate::tools::ToolSet;
 use crate::trace;
@@ -135,6 +136,11 @@ impl Frame {
     /// How many of them are left for the history and its summary.
     pub(super) fn room(&self, percent: u32, session: &Session) -> usize {
         self.fills(percent, session).saturating_sub(self.frame_bytes())
+    }
+
+    /// What a usage costs at the price of the turn's model.
+    pub(super) fn cost(&self, usage: Option<&Usage>) -> Option<Cost> {
+        Some(self.profile.price.as_ref()?.of(usage?))
     }
 
     fn frame_bytes(&self) -> usize {

@@ -72,7 +72,7 @@ fn said(turn: &str, text: &str) -> Fact {
 }
 
 fn started() -> Fact {
-    Fact::Started { model: ModelName::parse("scripted:m").expect("a model's name") }
+    Fact::Started { model: ModelName::parse("scripted:m").expect("a model's name"), selected: None }
 }
 
 fn ended(reason: Option<SuspendReason>) -> Fact {

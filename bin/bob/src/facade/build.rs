@@ -3,6 +3,7 @@
 use super::agent_runtime::AgentRuntime;
 use super::approvals::Asks;
 use super::builder::RuntimeBuilder;
+use super::models::Models;
 use super::runtime::{Inner, Runtime};
 use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
@@ -21,7 +22,7 @@ use bob_supervisors::sessions;
 use bob_supervisors::tools::DesiredServers;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::{Surroundings, ToolServers};
-use bob_supervisors::{StartError, TreeSpec, model_server};
+use bob_supervisors::{StartError, TreeSpec, model_server, models};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
@@ -69,6 +70,10 @@ impl RuntimeBuilder {
 
     async fn start(self) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
+        let model = match &self.models {
+            Some(catalogue) => catalogue.around(model),
+            None => model,
+        };
         let (tools, ports) = (self.tools.clone(), self.tools);
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
@@ -121,7 +126,10 @@ impl RuntimeBuilder {
         let (servers, specs) = self.model_servers;
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
-            further: specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)).collect(),
+            further: models::child(&rooms, self.models.as_ref().map(|catalogue| catalogue.facts()))
+                .into_iter()
+                .chain(specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)))
+                .collect(),
             rooms,
             feed,
             store: self.store.unwrap_or_else(|| MemoryStore::new()),
@@ -138,6 +146,7 @@ impl RuntimeBuilder {
             tool_servers,
             model,
             turn_config: Arc::new(TurnConfig { roots, ..turn_config }),
+            models: self.models.map(Models::new),
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

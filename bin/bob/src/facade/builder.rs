@@ -8,6 +8,7 @@ use bob_actors::compactor::{Compactor, ContextCompactorPort};
 use bob_actors::feed::EventSink;
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::models::Catalogue;
 #[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptFiles;
 use bob_actors::skills::SkillPort;
@@ -85,6 +86,7 @@ pub struct RuntimeBuilder {
     pub(super) protection: Protection,
     pub(super) retry: RetryPolicy,
     pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
+    pub(super) models: Option<Arc<Catalogue>>,
     pub(super) watcher: Watcher,
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: Vec<ServerSpec>,
@@ -148,6 +150,7 @@ impl RuntimeBuilder {
             protection: Protection::default(),
             retry: RetryPolicy::default(),
             model_servers: (ModelServers::default(), Vec::new()),
+            models: None,
             watcher: Watcher::new(),
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
@@ -253,6 +256,14 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn model_servers(mut self, servers: ModelServers, specs: Vec<ModelServerSpec>) -> Self {
         self.model_servers = (servers, specs);
+        self
+    }
+
+    /// Sets the catalogue of models: a [selector](crate::model::catalogue::ModelSelector) can then stand wherever a model is
+    /// named, and calls of models with a known price have a cost. Without one, selectors are refused.
+    #[must_use]
+    pub fn models(mut self, catalogue: Arc<Catalogue>) -> Self {
+        self.models = Some(catalogue);
         self
     }
 

@@ -5,6 +5,7 @@ mod calls;
 mod decisions;
 mod endings;
 mod guards;
+mod models;
 mod people;
 mod recovery;
 mod skills;
