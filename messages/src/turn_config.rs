@@ -1,6 +1,7 @@
 //! The configuration of turns: instructions and the rules of the runtime. Not journaled, since it is derived from the
 //! configuration.
 
+use crate::agent::Agent;
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
 use crate::skills::SkillRules;
@@ -47,6 +48,16 @@ pub struct TurnConfig {
     /// Behind how many records of a session a snapshot of it is written; 0 writes none.
     #[serde(default)]
     pub snapshot_every: u64,
+    /// The sub-agents, each of which is a tool.
+    #[serde(default)]
+    pub subagents: Arc<[Agent]>,
+    /// How many sub-agents work for one turn at a time.
+    #[serde(default = "four")]
+    pub max_parallel_subagents: usize,
+}
+
+fn four() -> usize {
+    4
 }
 
 fn yes() -> bool {
@@ -71,6 +82,8 @@ impl TurnConfig {
             on_restart: OnRestart::Report,
             skills: None,
             snapshot_every: SNAPSHOT_EVERY,
+            subagents: Arc::default(),
+            max_parallel_subagents: four(),
         }
     }
 

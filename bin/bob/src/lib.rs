@@ -116,7 +116,7 @@ pub use bob_messages::ids::{ModelName, SessionId};
 pub use facade::Providers;
 pub use facade::{
     Agent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, Runtime,
-    RuntimeBuilder, Typed,
+    RuntimeBuilder, SubAgentProfile, TaskContext, Typed,
 };
 /// What the methods of ports return.
 pub use futures_util::future::BoxFuture;

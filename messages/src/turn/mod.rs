@@ -28,6 +28,7 @@
 mod accept;
 mod acks;
 mod action;
+mod agents;
 mod approvals;
 mod calls;
 mod condense;

@@ -76,6 +76,7 @@ impl SessionsState {
         for key in pending.clock.reset() {
             self.deadlines.remove(key);
         }
+        self.forget_child(session, &pending);
         match &result {
             Ok(outcome) if pending.repeats(outcome) => self.metrics().repeated(),
             Ok(outcome) => {
@@ -116,6 +117,7 @@ impl SessionsState {
         if let Some(entry) = self.table.get_mut(session) {
             entry.since = Instant::now();
         }
+        self.end_children(session, myself);
         self.arm_first(session, myself);
         self.free_slot(session, myself);
         self.check_idle(session, myself);
@@ -146,6 +148,7 @@ impl SessionsState {
             let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
             self.answer(session, pending, Ok(outcome));
         }
+        self.end_children(session, myself);
         self.refuse_changes(session, why);
         self.admission.leave_queue(session);
         self.drop_recovered(session);

@@ -1,5 +1,6 @@
 //! Builds a running runtime from a [`RuntimeBuilder`].
 
+use super::agent::Agent;
 use super::agent_runtime::AgentRuntime;
 use super::approvals::Asks;
 use super::builder::RuntimeBuilder;
@@ -12,6 +13,7 @@ use bob_actors::mcp::Elicit;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
 use bob_actors::watchdog::Watchdog;
@@ -38,6 +40,9 @@ pub enum BuildError {
     /// The list of tool servers is invalid: a duplicate or invalid id.
     #[error("{0}")]
     ToolServers(String),
+    /// The list of sub-agents is invalid: a duplicate or unusable name.
+    #[error("{0}")]
+    SubAgents(String),
     /// A required tool server did not start; contains the reason and the end of its stderr.
     #[error("a required tool server is not available: {0}")]
     RequiredServer(String),
@@ -56,7 +61,31 @@ impl RuntimeBuilder {
         if builder.local_tools && !builder.taped.is_replay() {
             builder.add_local_tools();
         }
-        builder.on_tape().start().await
+        let rooms = Rooms::default();
+        let agents = builder.add_subagents(&rooms)?;
+        builder.on_tape().start(rooms, agents).await
+    }
+
+    /// Adds the sub-agents as tools. A tape has the results of their calls.
+    fn add_subagents(&mut self, rooms: &Rooms) -> Result<Option<Agents>, BuildError> {
+        if self.subagents.is_empty() {
+            return Ok(None);
+        }
+        if let Some(agent) = self.subagents.iter().find(|agent| !is_name(agent.name())) {
+            let name = agent.name();
+            let text = format!("the sub-agent {name:?} has no usable name; use 1 to 64 letters, digits, `_` or `-`");
+            return Err(BuildError::SubAgents(text));
+        }
+        let agents: Arc<[Agent]> = std::mem::take(&mut self.subagents).into();
+        let names: std::collections::BTreeSet<_> = agents.iter().map(Agent::name).collect();
+        if names.len() < agents.len() {
+            return Err(BuildError::SubAgents("two sub-agents have one name; give one of them another".to_owned()));
+        }
+        self.turn_config.subagents = Arc::clone(&agents);
+        self.turn_config.max_parallel_subagents = self.max_parallel_subagents;
+        let agents = Agents::new(agents, self.policy.default_mode(), rooms.sessions.clone());
+        self.tools.push(Arc::new(agents.clone()));
+        Ok(Some(agents))
     }
 
     #[cfg(feature = "local-tools")]
@@ -67,7 +96,7 @@ impl RuntimeBuilder {
     #[cfg(not(feature = "local-tools"))]
     fn add_local_tools(&mut self) {}
 
-    async fn start(self) -> Result<Runtime, BuildError> {
+    async fn start(self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let (tools, ports) = (self.tools.clone(), self.tools);
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
@@ -86,7 +115,7 @@ impl RuntimeBuilder {
             prompt_files,
             compactor: self.compactor,
             watchdog: Watchdog::with_hook(self.hook),
-            ..Rooms::default()
+            ..rooms
         };
         let feed = Feed::new(self.sinks);
         rooms.watchdog.watch(self.blocked_after);
@@ -131,13 +160,15 @@ impl RuntimeBuilder {
             policy: self.policy,
             servers: desired,
         };
+        let turn_config = Arc::new(TurnConfig { roots, ..turn_config });
+        agents.iter().for_each(|agents| agents.run_by(&turn_config));
         let tree = bob_supervisors::start(spec).await?;
         let runtime = Runtime::new(Inner {
             tree,
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            turn_config: Arc::new(TurnConfig { roots, ..turn_config }),
+            turn_config,
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
@@ -154,6 +185,12 @@ impl RuntimeBuilder {
             }
         }
     }
+}
+
+/// Whether an agent can have this name, which is part of a tool's.
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(fits)
 }
 
 /// A folder as it is; as it was named, if it is not there.

@@ -1,5 +1,6 @@
 //! The configuration of a runtime, with defaults.
 
+use super::agent::Agent;
 use super::approvals::ApprovalPort;
 use super::taped::Taped;
 use bob_actors::approvals::{ApprovalMemory, Memory};
@@ -103,6 +104,9 @@ pub struct RuntimeBuilder {
     pub(super) hook: Option<Arc<dyn Hook>>,
     pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
+    pub(super) subagents: Vec<Agent>,
+    /// How many sub-agents work for one turn at a time.
+    pub(super) max_parallel_subagents: usize,
 }
 
 /// Registers a bundle of things with a builder before `build` freezes it: a model,
@@ -166,6 +170,8 @@ impl RuntimeBuilder {
             hook: None,
             taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
+            subagents: Vec::new(),
+            max_parallel_subagents: 4,
         }
     }
 
@@ -188,6 +194,24 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn local_tools(mut self, offered: bool) -> Self {
         self.local_tools = offered;
+        self
+    }
+
+    /// Adds a sub-agent: the tool `agent/NAME` of all sessions whose agents may call it. May be called repeatedly.
+    ///
+    /// A call is a session of its own, with its own journal, which works for the call. It has no more than its caller: the
+    /// tools that both have, the narrower mode, its caller's folders, and a share of what its caller's turn has left of
+    /// its limits. What it used counts as used by its caller. The guide `docs/subagents.md` has all of it.
+    #[must_use]
+    pub fn subagent(mut self, agent: Agent) -> Self {
+        self.subagents.push(agent);
+        self
+    }
+
+    /// Maximum of sub-agents that work for one turn at a time, at least 1; default 4. Further calls of a step wait.
+    #[must_use]
+    pub fn max_parallel_subagents(mut self, agents: usize) -> Self {
+        self.max_parallel_subagents = agents.max(1);
         self
     }
 
