@@ -53,6 +53,8 @@ struct Bounds {
     max_depth: u32,
     budget_percent: u32,
     context: TaskContext,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    skills: Option<Arc<[String]>>,
 }
 
 impl Default for Bounds {
@@ -64,6 +66,7 @@ impl Default for Bounds {
             max_depth: 0,
             budget_percent: 50,
             context: TaskContext::None,
+            skills: None,
         }
     }
 }
@@ -172,6 +175,18 @@ impl Agent {
     pub fn context(mut self, context: TaskContext) -> Self {
         self.bounds_mut().context = context;
         self
+    }
+
+    /// Gives it exactly these skills of the runtime as a sub-agent, by name; by default its task chooses, as any input does.
+    #[must_use]
+    pub fn skills<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
+        self.bounds_mut().skills = Some(names.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// The skills it is given as a sub-agent, if they are named.
+    pub fn own_skills(&self) -> Option<&[String]> {
+        self.bounds.as_ref()?.skills.as_deref()
     }
 
     fn bounds_mut(&mut self) -> &mut Bounds {

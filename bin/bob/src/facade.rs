@@ -34,7 +34,7 @@ mod subscribe;
 mod taped;
 mod tenant;
 
-pub use agent::{Agent, SubAgentProfile, TaskContext};
+pub use agent::{Agent, MAX_DEPTH, SubAgentProfile, TaskContext};
 pub use agent_runtime::AgentRuntime;
 pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, Standing};
 pub use ask::{AgentRuntimeExt, AskError, Typed};

@@ -55,6 +55,12 @@ impl Turn {
         parent.is_some_and(|parent| parent.line.is_some())
     }
 
+    /// The sub-agent that the session is of, if it works for a call.
+    pub(super) fn own_agent(&self) -> Option<&Agent> {
+        let name = self.session.as_ref()?.options.parent.as_ref()?.line.as_ref()?.agents.last()?;
+        self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
+    }
+
     /// The sub-agent that a call is of.
     fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
         let name = call.name.as_str().strip_prefix(NAMESPACE)?;

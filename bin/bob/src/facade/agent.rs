@@ -24,7 +24,7 @@
 /// # }
 /// ```
 pub use bob_messages::agent::Agent;
-pub use bob_messages::agent::TaskContext;
+pub use bob_messages::agent::{MAX_DEPTH, TaskContext};
 
 /// An agent as another one calls it, by its name in the design.
 pub type SubAgentProfile = Agent;
