@@ -14,5 +14,7 @@ mod ends;
 mod inline;
 #[path = "subagents/narrow.rs"]
 mod narrow;
+#[path = "subagents/recovered.rs"]
+mod recovered;
 #[path = "subagents/stage.rs"]
 mod stage;

@@ -4,12 +4,13 @@
 //! be made again, since the session that works for it is named after it. Calls of sub-agents run beside each other, unlike
 //! others with side effects: each is a conversation of its own.
 
-use super::Turn;
 use super::state::{Calling, Slot};
-use crate::agent::{Agent, Caller, NAMESPACE};
+use super::{Effect, Turn};
+use crate::agent::{Agent, Caller, NAMESPACE, session_of};
 use crate::chat::{Message, ToolCall};
 use crate::limits::Below;
-use crate::session_state::Session;
+use crate::session_state::{OpenCall, Session};
+use crate::submission::TurnNews;
 use crate::tools::{AgentLine, CallContext, ToolSet};
 use std::sync::Arc;
 
@@ -65,6 +66,18 @@ impl Turn {
     fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
         let name = call.name.as_str().strip_prefix(NAMESPACE)?;
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
+    }
+
+    /// Tells which sessions may still work for calls that get no answer of theirs: the turn is closed without going on. One
+    /// that is stopped while it runs needs not tell, since its children are known then.
+    pub(super) fn tell_orphans(&self, effects: &mut Vec<Effect>) {
+        let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
+        let begun = |open: &&OpenCall| open.result.is_none() && open.intent.is_some() && is_agent(&open.call);
+        for call in self.open_calls().iter().filter(begun) {
+            if let Some(child) = session_of(&session.id, &open.input.turn, &call.call.id) {
+                effects.push(Effect::Report(TurnNews::Orphaned { child }));
+            }
+        }
     }
 
     /// These tools without the agents that cannot be called from this session.
@@ -146,6 +159,10 @@ impl Turn {
         let context = CallContext { child: Some(Arc::new(terms)), ..(*calling.context).clone() };
         Ok((Arc::new(context), Some(Box::new(held))))
     }
+}
+
+fn is_agent(call: &ToolCall) -> bool {
+    call.name.as_str().starts_with(NAMESPACE)
 }
 
 /// The conversation in short: its summary, and the beginnings of its newest messages.

@@ -7,7 +7,10 @@
 use super::{Myself, SessionsState};
 use crate::session_table::PendingReply;
 use bob_messages::ids::SessionId;
+use bob_messages::outcome::EndReason;
 use bob_messages::reply::Pulse;
+use bob_messages::turn::{Recover, TurnMessage};
+use std::sync::Arc;
 
 impl SessionsState {
     /// Whether the turn that a submission works for runs.
@@ -30,6 +33,23 @@ impl SessionsState {
         let above = pending.parent().and_then(|parent| self.table.get_mut(&parent.session));
         if let Some(above) = above {
             above.children.retain(|(child, turn)| child != session || *turn != pending.submission);
+        }
+    }
+
+    /// Closes the turn of a child whose parent was closed: one that runs is cancelled, one that is only in the journal is
+    /// closed there.
+    pub(super) fn close_orphan(&mut self, parent: &SessionId, child: &SessionId, myself: &Myself) {
+        let Some(turn_config) = self.table.get_mut(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
+        if self.table.get_mut(child).is_some_and(|entry| !entry.is_idle()) {
+            self.cancel(child, None, myself);
+            return;
+        }
+        let entry = self.table.entry(child, &turn_config);
+        if entry.actor.is_none() {
+            self.open(child, myself);
+            let recover = Recover::Close(EndReason::Cancelled);
+            self.send(child, TurnMessage::Wake { turn_config, recover });
+            self.check_idle(child, myself);
         }
     }
 
