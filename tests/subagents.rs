@@ -12,6 +12,8 @@ mod crowds;
 mod ends;
 #[path = "subagents/inline.rs"]
 mod inline;
+#[path = "subagents/killed.rs"]
+mod killed;
 #[path = "subagents/narrow.rs"]
 mod narrow;
 #[path = "subagents/recovered.rs"]
