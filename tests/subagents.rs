@@ -4,6 +4,8 @@
 
 mod support;
 
+#[path = "subagents/asked.rs"]
+mod asked;
 #[path = "subagents/bounds.rs"]
 mod bounds;
 #[path = "subagents/crowds.rs"]

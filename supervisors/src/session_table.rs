@@ -67,6 +67,10 @@ pub(crate) struct SessionEntry {
     pub(crate) changes: Vec<PendingChange>,
     /// The sessions and turns of sub-agents that work for its running turn; they end with it.
     pub(crate) children: Vec<(SessionId, TurnId)>,
+    /// How many sessions below it ask a person; its time stands still meanwhile.
+    pub(crate) asking_below: usize,
+    /// Whether it counts there above, since it asks.
+    pub(crate) asks_above: bool,
 }
 
 /// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.
@@ -264,6 +268,8 @@ impl SessionEntry {
             idle_check: None,
             changes: Vec::new(),
             children: Vec::new(),
+            asking_below: 0,
+            asks_above: false,
         }
     }
 

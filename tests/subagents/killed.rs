@@ -85,6 +85,16 @@ fn killed_after(time: Duration) {
 }
 
 #[test]
+fn without_a_kill_both_children_do_their_work() {
+    let scratch = folder();
+    assert_eq!(agent(&scratch, ["batch", "tasks.jsonl"]).run().code, Some(0));
+    let log = std::fs::read_to_string(scratch.join("log.txt")).unwrap();
+    let mut lines: Vec<_> = log.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, ["one", "two"]);
+}
+
+#[test]
 fn a_kill_at_any_instant_begins_no_child_twice_and_repeats_no_side_effect() {
     for kill in 0..KILLS.0 {
         killed_after(KILLS.1 * kill);

@@ -56,6 +56,12 @@ impl Turn {
         parent.is_some_and(|parent| parent.line.is_some())
     }
 
+    /// The agents above and with the session, if it works for a call of an agent.
+    pub(super) fn agents_above(&self) -> Vec<String> {
+        let parent = self.session.as_ref().and_then(|session| session.options.parent.as_ref());
+        parent.and_then(|parent| parent.line.as_ref()).map(|line| line.agents.clone()).unwrap_or_default()
+    }
+
     /// The sub-agent that the session is of, if it works for a call.
     pub(super) fn own_agent(&self) -> Option<&Agent> {
         let name = self.session.as_ref()?.options.parent.as_ref()?.line.as_ref()?.agents.last()?;

@@ -168,7 +168,7 @@ impl SessionsState {
         let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.remove(at)) else { return };
         self.left_queue(session);
         let outcome = Box::new(unheard(session, &pending.submission, EndReason::Cancelled, None));
-        self.answer(session, pending, Ok(outcome));
+        self.answer(session, pending, Ok(outcome), myself);
         // The session may be idle now.
         self.check_idle(session, myself);
         self.remove_if_gone(session);

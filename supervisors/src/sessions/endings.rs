@@ -49,7 +49,7 @@ impl SessionsState {
                 if !pending.admitted {
                     self.left_queue(session);
                 }
-                self.answer(session, pending, result);
+                self.answer(session, pending, result, myself);
             }
             None => {
                 if let Ok(outcome) = &result {
@@ -72,11 +72,12 @@ impl SessionsState {
         session: &SessionId,
         mut pending: PendingReply,
         result: Result<Box<TurnOutcome>, AgentError>,
+        myself: &Myself,
     ) {
         for key in pending.clock.reset() {
             self.deadlines.remove(key);
         }
-        self.forget_child(session, &pending);
+        self.forget_child(session, &pending, myself);
         match &result {
             Ok(outcome) if pending.repeats(outcome) => self.metrics().repeated(),
             Ok(outcome) => {
@@ -146,7 +147,7 @@ impl SessionsState {
             self.admission.dequeued(usize::from(!pending.admitted));
             let error = AgentError::Internal(why.to_owned());
             let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
-            self.answer(session, pending, Ok(outcome));
+            self.answer(session, pending, Ok(outcome), myself);
         }
         self.end_children(session, myself);
         self.refuse_changes(session, why);

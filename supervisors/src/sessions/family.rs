@@ -5,12 +5,14 @@
 //! and finds the child at work.
 
 use super::{Myself, SessionsState};
+use crate::deadlines::Due;
 use crate::session_table::PendingReply;
 use bob_messages::ids::SessionId;
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::Pulse;
 use bob_messages::turn::{Recover, TurnMessage};
 use std::sync::Arc;
+use tokio::time::Instant;
 
 impl SessionsState {
     /// Whether the turn that a submission works for runs.
@@ -28,8 +30,55 @@ impl SessionsState {
         Some(above.pulse.clone())
     }
 
+    /// The session that waits for this one, if it works for a call of an agent.
+    pub(super) fn above(&mut self, session: &SessionId) -> Option<SessionId> {
+        let running = self.table.get_mut(session)?.pending.front()?;
+        running.parent().filter(|parent| parent.line.is_some()).map(|parent| parent.session.clone())
+    }
+
+    /// The session asks a person: the time of those that wait for it stands still.
+    pub(super) fn pause_above(&mut self, session: &SessionId) {
+        let mut above = self.above(session);
+        let Some(entry) = self.table.get_mut(session).filter(|entry| !entry.asks_above) else { return };
+        entry.asks_above = above.is_some();
+        while let Some(id) = above {
+            let Some(entry) = self.table.get_mut(&id) else { return };
+            entry.asking_below += 1;
+            if entry.asking_below == 1 {
+                if let Some(key) = entry.clock_mut().and_then(|clock| clock.pause(Instant::now())) {
+                    self.deadlines.remove(key);
+                }
+                self.send(&id, TurnMessage::AskedBelow { asking: true });
+            }
+            above = self.above(&id);
+        }
+    }
+
+    /// The session asks no longer: the time of those above goes on, unless others below them ask.
+    pub(super) fn go_on_above(&mut self, session: &SessionId, mut above: Option<SessionId>, myself: &Myself) {
+        if !self.table.get_mut(session).is_some_and(|entry| std::mem::take(&mut entry.asks_above)) {
+            return;
+        }
+        while let Some(id) = above {
+            let Some(entry) = self.table.get_mut(&id) else { return };
+            entry.asking_below = entry.asking_below.saturating_sub(1);
+            if entry.asking_below == 0 {
+                let (beats, running) = (entry.pulse.beats(), entry.running().cloned());
+                let clock = entry.clock_mut().filter(|clock| clock.approvals.is_empty() && clock.is_paused());
+                if let Some((clock, turn)) = clock.zip(running) {
+                    let at = clock.run(Instant::now(), beats);
+                    clock.deadline = Some(self.deadlines.insert(at, Due::Turn(id.clone(), turn), myself));
+                }
+                self.send(&id, TurnMessage::AskedBelow { asking: false });
+            }
+            above = self.above(&id);
+        }
+    }
+
     /// The submission has its answer.
-    pub(super) fn forget_child(&mut self, session: &SessionId, pending: &PendingReply) {
+    pub(super) fn forget_child(&mut self, session: &SessionId, pending: &PendingReply, myself: &Myself) {
+        let waits = pending.parent().filter(|parent| parent.line.is_some()).map(|parent| parent.session.clone());
+        self.go_on_above(session, waits, myself);
         let above = pending.parent().and_then(|parent| self.table.get_mut(&parent.session));
         if let Some(above) = above {
             above.children.retain(|(child, turn)| child != session || *turn != pending.submission);
@@ -56,7 +105,14 @@ impl SessionsState {
     /// Cancels what still works for the session: its turn is stopped, or has ended.
     pub(super) fn end_children(&mut self, session: &SessionId, myself: &Myself) {
         let children = self.table.get_mut(session).map(|entry| std::mem::take(&mut entry.children)).unwrap_or_default();
+        if let Some(entry) = self.table.get_mut(session) {
+            entry.asking_below = 0;
+        }
         for (child, turn) in children {
+            // It asks for nobody any more.
+            if let Some(entry) = self.table.get_mut(&child) {
+                entry.asks_above = false;
+            }
             self.cancel(&child, Some(&turn), myself);
         }
     }
