@@ -178,7 +178,10 @@ async fn a_child_that_makes_progress_is_progress_of_its_parent() {
     let steps = Arc::new(AtomicUsize::new(0));
     let slow = tool("own/slow", "Takes its time.", move |_: Nothing, _: Invocation| {
         steps.fetch_add(1, Ordering::SeqCst);
-        async { Ok::<_, ToolError>(tokio::time::sleep(Duration::from_millis(150)).await).map(|()| "slept") }
+        async {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            Ok::<_, ToolError>("slept")
+        }
     });
     let runtime = build(builder.tools(Arc::new(slow.read_only())).subagent(agent("b"))).await;
     let limits = Limits { progress_timeout_ms: 600, max_identical_calls: 20, ..generous() };
