@@ -29,6 +29,7 @@ mod servers;
 mod sessions;
 mod steer;
 mod stream;
+mod subagents;
 mod submission;
 mod subscribe;
 mod taped;

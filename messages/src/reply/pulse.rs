@@ -12,7 +12,7 @@ pub struct Pulse(Option<Arc<Beats>>);
 #[derive(Default)]
 struct Beats {
     count: AtomicU64,
-    /// Whoever waits for this work lives as long as it does.
+    /// The pulse of the work that waits for this one.
     above: Pulse,
 }
 

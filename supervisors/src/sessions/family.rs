@@ -109,7 +109,7 @@ impl SessionsState {
             entry.asking_below = 0;
         }
         for (child, turn) in children {
-            // It asks for nobody any more.
+            // Its question no longer counts above.
             if let Some(entry) = self.table.get_mut(&child) {
                 entry.asks_above = false;
             }

@@ -1,6 +1,5 @@
 //! Builds a running runtime from a [`RuntimeBuilder`].
 
-use super::agent::Agent;
 use super::agent_runtime::AgentRuntime;
 use super::approvals::Asks;
 use super::builder::RuntimeBuilder;
@@ -64,28 +63,6 @@ impl RuntimeBuilder {
         let rooms = Rooms::default();
         let agents = builder.add_subagents(&rooms)?;
         builder.on_tape().start(rooms, agents).await
-    }
-
-    /// Adds the sub-agents as tools. A tape has the results of their calls.
-    fn add_subagents(&mut self, rooms: &Rooms) -> Result<Option<Agents>, BuildError> {
-        if self.subagents.is_empty() {
-            return Ok(None);
-        }
-        if let Some(agent) = self.subagents.iter().find(|agent| !is_name(agent.name())) {
-            let name = agent.name();
-            let text = format!("the sub-agent {name:?} has no usable name; use 1 to 64 letters, digits, `_` or `-`");
-            return Err(BuildError::SubAgents(text));
-        }
-        let agents: Arc<[Agent]> = std::mem::take(&mut self.subagents).into();
-        let names: std::collections::BTreeSet<_> = agents.iter().map(Agent::name).collect();
-        if names.len() < agents.len() {
-            return Err(BuildError::SubAgents("two sub-agents have one name; give one of them another".to_owned()));
-        }
-        self.turn_config.subagents = Arc::clone(&agents);
-        self.turn_config.max_parallel_subagents = self.max_parallel_subagents;
-        let agents = Agents::new(agents, self.policy.default_mode(), rooms.sessions.clone());
-        self.tools.push(Arc::new(agents.clone()));
-        Ok(Some(agents))
     }
 
     #[cfg(feature = "local-tools")]
@@ -185,12 +162,6 @@ impl RuntimeBuilder {
             }
         }
     }
-}
-
-/// Whether an agent can have this name, which is part of a tool's.
-fn is_name(name: &str) -> bool {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
-    (1..=64).contains(&name.len()) && name.chars().all(fits)
 }
 
 /// A folder as it is; as it was named, if it is not there.

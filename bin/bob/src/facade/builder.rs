@@ -197,24 +197,6 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Adds a sub-agent: the tool `agent/NAME` of all sessions whose agents may call it. May be called repeatedly.
-    ///
-    /// A call is a session of its own, with its own journal, which works for the call. It has no more than its caller: the
-    /// tools that both have, the narrower mode, its caller's folders, and a share of what its caller's turn has left of
-    /// its limits. What it used counts as used by its caller. The guide `docs/subagents.md` has all of it.
-    #[must_use]
-    pub fn subagent(mut self, agent: Agent) -> Self {
-        self.subagents.push(agent);
-        self
-    }
-
-    /// Maximum of sub-agents that work for one turn at a time, at least 1; default 4. Further calls of a step wait.
-    #[must_use]
-    pub fn max_parallel_subagents(mut self, agents: usize) -> Self {
-        self.max_parallel_subagents = agents.max(1);
-        self
-    }
-
     /// Sets the session store; default: in memory.
     #[must_use]
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
