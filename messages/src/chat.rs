@@ -2,10 +2,12 @@
 
 mod complaint;
 mod content;
+mod delegated;
 mod output;
 
 pub(crate) use complaint::{complain, complaint};
 pub use content::ContentPart;
+pub use delegated::Delegated;
 pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 
 use crate::ids::{CallId, ToolName};

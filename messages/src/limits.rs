@@ -2,7 +2,7 @@
 //!
 //! Counts are checked here; the sessions supervisor enforces times.
 
-use crate::chat::{CallStatus, GuardReason, ToolCall};
+use crate::chat::{CallStatus, Delegated, GuardReason, ToolCall};
 use crate::models::Cost;
 use crate::trace::Fnv64;
 use serde::{Deserialize, Serialize};
@@ -164,6 +164,27 @@ pub struct Spent {
     /// What the model calls cost, as far as it is known.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub cost: Cost,
+    /// What other sessions used for its calls, as far as it counts.
+    #[serde(default, skip_serializing_if = "Below::is_none")]
+    pub below: Below,
+}
+
+/// What other sessions used of the limits of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Below {
+    /// Model calls.
+    pub steps: u32,
+    /// Tool calls.
+    pub tool_calls: u32,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+impl Below {
+    /// Whether nothing was used.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Spent {
@@ -172,10 +193,10 @@ impl Spent {
         if self.too_many_errors(limits) {
             return Some(GuardReason::MaxConsecutiveErrors);
         }
-        if self.steps >= limits.max_steps {
+        if self.steps.saturating_add(self.below.steps) >= limits.max_steps {
             return Some(GuardReason::MaxSteps);
         }
-        let spent_all = limits.max_total_tokens > 0 && self.tokens >= limits.max_total_tokens;
+        let spent_all = limits.max_total_tokens > 0 && self.all_tokens() >= limits.max_total_tokens;
         if spent_all {
             return Some(GuardReason::MaxTotalTokens);
         }
@@ -185,11 +206,24 @@ impl Spent {
 
     /// What is left of these limits; `time_ms` is what is left of the time.
     pub fn left_of(&self, limits: &Limits, time_ms: u64) -> Left {
-        let tokens = (limits.max_total_tokens > 0).then(|| limits.max_total_tokens.saturating_sub(self.tokens));
-        let (steps, tool_calls) =
-            (limits.max_steps.saturating_sub(self.steps), limits.max_tool_calls.saturating_sub(self.tool_calls));
+        let tokens = (limits.max_total_tokens > 0).then(|| limits.max_total_tokens.saturating_sub(self.all_tokens()));
+        let steps = limits.max_steps.saturating_sub(self.steps).saturating_sub(self.below.steps);
+        let tool_calls = limits.max_tool_calls.saturating_sub(self.tool_calls).saturating_sub(self.below.tool_calls);
         let cost = (!limits.max_cost.is_zero()).then(|| limits.max_cost.less(self.cost));
         Left { steps, tool_calls, tokens, cost, time_ms }
+    }
+
+    /// Counts what other sessions used for a call. A call that a limit of theirs refused is not counted beyond the
+    /// limits here.
+    pub fn delegate(&mut self, used: &Delegated, limits: &Limits) {
+        let left = self.left_of(limits, 0);
+        self.below.steps += used.steps.min(left.steps);
+        self.below.tool_calls += used.tool_calls.min(left.tool_calls);
+        self.below.tokens = self.below.tokens.saturating_add(used.usage.total_tokens);
+    }
+
+    fn all_tokens(&self) -> u64 {
+        self.tokens.saturating_add(self.below.tokens)
     }
 
     /// Counts one more call, or returns the guard that forbids it.
@@ -199,7 +233,7 @@ impl Spent {
     pub fn take_call(&mut self, call: &ToolCall, limits: &Limits) -> Result<(), GuardReason> {
         let hash = call_hash(call);
         let identical = if self.last_call == Some(hash) { self.identical_calls + 1 } else { 1 };
-        if self.tool_calls >= limits.max_tool_calls {
+        if self.tool_calls.saturating_add(self.below.tool_calls) >= limits.max_tool_calls {
             return Err(GuardReason::MaxToolCalls);
         }
         if identical > limits.max_identical_calls {

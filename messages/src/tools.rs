@@ -1,5 +1,6 @@
 //! Messages of the hosts of tools.
 
+mod child;
 mod descriptor;
 
 use crate::approvals::{ApprovalsMode, Approved, AskedTool, Standing};
@@ -15,6 +16,7 @@ use std::sync::Arc;
 
 pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 pub use crate::risk::{Risk, RiskSource};
+pub use child::{AgentLine, ChildTerms};
 pub use descriptor::ToolDescriptor;
 
 /// The mailbox of an actor that hosts tools.
@@ -290,6 +292,9 @@ pub struct CallContext {
     pub allow: Option<Arc<[String]>>,
     /// W3C trace context; each call derives its span from it.
     pub traceparent: Arc<str>,
+    /// What the call hands down, if it is one of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Arc<ChildTerms>>,
 }
 
 impl CallContext {

@@ -95,6 +95,14 @@ pub fn step_traceparent(trace: &str, turn: &TurnId, step: u32) -> Arc<str> {
     text(&header[..end]).into()
 }
 
+/// The header that carries the trace of a step's header and the span of one of its calls on.
+pub fn call_traceparent(header: &str, turn: &TurnId, call: &str) -> String {
+    match parse(header) {
+        Some((trace, _step)) => traceparent(trace, &call_span(turn, call)),
+        None => header.to_owned(),
+    }
+}
+
 /// The span a `traceparent` names, if it is well formed.
 pub fn parent_span(traceparent: &str) -> Option<&str> {
     parse(traceparent).map(|(_, span)| span)

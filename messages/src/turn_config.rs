@@ -1,6 +1,7 @@
 //! The configuration of turns: instructions and the rules of the runtime. Not journaled, since it is derived from the
 //! configuration.
 
+use crate::agent::Agent;
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
 use crate::models::ModelBook;
@@ -51,6 +52,16 @@ pub struct TurnConfig {
     /// What is known of models, where one is to be selected; `None` knows nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Arc<ModelBook>>,
+    /// The sub-agents, each of which is a tool.
+    #[serde(default)]
+    pub subagents: Arc<[Agent]>,
+    /// How many sub-agents work for one turn at a time.
+    #[serde(default = "four")]
+    pub max_parallel_subagents: usize,
+}
+
+fn four() -> usize {
+    4
 }
 
 fn yes() -> bool {
@@ -76,6 +87,8 @@ impl TurnConfig {
             skills: None,
             snapshot_every: SNAPSHOT_EVERY,
             models: None,
+            subagents: Arc::default(),
+            max_parallel_subagents: four(),
         }
     }
 

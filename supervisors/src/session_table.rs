@@ -7,7 +7,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::input::Steer;
 use bob_messages::limits::Limits;
-use bob_messages::options::Configuring;
+use bob_messages::options::{Configuring, ParentTurn};
 use bob_messages::outcome::{EndReason, TurnOutcome};
 use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
@@ -65,6 +65,12 @@ pub(crate) struct SessionEntry {
     pub(crate) idle_check: Option<Key>,
     /// Changes of its options that are not confirmed yet, oldest first; most sessions have none.
     pub(crate) changes: Vec<PendingChange>,
+    /// The sessions and turns of sub-agents that work for its running turn; they end with it.
+    pub(crate) children: Vec<(SessionId, TurnId)>,
+    /// How many sessions below it ask a person; its time stands still meanwhile.
+    pub(crate) asking_below: usize,
+    /// Whether it counts there above, since it asks.
+    pub(crate) asks_above: bool,
 }
 
 /// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.
@@ -215,6 +221,14 @@ impl Clock {
 }
 
 impl PendingReply {
+    /// The call of another session that the submission works for.
+    pub(crate) fn parent(&self) -> Option<&ParentTurn> {
+        match &self.request {
+            TurnMessage::Start { input, .. } => input.options.as_ref()?.parent.as_ref(),
+            _has_no_options => None,
+        }
+    }
+
     /// Sends the outcome to one more caller.
     pub(crate) fn share_with(&mut self, other: OutcomeReply) {
         let first = std::mem::replace(&mut self.reply, Reply::to(|_nobody_yet| ()));
@@ -253,6 +267,9 @@ impl SessionEntry {
             since: Instant::now(),
             idle_check: None,
             changes: Vec::new(),
+            children: Vec::new(),
+            asking_below: 0,
+            asks_above: false,
         }
     }
 

@@ -7,6 +7,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `admit` | submissions: refused, admitted or queued; cancellation; draining |
+//! | `family` | sessions that work for calls of others: their place, and their end |
 //! | `endings` | every way a turn can end; crashes and restarts |
 //! | `decisions` | questions to a person, and decisions |
 //! | `clock` | each turn's time limit, and deadlines that come due |
@@ -20,6 +21,7 @@ mod clock;
 mod configure;
 pub(crate) mod decisions;
 mod endings;
+mod family;
 mod idle;
 mod live;
 mod steer;
@@ -283,6 +285,7 @@ impl SessionsState {
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
+        self.end_children(session, myself);
     }
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
@@ -295,6 +298,7 @@ impl SessionsState {
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
+            TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
             TurnNews::Left => self.reported_all(session, myself),
             TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }

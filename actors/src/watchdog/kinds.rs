@@ -39,7 +39,7 @@ macro_rules! kinds {
 }
 
 kinds!(TurnMessage:
-    Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done,
+    Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done, AskedBelow,
     Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned,
     SaidSoFar, Decided, Steered, Flush, Withdrawn,
     Dismissed, Stopped, Configure,

@@ -14,6 +14,7 @@
 //! | [`local_tools`] | the tools for files, search and the shell |
 //! | [`tool_servers`] | servers of the Model Context Protocol |
 //! | [`skills`] | instructions in folders |
+//! | [`subagents`] | agents that other agents call |
 //! | [`scripted_model`] | a model that answers from a file |
 //! | [`tape`] | recording and replay |
 //! | [`packages`] | packages, features, versions |
@@ -52,6 +53,9 @@ pub mod stores {}
 
 #[doc = include_str!("../docs/structured-output.md")]
 pub mod structured_output {}
+
+#[doc = include_str!("../docs/subagents.md")]
+pub mod subagents {}
 
 #[doc = include_str!("../docs/tape.md")]
 pub mod tape {}

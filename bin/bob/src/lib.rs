@@ -115,8 +115,8 @@ pub use bob_messages::ids::{ModelName, SessionId};
 #[cfg(feature = "genai")]
 pub use facade::Providers;
 pub use facade::{
-    Agent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, Runtime,
-    RuntimeBuilder, Typed,
+    Agent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, MAX_DEPTH,
+    Runtime, RuntimeBuilder, SubAgentProfile, TaskContext, Typed,
 };
 /// What the methods of ports return.
 pub use futures_util::future::BoxFuture;

@@ -71,7 +71,7 @@ pub use bob_actors::llm::{
 };
 pub use bob_messages::backoff::Backoff;
 pub use bob_messages::breaker::Down;
-pub use bob_messages::chat::{ContentPart, Message, StopReason, ToolResult, Usage};
+pub use bob_messages::chat::{ContentPart, Delegated, Message, StopReason, ToolResult, Usage};
 pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Condensed, Summary};
 pub use bob_messages::llm::{
     Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState, RawCall, ToolMode, ToolModeChoice,

@@ -40,6 +40,10 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
     let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
     row(&mut text, "┌ ", &format!("allow this call? {name}{title}"), look);
+    if !question.agents.is_empty() {
+        let agents = visible(&print::on_one_line(&question.agents.join(" > "), MOST_WORDS));
+        row(&mut text, "│ ", &format!("asked by the agent {agents}"), look);
+    }
     row(&mut text, "│ ", &format!("risk: {risk}; {reason}"), look);
     let edit = edits::lines(&question.call);
     let is_edit = edit.is_some();

@@ -32,6 +32,7 @@ fn question(arguments: Value) -> ApprovalQuestion {
         like: Vec::new(),
         changes: None,
         timeout_ms: 600_000,
+        agents: Vec::new(),
     }
 }
 

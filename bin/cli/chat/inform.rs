@@ -121,7 +121,8 @@ impl View<'_> {
 
     async fn sessions(self) -> Result<String, Failure> {
         let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
-        let sessions = self.opened.runtime.sessions(filter, None).await?.sessions;
+        let mut sessions = self.opened.runtime.sessions(filter, None).await?.sessions;
+        sessions.retain(|summary| summary.parent.is_none());
         let columns = self.is_person.then(|| Look::now().columns);
         Ok(rows::rows(&sessions, First::Time, columns).into_iter().map(|row| row + "\n").collect())
     }

@@ -32,7 +32,11 @@ pub(super) fn of(opened: &OpenRuntime, config: &Config, own: &OwnCommands, folde
                 SessionFilter { prefix: Some(prefix.to_owned()), limit: MOST_SESSIONS, ..SessionFilter::default() };
             let page = handle.block_on(async { tokio::time::timeout(WAIT, runtime.sessions(filter, None)).await });
             let Ok(Ok(page)) = page else { return Vec::new() };
-            page.sessions.iter().map(|summary| summary.session.to_string()).collect()
+            page.sessions
+                .iter()
+                .filter(|summary| summary.parent.is_none())
+                .map(|summary| summary.session.to_string())
+                .collect()
         }
         Wanted::Model => models.iter().filter(|model| model.starts_with(prefix)).cloned().collect(),
         Wanted::File => mentions::completions(prefix, &folder),

@@ -142,11 +142,14 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .protection(protection(config, choices.private))
         .retry(retry)
         .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
+        .max_parallel_subagents(config.runtime.max_parallel_subagents)
         .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
     let builder = choices.approvals.into_iter().fold(builder, RuntimeBuilder::approvals);
     let builder = choices.memory.into_iter().fold(builder, RuntimeBuilder::approval_memory);
     let builder = with_skills(builder, config)?;
+    let agents = config.subagents.iter().map(crate::SubAgent::agent).collect::<Result<Vec<_>, _>>()?;
+    let builder = agents.into_iter().fold(builder, RuntimeBuilder::subagent);
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     // A recording brings its tools.
     let offers_web = config.policy.web_fetch && replayed.is_none();

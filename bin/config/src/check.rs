@@ -21,6 +21,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     selectors::check(root, findings);
     tool_names(root, findings);
     servers(root, findings);
+    subagents(root, findings);
     prompt_and_skills(root, findings);
     if let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("sqlite"))
         && cfg!(not(feature = "sqlite"))
@@ -127,6 +128,19 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
             let message = format!("`{path}.{}` means nothing with the transport {transport}", key.get_ref());
             findings.add(key.span(), message);
         }
+    }
+}
+
+fn subagents(root: &Table<'_>, findings: &mut Findings) {
+    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    let agents = root.get("subagents").and_then(tree::list);
+    for (index, item) in agents.into_iter().flat_map(|agents| agents.iter()).enumerate() {
+        let Some(id) = tree::table(item).and_then(|agent| agent.get("id")) else { continue };
+        let Some(text) = tree::text(id) else { continue };
+        if let Some(first) = ids.get(text) {
+            findings.add(id.span(), format!("`subagents[{index}].id`: subagents[{first}] has this id already"));
+        }
+        ids.entry(text).or_insert(index);
     }
 }
 

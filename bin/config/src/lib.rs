@@ -45,6 +45,7 @@ pub mod sanitise;
 mod schema;
 mod secret;
 mod source;
+mod subagents;
 mod syntax;
 mod table;
 mod tree;
@@ -64,7 +65,8 @@ pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
 pub use source::digest;
-pub use words::{LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
+pub use subagents::SubAgent;
+pub use words::{AgentMode, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
 
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.

@@ -94,6 +94,8 @@ impl Config {
             mcp,
             prompt,
             skills,
+            // They may do less than the agents that call them.
+            subagents: _,
             store,
             log,
         } = self;
@@ -276,6 +278,7 @@ fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
         limits: _,
         max_history_messages: _,
         max_concurrent_turns: _,
+        max_parallel_subagents: _,
         passivate_after_ms: _,
         shutdown_grace_ms: _,
         // An interrupted turn to resume comes with a store, which is classified.

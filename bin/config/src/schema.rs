@@ -22,6 +22,7 @@ use super::models::{ModelsCatalog, Selector};
 use super::prices::Price;
 use super::secret::Secret;
 use super::source::Source;
+use super::subagents::SubAgent;
 use super::table::{keys, section};
 use super::words::{LimitsProfile, LogFormat, StoreKind};
 
@@ -63,6 +64,8 @@ pub struct Config {
     pub prompt: Prompt,
     /// Skills and where they are found.
     pub skills: Skills,
+    /// Sub-agents.
+    pub subagents: Vec<SubAgent>,
     /// Where sessions are kept.
     pub store: Store,
     /// Logging.
@@ -82,6 +85,7 @@ keys! {
         mcp: Mcp,
         prompt: Prompt,
         skills: Skills,
+        subagents: Vec<SubAgent>,
         store: Store,
         log: Log,
         ..Self::default()
@@ -101,6 +105,8 @@ section! {
         pub max_history_messages: usize = 50 => COUNT,
         /// Maximum of concurrent turns in this process.
         pub max_concurrent_turns: u32 = 1024 => COUNT,
+        /// Maximum of sub-agents that work for one turn at a time.
+        pub max_parallel_subagents: usize = 4 => Whole(1, 1_000),
         /// Idle time after which a session leaves memory, milliseconds.
         pub passivate_after_ms: u64 = 60_000 => TIME,
         /// Time running turns get at shutdown, milliseconds.

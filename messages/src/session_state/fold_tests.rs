@@ -112,6 +112,7 @@ fn one_of_each() -> Vec<Fact> {
             turn: TurnId::new("t0"),
             call: CallId::new("c9"),
             depth: 2,
+            line: None,
         }),
         title: Some("Roof".into()),
     };
@@ -125,6 +126,7 @@ fn one_of_each() -> Vec<Fact> {
         changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()), is_rough: false }],
         is_error: false,
         waits_for: None,
+        delegated: Some(Box::default()),
     };
     let (id, name) = (CallId::new("c1"), ToolName::new("local/write"));
     let whole = ToolResult { call: id.clone(), name, status: CallStatus::Ok, output, duration_ms: 3 };

@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::approvals::AskedTool;
-use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
+use crate::chat::{CallStatus, Delegated, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Spent;
@@ -40,6 +40,9 @@ pub struct OpenTurn {
     pub stop_reason: Option<StopReason>,
     /// Tokens so far.
     pub usage: Usage,
+    /// What sub-agents used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Box<Delegated>>,
     /// How many replies in a row were no action.
     pub malformed_in_a_row: u32,
     /// Where in the history the user's message is.

@@ -45,6 +45,7 @@ impl Session {
             text: String::new(),
             stop_reason: None,
             usage: Usage::default(),
+            delegated: None,
             malformed_in_a_row: 0,
             message_at,
             tripped: None,
@@ -177,6 +178,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
         stop_reason: turn.stop_reason,
         tool_transcript: turn.full_transcript(),
         usage: turn.usage,
+        delegated: turn.delegated.clone(),
         steps: turn.spent.steps,
         duration_ms: ended
             .duration_ms

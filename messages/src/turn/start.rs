@@ -235,6 +235,7 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
+        let tools = &self.offered(tools);
         let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
         let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
         let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };

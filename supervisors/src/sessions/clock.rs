@@ -79,6 +79,7 @@ impl SessionsState {
         let key = self.deadlines.insert(at, Due::Approval(session.clone(), approval.clone()), myself);
         let asking = super::decisions::ask(&self.started.rooms, question);
         clock.approvals.push(OpenQuestion { approval, key, _task: asking });
+        self.pause_above(session);
     }
 
     /// Removes the deadline of an answered question and withdraws it from the approval port.
@@ -91,15 +92,17 @@ impl SessionsState {
 
     pub(super) fn unpause(&mut self, session: &SessionId, turn: &TurnId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
-        let beats = entry.pulse.beats();
+        let (beats, waits_below) = (entry.pulse.beats(), entry.asking_below > 0);
         let Some(clock) = entry.clock_of(turn) else { return };
         for question in clock.approvals.drain(..) {
             self.deadlines.remove(question.key);
         }
-        if clock.left_ms.is_some() {
+        if clock.left_ms.is_some() && !waits_below {
             let at = clock.run(Instant::now(), beats);
             clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn.clone()), myself));
         }
+        let above = self.above(session);
+        self.go_on_above(session, above, myself);
     }
 
     /// Looks at a running turn: it ends, or is looked at again.

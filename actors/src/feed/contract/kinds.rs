@@ -62,7 +62,8 @@ fn called(state: CallState, progress: Option<Progress>) -> StepEvent {
 
 fn all() -> Vec<StepEvent> {
     let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
-    let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9"), depth: 1 };
+    let parent =
+        ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9"), depth: 1, line: None };
     let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
     let output = ToolOutput {
         structured: Some(json!({"n": 1})),

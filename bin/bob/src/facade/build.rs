@@ -13,6 +13,7 @@ use bob_actors::mcp::Elicit;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
 use bob_actors::watchdog::Watchdog;
@@ -39,6 +40,9 @@ pub enum BuildError {
     /// The list of tool servers is invalid: a duplicate or invalid id.
     #[error("{0}")]
     ToolServers(String),
+    /// The list of sub-agents is invalid: a duplicate or unusable name.
+    #[error("{0}")]
+    SubAgents(String),
     /// A required tool server did not start; contains the reason and the end of its stderr.
     #[error("a required tool server is not available: {0}")]
     RequiredServer(String),
@@ -57,7 +61,9 @@ impl RuntimeBuilder {
         if builder.local_tools && !builder.taped.is_replay() {
             builder.add_local_tools();
         }
-        builder.on_tape().start().await
+        let rooms = Rooms::default();
+        let agents = builder.add_subagents(&rooms)?;
+        builder.on_tape().start(rooms, agents).await
     }
 
     #[cfg(feature = "local-tools")]
@@ -68,7 +74,7 @@ impl RuntimeBuilder {
     #[cfg(not(feature = "local-tools"))]
     fn add_local_tools(&mut self) {}
 
-    async fn start(self) -> Result<Runtime, BuildError> {
+    async fn start(self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
         let model = match &self.models {
             Some(catalogue) => catalogue.around(model),
@@ -91,7 +97,7 @@ impl RuntimeBuilder {
             prompt_files,
             compactor: self.compactor,
             watchdog: Watchdog::with_hook(self.hook),
-            ..Rooms::default()
+            ..rooms
         };
         let feed = Feed::new(self.sinks);
         rooms.watchdog.watch(self.blocked_after);
@@ -139,14 +145,16 @@ impl RuntimeBuilder {
             policy: self.policy,
             servers: desired,
         };
+        let turn_config = Arc::new(TurnConfig { roots, ..turn_config });
+        agents.iter().for_each(|agents| agents.run_by(&turn_config));
         let tree = bob_supervisors::start(spec).await?;
         let runtime = Runtime::new(Inner {
             tree,
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            turn_config: Arc::new(TurnConfig { roots, ..turn_config }),
             models: self.models.map(Models::new),
+            turn_config,
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

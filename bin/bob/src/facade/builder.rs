@@ -1,5 +1,6 @@
 //! The configuration of a runtime, with defaults.
 
+use super::agent::Agent;
 use super::approvals::ApprovalPort;
 use super::taped::Taped;
 use bob_actors::approvals::{ApprovalMemory, Memory};
@@ -105,6 +106,9 @@ pub struct RuntimeBuilder {
     pub(super) hook: Option<Arc<dyn Hook>>,
     pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
+    pub(super) subagents: Vec<Agent>,
+    /// How many sub-agents work for one turn at a time.
+    pub(super) max_parallel_subagents: usize,
 }
 
 /// Registers a bundle of things with a builder before `build` freezes it: a model,
@@ -169,6 +173,8 @@ impl RuntimeBuilder {
             hook: None,
             taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
+            subagents: Vec::new(),
+            max_parallel_subagents: 4,
         }
     }
 

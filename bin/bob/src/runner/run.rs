@@ -334,6 +334,7 @@ impl Run {
             | TurnNews::Unpaused { .. }
             | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
+            | TurnNews::Orphaned { .. }
             | TurnNews::Flushed
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}
