@@ -110,6 +110,7 @@ install() {
     rm -rf -- "$venv".attempt.* 2>/dev/null || :
     check_room
     began=$(date +%s)
+    [ -t 2 ] || say "~ 1 of 3: Python environment"
     if [ ! -f "$partial/made" ] || [ "$(cat -- "$partial/made")" != "$pins" ]; then
         rm -rf -- "$attempt"
         mkdir -p -- "$partial"

@@ -112,6 +112,7 @@ impl Chat {
             own: &self.own,
             facts: &self.facts,
             is_person,
+            mode: self.mode,
         };
         let heard = hear(view, &owner, &mut self.typed, |line| waiting.push_back(line));
         let followed = tokio::select! {
@@ -138,6 +139,7 @@ impl Chat {
             None | Some(turn::Interrupted::Once) => told?,
             Some(turn::Interrupted::ToLeave(_)) => {}
         }
+        self.is_nothing = (self.is_nothing || !self.is_begun) && show::is_nothing(&ended.outcome);
         self.is_begun = true;
         self.ended = Some(Instant::now());
         if is_person && outcome_is_late(&ended.outcome) {

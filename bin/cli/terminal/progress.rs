@@ -8,6 +8,7 @@ use bob::model::server::{Progress, STATE};
 use bob_config::sanitise;
 
 use crate::terminal::print;
+use crate::terminal::screen::look::Look;
 
 /// How often a state is told where none is drawn.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
@@ -51,6 +52,10 @@ pub(crate) fn to_stderr() -> Progress {
             }
         };
         set(String::new());
-        print::pass(format!("{}\n", sanitise::clean(&format!("[{provider}] {line}"))));
+        let line = format!("[{provider}] {line}");
+        print::pass(match print::stderr_is_screen() {
+            true => Look::now().note(&line),
+            false => format!("{}\n", sanitise::clean(&line)),
+        });
     })
 }

@@ -63,7 +63,7 @@ impl Live {
             let _writing_to_a_string_cannot_fail = out.write_str(&below.lines(Look::now()));
         };
         let style = ProgressStyle::with_template("{lines}").unwrap_or_else(|_ours| ProgressStyle::default_spinner());
-        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen { free: 0 }), MOST_A_SECOND);
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(0)), MOST_A_SECOND);
         let bar = ProgressBar::with_draw_target(None, target).with_style(style.with_key("lines", lines));
         bar.finish_and_clear();
         print::above(&bar);
