@@ -31,9 +31,9 @@ const WORDS: &str = "age: time in the current state; queue: messages that wait f
 fn help(columns: usize) -> Vec<String> {
     let room = columns.saturating_sub(1).max(8);
     // Beside its keys what they do would have too few columns.
-    let (first, rest) = if columns >= 60 { (19, " ".repeat(20)) } else { (10, "   ".to_owned()) };
+    let (first, rest) = if columns >= 60 { (18, " ".repeat(20)) } else { (10, "   ".to_owned()) };
     let key = |(key, does): &(&str, &str)| {
-        let begin = format!(" {key:first$}");
+        let begin = format!(" {key:first$} ");
         let options = textwrap::Options::new(room).initial_indent(&begin).subsequent_indent(&rest);
         textwrap::wrap(does, options).into_iter().map(std::borrow::Cow::into_owned).collect::<Vec<_>>()
     };
