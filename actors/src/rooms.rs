@@ -8,6 +8,7 @@ use crate::at_work::AtWork;
 use crate::clock::WallClock;
 use crate::compactor::Compactor;
 use crate::metrics::Metrics;
+use crate::model_server::ModelServers;
 #[cfg(any(test, feature = "local-tools"))]
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
@@ -60,6 +61,8 @@ pub struct Rooms {
     pub llm: Address<LlmMessage>,
     /// The ModelsActor, where there is a source to ask again.
     pub models: Address<ModelsMessage>,
+    /// The model servers of this machine.
+    pub model_servers: ModelServers,
     /// Profiles of models that the LlmActor has looked up.
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.

@@ -9,6 +9,7 @@ mod actor;
 #[cfg(test)]
 mod fixtures_tests;
 mod folder;
+mod full;
 mod json;
 mod ledger;
 mod line;

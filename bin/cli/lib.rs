@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bob::config::{Hook, OnRestart};
 use bob::tape::MARK;
 use bob_config::{Config, Environment, Files, Overrides, sanitise};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
 use commands::output::ResultObject;
@@ -85,7 +85,8 @@ fn enter(arguments: &[OsString]) -> Exit {
         return result.unwrap_or_else(|failure| finish(&failure, OutputForm::Text, None));
     }
     let arguments = &arguments::with_chat(arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let parsed = arguments::grouped(Cli::command()).try_get_matches_from(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error, arguments),
     };

@@ -9,7 +9,7 @@ use bob_messages::input::Steer;
 use bob_messages::limits::Limits;
 use bob_messages::options::{Configuring, ParentTurn};
 use bob_messages::outcome::{EndReason, TurnOutcome};
-use bob_messages::reply::{Pulse, Reply};
+use bob_messages::reply::{Pulse, Reply, Signs};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
 use foldhash::fast::RandomState;
@@ -176,9 +176,9 @@ impl Clock {
     }
 
     /// Starts the clock, or lets it go on. Returns when the turn is looked at.
-    pub(crate) fn run(&mut self, now: Instant, beats: u64) -> Instant {
+    pub(crate) fn run(&mut self, now: Instant, signs: Signs) -> Instant {
         let left = Duration::from_millis(self.left_ms.take().unwrap_or(self.timeout_ms));
-        let patience = Patience::new(now, left, Duration::from_millis(self.progress_timeout_ms), beats);
+        let patience = Patience::new(now, left, Duration::from_millis(self.progress_timeout_ms), signs);
         self.patience.insert(patience).next(now)
     }
 
@@ -186,22 +186,22 @@ impl Clock {
     ///
     /// # Errors
     /// Why it ends, if its time is over. Without a running clock it does not end.
-    pub(crate) fn look(&mut self, now: Instant, beats: u64) -> Result<Option<Instant>, EndReason> {
+    pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Option<Instant>, EndReason> {
         self.deadline = None;
-        self.patience.as_mut().map(|patience| patience.look(now, beats)).transpose()
+        self.patience.as_mut().map(|patience| patience.look(now, signs)).transpose()
     }
 
     /// Stops the clock while a person is asked. Returns the deadline to be removed.
-    pub(crate) fn pause(&mut self, now: Instant) -> Option<Key> {
+    pub(crate) fn pause(&mut self, now: Instant, signs: Signs) -> Option<Key> {
         if let Some(patience) = self.patience.take() {
-            self.left_ms = Some(millis(patience.until.saturating_duration_since(now)));
+            self.left_ms = Some(millis(patience.left(now, signs)));
         }
         self.deadline.take()
     }
 
     /// How long the turn has run, for an actor that continues it.
-    pub(crate) fn has_run(&self) -> TimeRun {
-        let left = self.patience.map(|patience| patience.until.saturating_duration_since(Instant::now()));
+    pub(crate) fn has_run(&self, signs: Signs) -> TimeRun {
+        let left = self.patience.map(|patience| patience.left(Instant::now(), signs));
         let left_ms = left.map(millis).or(self.left_ms);
         let ran_ms = left_ms.map_or(0, |left_ms| self.timeout_ms.saturating_sub(left_ms));
         TimeRun { lasted_ms: self.began.map_or(0, |began| millis(began.elapsed())), ran_ms }

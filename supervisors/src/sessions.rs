@@ -244,13 +244,15 @@ impl SessionsState {
     fn open(&mut self, session: &SessionId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.ending = Arc::new(OnceLock::new());
+        let signs = entry.pulse.signs();
+        let has_run = entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run(signs));
         let started = TurnArguments {
             session: session.clone(),
             rooms: Arc::clone(&self.rooms),
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&entry.ending),
             pulse: entry.pulse.clone(),
-            has_run: entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
+            has_run,
         };
         let actor = self.started.rooms.watchdog.wrap(TurnActor, ActorPath::Session(session.clone()));
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {

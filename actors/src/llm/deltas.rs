@@ -9,7 +9,7 @@ use crate::clock;
 use crate::feed::Feed;
 use bob_messages::event::{AgentEvent, Delta, answer_id};
 use bob_messages::llm::{LlmRequest, ToolMode};
-use bob_messages::reply::SoFar;
+use bob_messages::reply::{Pulse, SoFar};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -48,6 +48,11 @@ impl DeltaSink {
     /// Something of the answer has arrived that is not shown, such as a piece of a call.
     pub fn beat(&self) {
         self.0.iter().for_each(|showing| showing.seen.pulse().beat());
+    }
+
+    /// The signs of life of the turn.
+    pub(crate) fn pulse(&self) -> Pulse {
+        self.0.as_ref().map(|showing| showing.seen.pulse().clone()).unwrap_or_default()
     }
 
     /// A sink nobody reads.

@@ -110,11 +110,14 @@ impl GenaiLlm {
         model: &ModelName,
         deltas: &DeltaSink,
     ) -> Result<LlmAnswer, LlmError> {
-        let Reached { provider, endpoint, way, direct } = self.reached(model.provider())?;
+        let reached = self.reached(model.provider())?;
+        let Reached { provider, endpoint, way, direct } = reached;
         let can = self.can(provider, model)?;
         if let Some(readiness) = &self.readiness {
             readiness.ready(&provider.name).await?;
         }
+        let moved = self.readiness.as_ref().and_then(|readiness| reached.at_port(readiness.port(&provider.name)?));
+        let (endpoint, direct) = moved.as_ref().map_or((endpoint, direct), |(endpoint, direct)| (endpoint, direct));
         let client = self.clients.by(*way)?;
         let attempt = Attempt { provider, model, keys: &self.keys };
         if let Some(address) = direct {
@@ -165,6 +168,14 @@ impl Reached {
         let (endpoint, way) = (Endpoint::from_owned(provider.base_url.as_str()), Way::to(&provider.base_url));
         let direct = direct::address(&provider.base_url).filter(|_| direct::takes(provider.kind));
         Self { provider, endpoint, way, direct }
+    }
+
+    /// Where it is reached at another port of the same machine.
+    fn at_port(&self, port: u16) -> Option<(Endpoint, Option<reqwest::Url>)> {
+        let mut base = reqwest::Url::parse(&self.provider.base_url).ok()?;
+        base.set_port(Some(port)).ok()?;
+        let direct = direct::address(base.as_str()).filter(|_| direct::takes(self.provider.kind));
+        Some((Endpoint::from_owned(base.as_str()), direct))
     }
 }
 

@@ -88,4 +88,10 @@ pub trait Readiness: Send + Sync + 'static {
     /// # Errors
     /// When it will not become ready; the attempt fails with it.
     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>>;
+
+    /// The port where a ready provider listens instead of that of its address, if it is another one.
+    fn port(&self, provider: &str) -> Option<u16> {
+        let _as_configured = provider;
+        None
+    }
 }

@@ -90,6 +90,8 @@ pub struct TurnState {
     tenant: Tenant,
     /// When the actor began, on tokio's clock: the origin of the machine's own time.
     began: Instant,
+    /// What the pulse had counted of waits then.
+    waited_before_ms: u64,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
     /// Never more than a step's calls, so a list is searched fastest.
     in_flight: Vec<InFlight>,
@@ -119,7 +121,9 @@ impl Actor for TurnActor {
         let mut turn = Turn::new(started.session.clone());
         turn.has_run(started.has_run.lasted_ms, started.has_run.ran_ms);
         let acting = started.rooms.at_work.begin();
-        Ok(TurnState { turn, started, tenant, began: Instant::now(), in_flight: Vec::new(), _acting: acting })
+        let waited_before_ms = started.pulse.waited_ms();
+        let (began, in_flight) = (Instant::now(), Vec::new());
+        Ok(TurnState { turn, started, tenant, began, waited_before_ms, in_flight, _acting: acting })
     }
 
     /// Nothing is waited for here, and each session has room for this future all the time: so it is the result itself.
@@ -186,7 +190,10 @@ impl TurnState {
     }
 
     fn now(&self) -> Moment {
-        let ticks = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // What its calls waited for a model to be installed is no time of a turn.
+        let waited = self.started.pulse.waited_ms().saturating_sub(self.waited_before_ms);
+        let ticks = passed.saturating_sub(waited);
         Moment { wall: self.started.rooms.clock.now(), ticks }
     }
 

@@ -130,6 +130,7 @@ impl RuntimeBuilder {
         // Session folders are compared with these paths; symbolic links must not make that fail.
         let roots = turn_config.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
+        let rooms = Rooms { model_servers: servers.clone(), ..rooms };
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
             further: models::child(&rooms, self.models.as_ref().map(|catalogue| catalogue.facts()))
