@@ -10,6 +10,7 @@ mod actor;
 mod fixtures_tests;
 mod folder;
 mod json;
+mod known_ids;
 mod ledger;
 mod line;
 mod listing;
