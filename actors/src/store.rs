@@ -11,6 +11,7 @@ mod fixtures_tests;
 mod folder;
 mod full;
 mod json;
+mod known_ids;
 mod ledger;
 mod line;
 mod listing;

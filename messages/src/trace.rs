@@ -7,8 +7,8 @@
 use crate::ids::{Tail, TurnId};
 use std::sync::Arc;
 
-/// How long a header is whose trace is of the usual form.
-const HEADER_BYTES: usize = 55;
+/// How many digits a trace has.
+const TRACE_DIGITS: usize = 32;
 
 /// FNV-1a, 64 bits: a small, stable, well-spread hash. Not for secrets.
 pub fn fnv64(bytes: &[u8]) -> u64 {
@@ -84,15 +84,13 @@ pub fn traceparent(trace: &str, span: &str) -> String {
 /// pieces of its own.
 pub fn step_traceparent(trace: &str, turn: &TurnId, step: u32) -> Arc<str> {
     let span = step_digits(turn, step);
-    let parts = ["00-", trace, "-", text(&span), "-01"];
-    let mut header = [0; HEADER_BYTES];
-    let mut end = 0;
-    for part in parts {
-        let Some(place) = header.get_mut(end..end + part.len()) else { return parts.concat().into() };
-        place.copy_from_slice(part.as_bytes());
-        end += part.len();
+    if trace.len() != TRACE_DIGITS {
+        return traceparent(trace, text(&span)).into();
     }
-    text(&header[..end]).into()
+    let mut header = *b"00-00000000000000000000000000000000-0000000000000000-01";
+    header[3..3 + TRACE_DIGITS].copy_from_slice(trace.as_bytes());
+    header[4 + TRACE_DIGITS..20 + TRACE_DIGITS].copy_from_slice(&span);
+    text(&header).into()
 }
 
 /// The header that carries the trace of a step's header and the span of one of its calls on.

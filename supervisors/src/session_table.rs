@@ -30,7 +30,7 @@ pub(crate) type OutcomeReply = Reply<Result<Box<TurnOutcome>, AgentError>>;
 pub(crate) struct SessionTable {
     /// Each in a box: the map has up to twice the room that it needs.
     sessions: HashMap<SessionId, Box<SessionEntry>, RandomState>,
-    by_actor: HashMap<ActorId, SessionId>,
+    by_actor: HashMap<ActorId, SessionId, RandomState>,
 }
 
 #[derive(Debug)]

@@ -25,7 +25,7 @@ pub(super) async fn answer(
     request: &Arc<LlmRequest>,
     remaining_ms: u64,
     seen: SoFar,
-) -> Result<LlmAnswer, LlmError> {
+) -> Result<Arc<LlmAnswer>, LlmError> {
     let started = Instant::now();
     shared.port.capabilities(&request.model)?;
     let deltas = match request.aside {
@@ -37,8 +37,7 @@ pub(super) async fn answer(
     let mut call = Call { shared, request, deltas, started, waited, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {
         if let Some(answered) = call.ask_model().await? {
-            let cost = answered.usage.and_then(|usage| Some(shared.port.price(call.model)?.of(&usage)));
-            return Ok(answered.with_latency_ms(call.took_ms()).with_cost(cost));
+            return Ok(answered);
         }
     }
 }
@@ -63,7 +62,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// All attempts at one model. `None`: the next model is to be asked.
-    async fn ask_model(&mut self) -> Result<Option<LlmAnswer>, LlmError> {
+    async fn ask_model(&mut self) -> Result<Option<Arc<LlmAnswer>>, LlmError> {
         let Self { shared, request, .. } = *self;
         let provider = self.model.provider();
         // Looked at before queueing, too: whoever would be refused need not wait for it.
@@ -88,7 +87,9 @@ impl<'a> Call<'a> {
             let error = match attempted {
                 Ok(answer) => {
                     self.deltas.end();
-                    return Ok(Some(answer));
+                    // Shared at once, since it is large and goes through several futures.
+                    let cost = answer.usage.and_then(|usage| Some(shared.port.price(self.model)?.of(&usage)));
+                    return Ok(Some(Arc::new(answer.with_latency_ms(self.took_ms()).with_cost(cost))));
                 }
                 Err(error) => error,
             };

@@ -58,6 +58,13 @@ pub trait LlmPort: Send + Sync + 'static {
         None
     }
 
+    /// Whether the answer to this request is at hand: it is made without waiting and with little work, as from a script.
+    /// Then it is made where the question arrives instead of in a task of its own.
+    fn is_at_hand(&self, request: &LlmRequest) -> bool {
+        let _most_answers_take_time = request;
+        false
+    }
+
     /// How much may be asked of the provider at once, and how long it may be silent.
     fn limits(&self, provider: &str) -> ProviderLimits {
         let _every_provider_alike = provider;

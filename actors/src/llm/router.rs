@@ -84,6 +84,10 @@ impl LlmPort for Router {
         self.port(provider).ok()?.key_variable(provider)
     }
 
+    fn is_at_hand(&self, request: &LlmRequest) -> bool {
+        self.port(request.model.provider()).is_ok_and(|port| port.is_at_hand(request))
+    }
+
     fn limits(&self, provider: &str) -> ProviderLimits {
         self.port(provider).map_or_else(|_| ProviderLimits::default(), |port| port.limits(provider))
     }
