@@ -18,9 +18,9 @@ mod naive;
 #[cfg(test)]
 mod selection_tests;
 
-pub use book::{LatencyClass, Listing, ModelBook, ModelEntry, Recorded, Standing};
+pub use book::{LatencyClass, Listing, ModelBook, ModelEntry, Recorded, Selected, Standing};
 pub use price::{Cost, ModelPrice, Rate};
-pub use selection::{Needs, Ranked, Refusal, Refused, Selected, Selection, select};
+pub use selection::{Needs, Ranked, Refusal, Refused, Selection, select};
 pub use selector::{ModelSelector, Preference, Requirement};
 
 use crate::reply::Reply;

@@ -3,8 +3,7 @@
 //! It never waits for an answer: a task asks, and its answer is a message. The task ends with the actor. What was known
 //! before stays known, as long as it is not too old.
 
-use super::catalogue::ModelFacts;
-use super::source::Source;
+use super::facts::ModelFacts;
 use crate::rooms::Profiles;
 use bob_messages::models::ModelsMessage;
 use bob_messages::reply::Reply;
@@ -124,12 +123,5 @@ impl Drop for ModelsState {
         if let Some(asking) = self.asking.take() {
             asking.abort();
         }
-    }
-}
-
-impl ModelFacts {
-    /// Whether there is a source that is asked again.
-    pub fn is_refreshed(&self) -> bool {
-        self.settings.asks && !matches!(self.settings.source, Source::BuiltIn)
     }
 }

@@ -52,6 +52,13 @@ impl Catalogued {
     }
 }
 
+impl Catalogue {
+    /// A port with this catalogue around it: it knows prices, names alternatives, and measures.
+    pub fn around(self: &Arc<Self>, port: Arc<dyn LlmPort>) -> Arc<dyn LlmPort> {
+        Arc::new(Catalogued::new(port, Arc::clone(self)))
+    }
+}
+
 impl LlmPort for Catalogued {
     fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
         let meant = self.meant(model)?;

@@ -1,9 +1,10 @@
 use super::*;
+use crate::clock::WallClock;
 use crate::llm::{DeltaSink, ScriptedLlm, ScriptedReply};
-use crate::models::{Catalogued, ModelsActor, ModelsArguments};
+use crate::models::{CatalogueSettings, Catalogued, ModelsActor, ModelsArguments, Source};
 use crate::rooms::Profiles;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest};
-use bob_messages::models::{ModelsMessage, Needs, Preference, Rate};
+use bob_messages::models::{ModelSelector, ModelsMessage, Needs, Preference, Rate};
 use bob_messages::reply::Reply;
 use futures_util::future::BoxFuture;
 use ractor::Actor;
@@ -82,7 +83,7 @@ fn a_model_that_cannot_be_run_comes_with_the_nearest_ones_and_the_variable_of_it
     assert!(why.contains("KEYLESS_API_KEY"), "{why}");
     let names: Vec<_> = alternatives.iter().map(ModelName::as_str).collect();
     assert_eq!(names, ["ready:small-4", "ready:vendor/small-5", "ready:small-4-large"]);
-    // The port says the same to whoever asks it.
+    // The port says the same to its callers.
     let error = catalogue.around(port()).capabilities(&name("elsewhere:small-4")).unwrap_err();
     let expected = "provider \"elsewhere\" is not known; of the models that can be run here, nearest are ready:small-4, \
                     ready:vendor/small-5, ready:small-4-large";

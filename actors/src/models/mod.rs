@@ -7,7 +7,8 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`port`] | what a catalogue does: list, resolve, select |
-//! | [`catalogue`] | the catalogue of this runtime, in memory |
+//! | [`catalogue`] | the catalogue of a runtime, in memory |
+//! | [`facts`] | what is known of models, and how old that is |
 //! | [`formats`] | the formats it is read from |
 //! | [`source`], `cache` | where it comes from, and what is kept of the answer |
 //! | `latency` | the median latency of each provider |
@@ -19,6 +20,7 @@ pub mod actor;
 pub mod around;
 mod cache;
 pub mod catalogue;
+pub mod facts;
 pub mod formats;
 mod latency;
 pub mod port;
@@ -27,7 +29,8 @@ pub mod source;
 
 pub use actor::{ModelsActor, ModelsArguments};
 pub use around::Catalogued;
-pub use catalogue::{Catalogue, CatalogueSettings, ModelFacts};
+pub use catalogue::Catalogue;
+pub use facts::{CatalogueSettings, ModelFacts};
 pub use formats::FormatError;
 pub use port::{ModelCatalogPort, Resolution};
 pub use source::Source;

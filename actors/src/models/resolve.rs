@@ -1,7 +1,7 @@
 //! Whether a model can be run here, and what is nearest to one that cannot.
 
-use super::catalogue::{Catalogue, ModelFacts};
-use super::port::{ModelCatalogPort, Resolution};
+use super::facts::ModelFacts;
+use super::port::Resolution;
 use crate::llm::LlmPort;
 use bob_messages::ids::ModelName;
 use bob_messages::models::{ModelBook, ModelEntry, Needs, Standing};
@@ -11,18 +11,17 @@ use std::sync::Arc;
 /// How many alternatives are named.
 const ALTERNATIVES: usize = 3;
 
-pub(super) fn resolve(catalogue: &Catalogue, port: &dyn LlmPort, facts: &ModelFacts, model: &ModelName) -> Resolution {
-    let book = catalogue.book();
+pub(super) fn resolve(book: &ModelBook, port: &dyn LlmPort, facts: &ModelFacts, model: &ModelName) -> Resolution {
     if model.is_selector() {
-        return match selected(&book, model) {
-            Ok(model) => resolve(catalogue, port, facts, &model),
+        return match selected(book, model) {
+            Ok(model) => resolve(book, port, facts, &model),
             Err(why) => Resolution::Unmapped { why, alternatives: Vec::new() },
         };
     }
     let can = match port.capabilities(model) {
         Ok(can) => can,
         Err(error) => {
-            return Resolution::Unmapped { why: error.message, alternatives: nearest(&book, model) };
+            return Resolution::Unmapped { why: error.message, alternatives: nearest(book, model) };
         }
     };
     let known = facts.get(model);

@@ -1,7 +1,6 @@
 //! What is known of models at one moment: the input of a selection.
 
 use super::price::ModelPrice;
-use super::selection::Selected;
 use super::selector::{ModelSelector, Requirement};
 use crate::ids::{InvalidId, ModelName, TurnId};
 use serde::{Deserialize, Serialize};
@@ -94,6 +93,15 @@ pub struct ModelBook {
     /// The selections that a journal has, by turn: a replay uses them as they are.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub recorded: BTreeMap<TurnId, Recorded>,
+}
+
+/// A selection, as the journal has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Selected {
+    /// The selector's name.
+    pub by: ModelName,
+    /// Why the model was selected, or why none was.
+    pub why: String,
 }
 
 /// A selection from a journal.

@@ -80,15 +80,6 @@ pub struct Refused {
     pub models: Vec<ModelName>,
 }
 
-/// A selection, as the journal has it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Selected {
-    /// The selector's name.
-    pub by: ModelName,
-    /// Why the model was selected, or why none was.
-    pub why: String,
-}
-
 /// A selection with its explanation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Selection {

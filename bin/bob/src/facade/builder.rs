@@ -265,14 +265,6 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the catalogue of models: a [selector](crate::model::catalogue::ModelSelector) can then stand wherever a model is
-    /// named, and calls of models with a known price have a cost. Without one, selectors are refused.
-    #[must_use]
-    pub fn models(mut self, catalogue: Arc<Catalogue>) -> Self {
-        self.models = Some(catalogue);
-        self
-    }
-
     /// Adds a tool server. It is started with the runtime, or on first use if its spec says so; its tools are named
     /// `mcp/<id>/<tool>`. May be called repeatedly.
     #[cfg(feature = "mcp")]

@@ -1,5 +1,6 @@
 //! The catalogue of a runtime: what a turn is told of models, and whether a request's model can be run.
 
+use super::builder::RuntimeBuilder;
 use super::runtime::Runtime;
 use bob_actors::models::{Catalogue, ModelCatalogPort};
 use bob_messages::chat::ContentPart;
@@ -37,6 +38,16 @@ impl Models {
         let made = Arc::new(TurnConfig { models: Some(Arc::clone(&book)), ..(**plain).clone() });
         *newest = Some((book, Arc::clone(&made)));
         made
+    }
+}
+
+impl RuntimeBuilder {
+    /// Sets the catalogue of models: a [selector](crate::model::catalogue::ModelSelector) can then stand wherever a model is
+    /// named, and calls of models with a known price have a cost. Without one, selectors are refused.
+    #[must_use]
+    pub fn models(mut self, catalogue: Arc<Catalogue>) -> Self {
+        self.models = Some(catalogue);
+        self
     }
 }
 
