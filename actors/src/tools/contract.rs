@@ -45,6 +45,7 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         mode: None,
         allow: None,
         traceparent: Arc::from(""),
+        tracestate: None,
         context: None,
         approvals: ApprovalsMode::Deny,
         left: Left::default(),

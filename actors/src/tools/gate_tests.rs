@@ -59,6 +59,7 @@ fn context() -> CallContext {
         mode: Some(PermissionMode::Edits),
         allow: None,
         traceparent: "".into(),
+        tracestate: None,
     }
 }
 

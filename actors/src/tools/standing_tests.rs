@@ -46,6 +46,7 @@ fn context() -> CallContext {
         mode: Some(PermissionMode::Edits),
         allow: None,
         traceparent: "".into(),
+        tracestate: None,
     }
 }
 

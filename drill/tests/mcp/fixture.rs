@@ -134,6 +134,7 @@ impl Fixture {
             mode: None,
             allow: None,
             traceparent: "".into(),
+            tracestate: None,
         };
         (Arc::new(call), Arc::new(context))
     }

@@ -374,6 +374,7 @@ impl Turn {
             mode: open.input.mode.or(options.mode),
             allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
+            tracestate: open.input.tracestate.clone(),
         }))
     }
 }

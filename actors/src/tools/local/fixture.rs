@@ -72,6 +72,7 @@ impl Workspace {
             mode: Some(PermissionMode::Auto),
             allow: None,
             traceparent: "".into(),
+            tracestate: None,
         }
     }
 
