@@ -71,7 +71,7 @@ impl TracingEventSink {
     fn begin(&self, envelope: &Envelope, session: &SessionId) -> Option<OpenTurn> {
         let AgentEvent::TurnStarted { model, submission, agent, .. } = &envelope.event else { return None };
         let caller = self.callers.lock().unwrap_or_else(PoisonError::into_inner).remove(submission);
-        let dispatch = caller.as_ref().and_then(|span| span.with_subscriber(|(_, dispatch)| dispatch.clone()));
+        let dispatch = caller.as_ref().and_then(subscriber_of);
         let around = caller.as_ref().and_then(Span::id);
         let turn = within(dispatch.as_ref(), || {
             info_span!(
@@ -97,6 +97,7 @@ impl TracingEventSink {
                 duration_ms = Empty,
             )
         });
+        caller.into_iter().for_each(release);
         Some(OpenTurn { turn, dispatch, step: None, model: None, calls: HashMap::new() })
     }
 
@@ -222,6 +223,12 @@ impl TracingEventSink {
 }
 
 impl OpenTurn {
+    /// Closes what is open of it.
+    fn close(self) {
+        let dispatch = self.dispatch.clone();
+        within(dispatch.as_ref(), || drop(self));
+    }
+
     /// The span of this step, and of the turn where there is none; the span of the step before it ends.
     fn at(&mut self, step: Option<u32>) -> Span {
         match (&self.step, step) {
@@ -241,7 +248,19 @@ fn spent(span: &Span, usage: &Usage) {
     span.record(names::OUTPUT_TOKENS, usage.output_tokens);
 }
 
-/// Does this under the subscriber of the caller, whose span is unknown to another one.
+/// The subscriber that has a span.
+fn subscriber_of(span: &Span) -> Option<Dispatch> {
+    span.with_subscriber(|(_, dispatch)| dispatch.clone())
+}
+
+/// Lets a span go, and those around it that nothing else holds.
+fn release(span: Span) {
+    let dispatch = subscriber_of(&span);
+    within(dispatch.as_ref(), || drop(span));
+}
+
+/// Does this under the subscriber of the caller: another one does not know its span, and a span that closes closes those
+/// around it under the subscriber of the thread.
 fn within<T>(dispatch: Option<&Dispatch>, act: impl FnOnce() -> T) -> T {
     match dispatch {
         Some(dispatch) => with_default(dispatch, act),
@@ -274,16 +293,16 @@ impl EventSink for TracingEventSink {
             if all.len() >= MOST_TURNS
                 && let Some(forgotten) = all.keys().next().cloned()
             {
-                all.remove(&forgotten);
+                all.remove(&forgotten).into_iter().for_each(OpenTurn::close);
             }
-            all.insert(session.clone(), open);
+            all.insert(session.clone(), open).into_iter().for_each(OpenTurn::close);
             return;
         }
         let Some(open) = all.get_mut(session) else { return };
         let dispatch = open.dispatch.clone();
         within(dispatch.as_ref(), || self.tell(open, envelope));
         if envelope.event.is_terminal().is_some() {
-            all.remove(session);
+            all.remove(session).into_iter().for_each(OpenTurn::close);
         }
     }
 
@@ -297,7 +316,8 @@ impl EventSink for TracingEventSink {
     }
 
     fn answered(&self, submission: &TurnId) {
-        self.callers.lock().unwrap_or_else(PoisonError::into_inner).remove(submission);
+        let around = self.callers.lock().unwrap_or_else(PoisonError::into_inner).remove(submission);
+        around.into_iter().for_each(release);
     }
 }
 
