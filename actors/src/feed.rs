@@ -37,6 +37,17 @@ pub trait EventSink: Send + Sync + 'static {
     /// loses that event for this sink only.
     fn emit(&self, event: &Envelope);
 
+    /// A request was submitted that begins this turn, or a reply with this id to a suspended one. Called in the task of
+    /// the caller, before the turn goes on, so it must not block: for what surrounds the caller, such as its span.
+    /// Whether this sink needs to be told its end by [`answered`](Self::answered).
+    fn submitted(&self, _submission: &TurnId) -> bool {
+        false
+    }
+
+    /// A submission is over, also one that was refused or whose turn never began. Called as [`emit`](Self::emit), after
+    /// the events of its turn.
+    fn answered(&self, _submission: &TurnId) {}
+
     /// Whether events are told on the thread that makes them, before the turn goes on, and
     /// under the feed's lock: then it must neither block nor subscribe, since every session
     /// waits meanwhile. For tests and drills, which act between two moves of a turn.
@@ -142,6 +153,12 @@ impl Feed {
         is_joined
     }
 
+    /// Tells the sinks that a request is submitted. What is returned is dropped when the submission is over.
+    pub fn submitted(self: &Arc<Self>, submission: &TurnId) -> Option<Submitted> {
+        let is_followed = self.sinks.iter().fold(false, |is_followed, sink| sink.submitted(submission) || is_followed);
+        is_followed.then(|| Submitted { feed: Arc::clone(self), submission: submission.clone() })
+    }
+
     /// The turn was refused: whatever was told of it, no last event follows.
     pub fn forget(&self, session: &SessionId, turn: &TurnId) {
         if !self.is_watched() {
@@ -198,6 +215,20 @@ impl Feed {
                 watched.remove(session);
             }
         }
+    }
+}
+
+/// A submission that sinks follow to its end.
+#[derive(Debug)]
+pub struct Submitted {
+    feed: Arc<Feed>,
+    submission: TurnId,
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        // Behind the events that were queued before.
+        self.feed.sinks.iter().for_each(|sink| sink.answered(&self.submission));
     }
 }
 

@@ -50,6 +50,9 @@ pub struct CondenseRequest {
     pub within_ms: u64,
     /// W3C trace context of the call.
     pub traceparent: Arc<str>,
+    /// The caller's `tracestate`, which goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
     /// Whether a user is waiting interactively.
     pub interactive: bool,
 }
@@ -105,6 +108,7 @@ impl CondenseRequest {
             tools: Arc::new(ToolSet::default()),
             envelope: None,
             traceparent: Arc::clone(&self.traceparent),
+            tracestate: self.tracestate.clone(),
             interactive: self.interactive,
             aside: true,
         }

@@ -157,6 +157,9 @@ pub struct LlmRequest {
     pub envelope: Option<Arc<Value>>,
     /// W3C trace context of this call.
     pub traceparent: Arc<str>,
+    /// The caller's `tracestate`, which goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
     /// Whether a user is waiting interactively; such calls precede batch work.
     pub interactive: bool,
     /// Whether this is a question beside the conversation: nothing of its answer is shown.

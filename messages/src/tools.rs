@@ -11,6 +11,7 @@ use crate::limits::Left;
 use crate::native;
 use crate::permission::PermissionMode;
 use crate::reply::Reply;
+use crate::trace;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -295,12 +296,22 @@ pub struct CallContext {
     /// What the call hands down, if it is one of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Arc<ChildTerms>>,
+    /// The caller's `tracestate`, which goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
 }
 
 impl CallContext {
     /// The key under which a side effect happens once: `session/turn/call`.
     pub fn idempotency_key(&self, call: &CallId) -> String {
         format!("{}/{}/{call}", self.session, self.turn)
+    }
+
+    /// The `traceparent` of what a call does, in this process or another: the trace, and the call's own span.
+    pub fn call_traceparent(&self, call: &CallId) -> String {
+        let of_step = Some(&*self.traceparent);
+        let (trace, span) = (trace::trace_id(&self.turn, of_step), trace::call_span(&self.turn, call.as_str()));
+        trace::traceparent(&trace, &span, trace::flags(of_step))
     }
 }
 

@@ -28,6 +28,7 @@ pub(super) fn plain_request(messages: Vec<Message>) -> LlmRequest {
         tools: Arc::default(),
         envelope: None,
         traceparent: "".into(),
+        tracestate: None,
         interactive: true,
         aside: false,
     }

@@ -46,6 +46,7 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         allow: None,
         traceparent: Arc::from(""),
         child: None,
+        tracestate: None,
         context: None,
         approvals: ApprovalsMode::Deny,
         left: Left::default(),

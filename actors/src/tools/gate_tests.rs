@@ -60,6 +60,7 @@ fn context() -> CallContext {
         allow: None,
         traceparent: "".into(),
         child: None,
+        tracestate: None,
     }
 }
 

@@ -47,6 +47,7 @@ fn context() -> CallContext {
         allow: None,
         traceparent: "".into(),
         child: None,
+        tracestate: None,
     }
 }
 

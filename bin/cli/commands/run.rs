@@ -119,6 +119,9 @@ async fn one_turn(
         output_schema,
         interactive: true,
         input: said,
+        // As a program is told of its caller's trace.
+        traceparent: std::env::var("TRACEPARENT").ok(),
+        tracestate: std::env::var("TRACESTATE").ok(),
         ..AgentRequest::text(session, String::new())
     };
     let stream = opened.runtime.run_stream(request).await?;

@@ -135,6 +135,7 @@ impl Fixture {
             allow: None,
             traceparent: "".into(),
             child: None,
+            tracestate: None,
         };
         (Arc::new(call), Arc::new(context))
     }

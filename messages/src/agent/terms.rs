@@ -15,7 +15,6 @@ use crate::options::{ParentTurn, SessionOptions};
 use crate::permission::PermissionMode;
 use crate::skills::matches;
 use crate::tools::{AgentLine, CallContext, ChildTerms, ToolSet};
-use crate::trace;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -178,7 +177,8 @@ impl Delegation {
             approvals,
             limits: terms.limits,
             options: Some(Arc::new(options)),
-            traceparent: Some(trace::call_traceparent(&context.traceparent, &context.turn, call.id.as_str())),
+            traceparent: Some(context.call_traceparent(&call.id)),
+            tracestate: context.tracestate.clone(),
             interactive: terms.interactive,
             ..TurnInput::bare(turn, token, vec![ContentPart::text(task.text(terms.told.as_deref()))])
         };

@@ -54,6 +54,12 @@ pub enum AgentEvent {
         cwd: Option<String>,
         /// The caller's W3C trace context.
         traceparent: Option<String>,
+        /// Its `tracestate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tracestate: Option<Arc<str>>,
+        /// The name of the session's agent, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// The tools on offer.
         tools: Vec<ToolName>,
         /// The tool servers, and how each is doing.

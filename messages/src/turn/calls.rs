@@ -394,6 +394,7 @@ impl Turn {
             allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
             child: None,
+            tracestate: open.input.tracestate.clone(),
         }))
     }
 }

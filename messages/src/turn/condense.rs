@@ -105,6 +105,7 @@ impl Turn {
             // The rest is for the answer.
             within_ms: limits.longest_wait_ms(self.now.left_of(limits.turn_timeout_ms)) / 2,
             traceparent: frame.traceparent(&open.input.turn, step),
+            tracestate: open.input.tracestate.clone(),
             interactive: open.input.interactive,
         };
         let wait = Condensing { awaiting: ticket, attempts: attempt, plan, usage };

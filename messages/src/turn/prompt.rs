@@ -41,6 +41,8 @@ pub(super) struct Frame {
     pub(super) tools: Arc<ToolSet>,
     /// The trace the turn belongs to, and the header of its newest step.
     trace: String,
+    #[serde(default)]
+    flags: trace::Flags,
     header: (u32, Arc<str>),
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
@@ -114,15 +116,16 @@ impl Frame {
             (ToolMode::Native, _) => None,
         };
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
+        let flags = trace::flags(input.and_then(|input| input.traceparent.as_deref()));
         let (trace, header, counted) = (trace.unwrap_or_default(), (0, Arc::default()), Counted::default());
         let (system, summary) = (system.into(), summary(session));
-        Self { mode, profile, tools, trace, header, system, envelope, cut_layers, cut_bytes, counted, summary }
+        Self { mode, profile, tools, trace, flags, header, system, envelope, cut_layers, cut_bytes, counted, summary }
     }
 
     /// The header that carries a step's trace on.
     pub(super) fn traceparent(&mut self, turn: &TurnId, step: u32) -> Arc<str> {
         if self.header.0 != step || self.header.1.is_empty() {
-            self.header = (step, trace::step_traceparent(&self.trace, turn, step));
+            self.header = (step, trace::step_traceparent(&self.trace, turn, step, self.flags));
         }
         Arc::clone(&self.header.1)
     }
@@ -205,6 +208,7 @@ impl Frame {
             tools: Arc::clone(&self.tools),
             envelope: self.envelope.clone(),
             traceparent: self.traceparent(&turn.input.turn, step),
+            tracestate: turn.input.tracestate.clone(),
             interactive: turn.input.interactive,
             aside: false,
         };

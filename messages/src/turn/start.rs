@@ -245,6 +245,8 @@ impl Turn {
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
+            tracestate: open.input.tracestate.clone(),
+            agent: session.options.agent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers,
             parent: session.options.parent.clone(),

@@ -87,6 +87,8 @@ fn all() -> Vec<StepEvent> {
             model: model(),
             cwd: Some("/home".into()),
             traceparent: None,
+            tracestate: None,
+            agent: Some("researcher".to_owned()),
             tools: vec![ToolName::new("local/read_file")],
             servers: vec![server],
             parent: Some(parent),

@@ -73,6 +73,7 @@ impl Workspace {
             allow: None,
             traceparent: "".into(),
             child: None,
+            tracestate: None,
         }
     }
 

@@ -88,7 +88,8 @@ impl AgentRequest {
         Self {
             context: of.context.clone(),
             request_id: Some(RequestId::new(call.idempotency_key())),
-            traceparent: Some(of.traceparent.to_string()),
+            traceparent: Some(of.call_traceparent(&call.call.id)),
+            tracestate: of.tracestate.as_deref().map(str::to_owned),
             approvals: of.approvals,
             mode: of.mode,
             allow_tools: of.allow.as_ref().map(|allowed| allowed.to_vec()),

@@ -18,6 +18,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::session_state::Session;
 use bob_messages::store::{Part, Record, StoreError, StoreMessage};
 use bob_messages::submission::SessionsMessage;
+use bob_messages::trace;
 use bob_messages::turn_config::TurnConfig;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::ToolServers;
@@ -157,6 +158,7 @@ impl Runtime {
             approvals: request.approvals,
             limits: request.limits.unwrap_or(inner.limits),
             options: options.map(Arc::new),
+            tracestate: trace::state(request.traceparent.as_deref(), request.tracestate.as_deref()).map(Arc::from),
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
@@ -227,6 +229,13 @@ impl Runtime {
     }
 
     fn send_in(&self, session: SessionId, handed: Handed, turn_config: Arc<TurnConfig>, reply: Owe) {
+        let reply = match self.0.tree.feed.submitted(handed.submission()) {
+            Some(until_answered) => reply.map(move |answer| {
+                drop(until_answered);
+                answer
+            }),
+            None => reply,
+        };
         hand_in(&self.0.tree.rooms.sessions, session, handed, turn_config, reply);
     }
 
