@@ -137,7 +137,6 @@ pub fn step_traceparent(trace: &str, turn: &TurnId, step: u32, flags: Flags) -> 
     header[4 + TRACE_DIGITS..20 + TRACE_DIGITS].copy_from_slice(&span);
     header[21 + TRACE_DIGITS..].copy_from_slice(flags.text().as_bytes());
     text(&header).into()
-    }
 }
 
 /// What a caller's `tracestate` hands on: nothing without a well-formed `traceparent`, and nothing that is too long for

@@ -45,9 +45,16 @@ impl Pulse {
 
     /// Counts one sign of life. Never blocks.
     pub fn beat(&self) {
+        self.each_above(|counts| {
+            counts.beats.fetch_add(1, Ordering::Relaxed);
+        });
+    }
+
+    /// Counts with this pulse and those of the work that waits for it.
+    fn each_above(&self, count: impl Fn(&Counts)) {
         let mut pulse = self;
         while let Some(counts) = &pulse.0 {
-            counts.beats.fetch_add(1, Ordering::Relaxed);
+            count(counts);
             pulse = &counts.above;
         }
     }
@@ -60,19 +67,19 @@ impl Pulse {
     /// The work begins to wait for something that is no part of it.
     #[doc(hidden)]
     pub fn wait_begins(&self) {
-        if let Some(counts) = &self.0 {
+        self.each_above(|counts| {
             counts.waits.fetch_add(1, Ordering::AcqRel);
-        }
+        });
     }
 
     /// A wait that [began](Self::wait_begins) has ended after so many milliseconds.
     #[doc(hidden)]
     pub fn wait_ends(&self, waited_ms: u64) {
-        if let Some(counts) = &self.0 {
+        self.each_above(|counts| {
             // A reader that sees no wait under way sees how long it took.
             counts.waited_ms.fetch_add(waited_ms, Ordering::AcqRel);
             counts.waits.fetch_sub(1, Ordering::AcqRel);
-        }
+        });
     }
 
     /// How long waits took that have ended, in milliseconds.

@@ -45,7 +45,8 @@ impl SessionsState {
             let Some(entry) = self.table.get_mut(&id) else { return };
             entry.asking_below += 1;
             if entry.asking_below == 1 {
-                if let Some(key) = entry.clock_mut().and_then(|clock| clock.pause(Instant::now())) {
+                let signs = entry.pulse.signs();
+                if let Some(key) = entry.clock_mut().and_then(|clock| clock.pause(Instant::now(), signs)) {
                     self.deadlines.remove(key);
                 }
                 self.send(&id, TurnMessage::AskedBelow { asking: true });
@@ -63,10 +64,10 @@ impl SessionsState {
             let Some(entry) = self.table.get_mut(&id) else { return };
             entry.asking_below = entry.asking_below.saturating_sub(1);
             if entry.asking_below == 0 {
-                let (beats, running) = (entry.pulse.beats(), entry.running().cloned());
+                let (signs, running) = (entry.pulse.signs(), entry.running().cloned());
                 let clock = entry.clock_mut().filter(|clock| clock.approvals.is_empty() && clock.is_paused());
                 if let Some((clock, turn)) = clock.zip(running) {
-                    let at = clock.run(Instant::now(), beats);
+                    let at = clock.run(Instant::now(), signs);
                     clock.deadline = Some(self.deadlines.insert(at, Due::Turn(id.clone(), turn), myself));
                 }
                 self.send(&id, TurnMessage::AskedBelow { asking: false });
