@@ -247,6 +247,10 @@ impl Readiness for ModelServers {
         Box::pin(Self::ready(self, provider))
     }
 
+    fn starts(&self, provider: &str) -> bool {
+        self.address(provider).is_some()
+    }
+
     fn port(&self, provider: &str) -> Option<u16> {
         Self::port(self, provider)
     }

@@ -73,7 +73,7 @@ impl TreeSpec {
         rooms.tools.report_to(&feed);
         let llm = llm_child(
             &rooms,
-            LlmArguments::new(llm, Arc::clone(&feed), retry).with_servers(rooms.model_servers.clone()),
+            LlmArguments::new(llm, Arc::clone(&feed), retry).with_readiness(Arc::new(rooms.model_servers.clone())),
         );
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);

@@ -224,7 +224,7 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
         ("/mcp", "stdio"),
         ("/tools", "local/read_file"),
         ("Fail.", "HTTP 400"),
-        ("Fail in JSON.", "[saved in session"),
+        ("Fail in JSON.", "[rephrase the message"),
     ] {
         terminal.type_line(line);
         terminal.wait_until(&format!("{shown:?} and a prompt"), |screen| {

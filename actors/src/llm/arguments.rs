@@ -3,10 +3,9 @@
 use super::admission::Admission;
 use super::breakers::{Breakers, DEFAULT_BREAKER};
 use super::budget::Budgets;
-use super::port::LlmPort;
+use super::port::{LlmPort, Readiness};
 use super::retry::RetryPolicy;
 use crate::feed::Feed;
-use crate::model_server::ModelServers;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
@@ -20,21 +19,22 @@ pub struct LlmArguments {
     pub(super) admission: Admission,
     pub(super) budgets: Budgets,
     pub(super) breakers: Breakers,
-    pub(super) servers: ModelServers,
+    /// Waits for providers of this machine.
+    pub(super) readiness: Option<Arc<dyn Readiness>>,
 }
 
 impl LlmArguments {
     /// The arguments of one runtime's LlmActor.
     pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
         let breakers = Breakers::new(DEFAULT_BREAKER);
-        let (admission, budgets, servers) = (Admission::default(), Budgets::default(), ModelServers::default());
-        Self { port, feed, retry, admission, budgets, breakers, servers }
+        let (admission, budgets) = (Admission::default(), Budgets::default());
+        Self { port, feed, retry, admission, budgets, breakers, readiness: None }
     }
 
-    /// Calls wait for these servers before they queue for their provider.
+    /// Calls wait for their provider here before they queue for it.
     #[must_use]
-    pub fn with_servers(self, servers: ModelServers) -> Self {
-        Self { servers, ..self }
+    pub fn with_readiness(self, readiness: Arc<dyn Readiness>) -> Self {
+        Self { readiness: Some(readiness), ..self }
     }
 }
 

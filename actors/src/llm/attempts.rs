@@ -102,12 +102,10 @@ impl<'a> Call<'a> {
     /// Waits for the provider's server on this machine, if it has one. All calls wait for its start together, before
     /// they queue, and what it takes counts for no limit of their turns.
     async fn ready(&mut self) -> Result<(), LlmError> {
-        let (servers, provider) = (&self.shared.servers, self.model.provider());
-        if servers.address(provider).is_none() {
-            return Ok(());
-        }
+        let (readiness, provider) = (self.shared.readiness.as_deref(), self.model.provider());
+        let Some(readiness) = readiness.filter(|readiness| readiness.starts(provider)) else { return Ok(()) };
         let waiting = Waiting::begin(self.deltas.pulse());
-        let ready = Box::pin(servers.ready(provider)).await;
+        let ready = readiness.ready(provider).await;
         self.waited += waiting.began.elapsed();
         ready
     }

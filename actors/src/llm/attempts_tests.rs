@@ -236,3 +236,42 @@ async fn in_json_mode_only_the_content_of_a_final_is_shown() {
 fn limits_default_to_half_a_minute_and_any_number() {
     assert_eq!(ProviderLimits::default(), ProviderLimits { timeout_ms: 30_000, max_concurrent: usize::MAX });
 }
+
+/// A provider that takes a while to start.
+struct Starting(Duration);
+
+impl crate::llm::port::Readiness for Starting {
+    fn ready<'a>(&'a self, _provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>> {
+        Box::pin(async {
+            tokio::time::sleep(self.0).await;
+            Ok(())
+        })
+    }
+
+    fn starts(&self, provider: &str) -> bool {
+        provider != "remote"
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_start_of_a_model_counts_for_no_limit_and_takes_no_place_at_its_provider() {
+    let port = Listed::new([Ok("one"), Ok("two")]);
+    let places = Arc::new(Listed { places: 1, ..Arc::into_inner(port).unwrap() });
+    let desk = desk(Arc::clone(&places)).with_readiness(Arc::new(Starting(Duration::from_secs(110))));
+    let pulses = [Pulse::counting(), Pulse::counting()];
+    let request = with_fallback(&[]);
+    let call = |pulse: &Pulse| super::answer(&desk, &request, 90_000, SoFar::default().beating(pulse));
+    let both = async { tokio::join!(call(&pulses[0]), call(&pulses[1])) };
+    let during = async {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        for pulse in &pulses {
+            assert!(pulse.signs().waits, "both wait for the start, and none for the other");
+        }
+    };
+    let ((one, two), ()) = tokio::join!(both, during);
+    for (answer, pulse) in [one, two].into_iter().zip(&pulses) {
+        assert!(answer.unwrap().latency_ms < 1_000, "the start is no time of the model");
+        let signs = pulse.signs();
+        assert!(!signs.waits && (110_000..111_000).contains(&signs.waited_ms), "{signs:?}");
+    }
+}

@@ -116,6 +116,12 @@ pub trait Readiness: Send + Sync + 'static {
     /// When it will not become ready; the attempt fails with it.
     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>>;
 
+    /// Whether the provider may have to be started; without that it is not waited for.
+    fn starts(&self, provider: &str) -> bool {
+        let _any_may = provider;
+        true
+    }
+
     /// The port where a ready provider listens instead of that of its address, if it is another one.
     fn port(&self, provider: &str) -> Option<u16> {
         let _as_configured = provider;

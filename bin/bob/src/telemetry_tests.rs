@@ -3,6 +3,7 @@
 use super::settings::TelemetrySettings;
 use super::spans::{Kind, Span, Spans, Value};
 use super::*;
+use bob_actors::telemetry::names;
 use bob_messages::chat::{CallStatus, FinishReason, StopReason, ToolCall, ToolResult, Usage};
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{CallId, ModelName, SessionId, ToolName, TurnId};
@@ -28,7 +29,9 @@ fn started(submission: &str) -> AgentEvent {
         submission: TurnId::new(submission),
         model: ModelName::parse("scripted:m").unwrap(),
         cwd: None,
+        agent: None,
         traceparent: Some(CALLER.into()),
+        tracestate: None,
         tools: Vec::new(),
         servers: Vec::new(),
         parent: None,
