@@ -97,8 +97,8 @@ async fn a_call_says_what_to_run_under_which_trace_and_which_key() {
     let invocation = Invocation { context: Arc::new(context), ..invocation };
     let key = invocation.idempotency_key();
     for read_only in [false, true] {
-        let (caller, invocation) = (caller.clone(), invocation.clone());
-        let running = tokio::spawn(async move { caller.call(&invocation, read_only).await });
+        let (caller, call) = (caller.clone(), invocation.clone());
+        let running = tokio::spawn(async move { caller.call(&call, read_only).await });
         let asked = line.far.expect("tools/call").await;
         assert_eq!((&asked["params"]["name"], &asked["params"]["arguments"]), (&json!("add"), &json!({"a": 1})));
         let meta = &asked["params"]["_meta"];

@@ -21,6 +21,8 @@ fn started(submission: &str) -> StepEvent {
         model: model(),
         cwd: None,
         traceparent: None,
+        tracestate: None,
+        agent: None,
         tools: Vec::new(),
         servers: Vec::new(),
         parent: None,
