@@ -97,13 +97,13 @@ async fn a_call_says_what_to_run_under_which_trace_and_which_key() {
     let invocation = Invocation { context: Arc::new(context), ..invocation };
     let key = invocation.idempotency_key();
     for read_only in [false, true] {
-        let (caller, invocation) = (caller.clone(), invocation.clone());
-        let span = trace::call_span(&invocation.context.turn, invocation.call.id.as_str());
-        let running = tokio::spawn(async move { caller.call(&invocation, read_only).await });
+        let (caller, call) = (caller.clone(), invocation.clone());
+        let running = tokio::spawn(async move { caller.call(&call, read_only).await });
         let asked = line.far.expect("tools/call").await;
         assert_eq!((&asked["params"]["name"], &asked["params"]["arguments"]), (&json!("add"), &json!({"a": 1})));
         let meta = &asked["params"]["_meta"];
         let header = meta["traceparent"].as_str().expect("a trace");
+        let span = trace::call_span(&invocation.context.turn, invocation.call.id.as_str());
         assert_eq!(header, format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{span}-00"), "its own span, and not sampled");
         assert_eq!(meta["tracestate"], "vendor=1");
         assert_eq!(meta[IDEMPOTENCY_KEY].as_str(), (!read_only).then_some(key.as_str()));

@@ -29,9 +29,9 @@ fn started(submission: &str) -> AgentEvent {
         submission: TurnId::new(submission),
         model: ModelName::parse("scripted:m").unwrap(),
         cwd: None,
-        agent: None,
         traceparent: Some(CALLER.into()),
-        tracestate: None,
+        tracestate: Some("vendor=1".into()),
+        agent: None,
         tools: Vec::new(),
         servers: Vec::new(),
         parent: None,
@@ -128,6 +128,33 @@ fn each_run_of_a_resumed_turn_is_a_span_below_the_first() {
     assert_ne!(run.id, first.id);
     assert_eq!((chat.parent, tool.parent, run.trace), (Some(run.id), Some(run.id), first.trace));
     assert_eq!((text(tool, names::ERROR), text(run, names::FINISH)), (Some("cancelled"), Some("cancelled")));
+}
+
+#[test]
+fn spans_have_the_name_of_the_sessions_agent_and_the_callers_state_and_flags() {
+    let AgentEvent::TurnStarted { submission, model, .. } = started(TURN) else {
+        panic!("an event of a turn's beginning")
+    };
+    let (agent, traceparent) = (Some("researcher".to_owned()), Some(CALLER.replace("-01", "-00")));
+    let began = AgentEvent::TurnStarted {
+        submission,
+        model,
+        agent,
+        traceparent,
+        tracestate: Some("vendor=1".into()),
+        cwd: None,
+        tools: Vec::new(),
+        servers: Vec::new(),
+        parent: None,
+        context: None,
+    };
+    let [asked, answered] = model_call(1);
+    let all = told(0, vec![began.into(), asked, answered, finished(FinishReason::Final)]);
+    let [chat, turn] = &all[..] else { panic!("{all:?}") };
+    assert_eq!((turn.name.as_str(), text(turn, names::AGENT)), ("invoke_agent researcher", Some("researcher")));
+    for span in [chat, turn] {
+        assert_eq!((span.state.as_deref(), span.flags.bits()), (Some("vendor=1"), 0));
+    }
 }
 
 #[test]
