@@ -50,7 +50,6 @@ impl Cost {
     }
 
     /// Whether it is nothing.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub const fn is_zero(&self) -> bool {
         self.0 == 0
     }
