@@ -20,6 +20,7 @@
 //! | `grant` | permission bound to exactly one call |
 //! | `standing` | what people decided about a tool before |
 //! | `call_rules`, `patterns` | rules over a tool and its arguments |
+//! | `leading`, `links` | where the path of a call leads, and these rules over that |
 //! | `commands` | which commands a shell line may name, for denials |
 //! | `shell_line` | which commands a shell line runs, for allowances |
 //! | `starting` | arguments that start other programs, which no `*` covers |
@@ -44,7 +45,9 @@ pub mod function;
 pub(crate) mod gate;
 pub(crate) mod grant;
 pub(crate) mod host;
+mod leading;
 mod like;
+mod links;
 #[cfg(any(test, feature = "local-tools"))]
 pub mod local;
 pub mod output;

@@ -79,6 +79,17 @@ pub enum Concern {
     Deny(String),
 }
 
+impl Concern {
+    /// Two that are about one call: a denial is the last word, and two questions are one.
+    pub(crate) fn joined(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(Self::Deny(reason)), _) | (_, Some(Self::Deny(reason))) => Some(Self::Deny(reason)),
+            (Some(Self::Ask(first)), Some(Self::Ask(second))) => Some(Self::Ask(format!("{first}, and it {second}"))),
+            (one, None) | (None, one) => one,
+        }
+    }
+}
+
 /// One call on its way to a tool.
 #[derive(Debug, Clone)]
 pub struct Invocation {
