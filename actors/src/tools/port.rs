@@ -175,6 +175,11 @@ impl ToolError {
         Self { text: format!("not run: {why}"), kind: ErrorKind::Unavailable }
     }
 
+    /// The error with a line of text more.
+    pub(crate) fn noted(self, note: &str) -> Self {
+        Self { text: format!("{}\n{note}", self.text), ..self }
+    }
+
     /// Whether the call may have run.
     pub fn is_outcome_unknown(&self) -> bool {
         self.kind == ErrorKind::OutcomeUnknown

@@ -5,7 +5,7 @@
 //! only its files. [`mod@assemble`] maps it onto the runtime of the library `bob`.
 //!
 //! - `assemble`: maps a configuration onto a `RuntimeBuilder`
-//! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
+//! - `schema`, `endpoints`, `hooks`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
 //!   values
 //! - `table`: the macro that declares keys; `keys`: the rules for values
 //! - `layers`: environment and command line as further documents, and their merge
@@ -28,6 +28,7 @@ mod confided;
 pub mod edit;
 mod endpoints;
 mod files;
+mod hooks;
 mod interpolate;
 mod keys;
 mod layers;
@@ -52,6 +53,7 @@ use std::path::{Path, PathBuf};
 
 pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use files::{Files, NAME};
+pub use hooks::Hook;
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, load, load_all, parse, text_of};
 pub use prices::Price;
@@ -61,7 +63,9 @@ pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
 pub use source::digest;
-pub use words::{LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
+pub use words::{
+    HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport,
+};
 
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.
@@ -103,6 +107,12 @@ impl Config {
     /// The folder in which the tool servers are started.
     pub(crate) fn folder_of_servers(&self) -> &Path {
         if self.source.user.servers { &self.source.user.folder } else { &self.folder }
+    }
+
+    /// The folder in which a hook is started: that of the file that says how.
+    pub(crate) fn folder_of_hook(&self, name: &str) -> &Path {
+        let user = &self.source.user;
+        if user.hooks.iter().any(|hook| hook == name) { &user.folder } else { &self.folder }
     }
 
     /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`. By

@@ -15,6 +15,7 @@ use bob::tools::{SECRET_FILES, SandboxMode, ToolOverride};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
+use super::hooks::Hook;
 use super::keys::Rule::{CallPattern, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::prices::Price;
@@ -53,6 +54,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolOverride>,
     /// Tool servers.
     pub mcp: Mcp,
+    /// Programs that are run at points of a turn, by name.
+    pub hooks: BTreeMap<String, Hook>,
     /// The prompt.
     pub prompt: Prompt,
     /// Skills and where they are found.
@@ -72,6 +75,7 @@ keys! {
         policy: Policy,
         tools: BTreeMap<String, ToolOverride>,
         mcp: Mcp,
+        hooks: BTreeMap<String, Hook>,
         prompt: Prompt,
         skills: Skills,
         store: Store,

@@ -12,6 +12,7 @@ use bob_actors::mcp::Elicit;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+use bob_actors::tools::ToolHooks;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
 use bob_actors::watchdog::Watchdog;
@@ -56,7 +57,7 @@ impl RuntimeBuilder {
         if builder.local_tools && !builder.taped.is_replay() {
             builder.add_local_tools();
         }
-        builder.on_tape().start().await
+        builder.hooked().on_tape().start().await
     }
 
     #[cfg(feature = "local-tools")]
@@ -66,6 +67,19 @@ impl RuntimeBuilder {
 
     #[cfg(not(feature = "local-tools"))]
     fn add_local_tools(&mut self) {}
+
+    /// Puts the hooks in front of the tools of this process. In a replay nothing is asked: what they said is on the tape.
+    fn hooked(mut self) -> Self {
+        if self.taped.is_replay() {
+            (self.tool_hooks, self.hook_programs) = (ToolHooks::default(), None);
+        }
+        if let Some(programs) = &self.hook_programs {
+            self.tool_hooks.push(Arc::new(programs.clone()));
+            self.sinks.push(Arc::new(programs.clone()));
+        }
+        self.tools = self.tools.into_iter().map(|tools| self.tool_hooks.around(tools)).collect();
+        self
+    }
 
     async fn start(self) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
@@ -107,6 +121,7 @@ impl RuntimeBuilder {
                 brought_bounds: self.brought_bounds,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
                 recorder: self.taped.recorder(),
+                hooks: self.tool_hooks,
                 is_replay: self.taped.is_replay(),
             };
             ToolServers::new(surroundings, self.tool_servers)
@@ -142,9 +157,11 @@ impl RuntimeBuilder {
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
             ports,
+            hooks: self.hook_programs,
             draining: AtomicBool::new(false),
         });
         let handle: Weak<Inner> = Arc::downgrade(&runtime.0);
+        runtime.refuse_by_hooks(Weak::clone(&handle));
         runtime.0.tree.rooms.tools.runtime().set(handle);
         match runtime.required_servers().await {
             Ok(()) => Ok(runtime),
