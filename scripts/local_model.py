@@ -170,6 +170,8 @@ def main():
     import xllamacpp
 
     started = time.monotonic()
+    # Replaced by what comes next wherever lines can be: see local_model_install.py.
+    say(f"{'' if sys.stderr.isatty() else '~ '}loading {alias}, {path.stat().st_size / 1e6:.1f} MB")
     try:
         server = xllamacpp.Server(parameters(options, path, alias, template))
     except Exception as error:  # Whatever llama.cpp reports, the program ends with it.

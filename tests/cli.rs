@@ -28,6 +28,8 @@ mod home;
 mod hooks;
 #[path = "cli/memory.rs"]
 mod memory;
+#[path = "cli/models.rs"]
+mod models;
 #[path = "cli/modes.rs"]
 mod modes;
 #[path = "cli/owners.rs"]

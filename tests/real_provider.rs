@@ -34,6 +34,7 @@ async fn short_question(variable: &str, model: &str) {
         tools: Arc::default(),
         envelope: None,
         traceparent: "".into(),
+        tracestate: None,
         interactive: true,
         aside: false,
     };

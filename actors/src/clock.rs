@@ -22,6 +22,11 @@ impl WallClock {
         Self(Some(Arc::new(clock)))
     }
 
+    /// Whether it is the machine's.
+    pub(crate) fn is_of_machine(&self) -> bool {
+        self.0.is_none()
+    }
+
     /// Milliseconds since the Unix epoch.
     pub fn now(&self) -> Millis {
         self.0.as_ref().map_or_else(now, |clock| clock())

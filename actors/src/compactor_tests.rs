@@ -19,6 +19,7 @@ fn request() -> Arc<CondenseRequest> {
         question_bytes: 1_000,
         within_ms: 500,
         traceparent: "".into(),
+        tracestate: None,
         interactive: false,
     })
 }

@@ -18,12 +18,14 @@ mod tests;
 use bob_messages::Millis;
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{SessionId, TenantId, TurnId};
+use foldhash::fast::RandomState;
 use sink::SinkSeat;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use subscription::Buffer;
+pub(crate) use subscription::Piece;
 pub use subscription::{Detached, Subscription};
 
 /// Port for receiving every event of a runtime.
@@ -34,6 +36,17 @@ pub trait EventSink: Send + Sync + 'static {
     /// loses what comes meanwhile; that is counted in the metrics and logged. A panic in it
     /// loses that event for this sink only.
     fn emit(&self, event: &Envelope);
+
+    /// A request was submitted that begins this turn, or a reply with this id to a suspended one. Called in the task of
+    /// the caller, before the turn goes on, so it must not block: for what surrounds the caller, such as its span.
+    /// Whether this sink needs to be told its end by [`answered`](Self::answered).
+    fn submitted(&self, _submission: &TurnId) -> bool {
+        false
+    }
+
+    /// A submission is over, also one that was refused or whose turn never began. Called as [`emit`](Self::emit), after
+    /// the events of its turn.
+    fn answered(&self, _submission: &TurnId) {}
 
     /// Whether events are told on the thread that makes them, before the turn goes on, and
     /// under the feed's lock: then it must neither block nor subscribe, since every session
@@ -50,7 +63,7 @@ pub struct Feed {
     readers: AtomicUsize,
     /// How many events of the tree were told.
     of_tree: AtomicU64,
-    watched: Mutex<HashMap<SessionId, Watched>>,
+    watched: Mutex<HashMap<SessionId, Watched, RandomState>>,
 }
 
 /// One session somebody watches, or whose turn a sink follows.
@@ -114,12 +127,6 @@ impl Feed {
             Envelope::of_turn(session, turn, at, 1, None, told)
         } else {
             entry.count(turn, &told.event);
-            // A piece of text for one reader that has not read the piece before needs no event of its own.
-            if let ([reader], true) = (&*entry.buffers, self.sinks.is_empty())
-                && reader.join(&told.event, entry.seq)
-            {
-                return;
-            }
             let envelope = Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told);
             Envelope { tenant: entry.tenant.clone(), ..envelope }
         });
@@ -129,6 +136,27 @@ impl Feed {
         }
         // Still under the lock, so that a sink gets a turn's events in their order.
         self.tell_sinks(&envelope, is_progress);
+    }
+
+    /// Joins a piece of a growing answer to the one before it, if the only reader of the session has not read that one
+    /// yet: then it needs no event of its own. `false` when it was not joined, and must be told.
+    pub(crate) fn join(&self, session: &SessionId, turn: &TurnId, piece: Piece<'_>) -> bool {
+        if !self.sinks.is_empty() {
+            return false;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(entry) = watched.get_mut(session).filter(|entry| entry.turn.as_ref() == Some(turn)) else {
+            return false;
+        };
+        let is_joined = !entry.is_over && matches!(&*entry.buffers, [reader] if reader.join(piece, entry.seq + 1));
+        entry.seq += u64::from(is_joined);
+        is_joined
+    }
+
+    /// Tells the sinks that a request is submitted. What is returned is dropped when the submission is over.
+    pub fn submitted(self: &Arc<Self>, submission: &TurnId) -> Option<Submitted> {
+        let is_followed = self.sinks.iter().fold(false, |is_followed, sink| sink.submitted(submission) || is_followed);
+        is_followed.then(|| Submitted { feed: Arc::clone(self), submission: submission.clone() })
     }
 
     /// The turn was refused: whatever was told of it, no last event follows.
@@ -187,6 +215,20 @@ impl Feed {
                 watched.remove(session);
             }
         }
+    }
+}
+
+/// A submission that sinks follow to its end.
+#[derive(Debug)]
+pub struct Submitted {
+    feed: Arc<Feed>,
+    submission: TurnId,
+}
+
+impl Drop for Submitted {
+    fn drop(&mut self) {
+        // Behind the events that were queued before.
+        self.feed.sinks.iter().for_each(|sink| sink.answered(&self.submission));
     }
 }
 

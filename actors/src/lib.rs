@@ -6,6 +6,7 @@
 //! | [`llm`] | admission to the model providers; one task per call | `LlmMessage` |
 //! | [`tools`] | the tools in this process and the policy over them | `ToolsMessage` |
 //! | `mcp` | one tool server: its process or its HTTP session, its tools | `McpMessage` |
+//! | [`models`] | the catalogue of models, its source and its cache | `ModelsMessage` |
 //! | [`store`] | access to the session store | `StoreMessage` |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`feed`] | subscribers of events | – |
@@ -38,12 +39,13 @@ pub mod contract;
 pub mod feed;
 pub mod hooks;
 pub mod llm;
-#[cfg(any(feature = "genai", feature = "mcp"))]
+#[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
 mod loopback;
 #[cfg(feature = "mcp")]
 pub mod mcp;
 pub mod metrics;
 pub mod model_server;
+pub mod models;
 #[cfg(any(test, feature = "local-tools"))]
 pub mod prompt_files;
 pub mod rooms;

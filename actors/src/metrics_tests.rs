@@ -55,6 +55,7 @@ fn every_end_and_every_guard_has_a_place_of_its_own() {
         GuardReason::MaxConsecutiveErrors,
         GuardReason::MaxIdenticalCalls,
         GuardReason::MaxTotalTokens,
+        GuardReason::MaxCost,
         GuardReason::TurnTimeout,
         GuardReason::NoProgress,
     ];
@@ -63,7 +64,7 @@ fn every_end_and_every_guard_has_a_place_of_its_own() {
         (0..=times).for_each(|_| metrics.ended(&outcome));
     }
     let seen = metrics.snapshot();
-    assert_eq!((seen.guards.into_array(), seen.turns.unsaved), ([1, 2, 3, 4, 5, 6, 7], 28));
+    assert_eq!((seen.guards.into_array(), seen.turns.unsaved), ([1, 2, 3, 4, 5, 6, 7, 8], 36));
 }
 
 #[test]
@@ -75,7 +76,7 @@ fn the_names_of_counts_are_stable_and_counts_of_a_newer_program_are_passed_over(
     let counts = [&json["turns"], &json["guards"], &json["tool_calls"]].map(ToString::to_string);
     expect_test::expect![[r#"
         {"submitted":1,"refused":0,"repeated":0,"final":1,"guard_exceeded":0,"cancelled":0,"suspended":0,"error":0,"unsaved":0}
-        {"max_steps":0,"max_tool_calls":0,"max_consecutive_errors":0,"max_identical_calls":0,"max_total_tokens":0,"turn_timeout":0,"no_progress":0}
+        {"max_steps":0,"max_tool_calls":0,"max_consecutive_errors":0,"max_identical_calls":0,"max_total_tokens":0,"max_cost":0,"turn_timeout":0,"no_progress":0}
         {"ok":1,"error":0,"denied":0,"unknown":1,"cancelled":0}"#]]
     .assert_eq(&counts.join("\n"));
     for counts in ["turns", "guards", "tool_calls"] {

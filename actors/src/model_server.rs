@@ -5,8 +5,8 @@
 //! server that ends is the actor's death, and its supervisor starts the actor again, whose first question starts the
 //! process. The process ends with its actor, however the actor ends.
 //!
-//! The actor never waits for its process: a keeper task does. A server of another program on the port is used as it
-//! is and never stopped.
+//! The actor never waits for its process: a keeper task does. A model server of another program on the port is used as
+//! it is and never stopped. When something else listens there, the command is started with another port, if it takes one.
 
 mod keeper;
 mod probe;
@@ -28,6 +28,7 @@ use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 use tokio::sync::mpsc::{self, UnboundedSender};
 
@@ -37,18 +38,29 @@ const AWAY_LIMIT: Duration = Duration::from_secs(5);
 /// Whether a model server takes requests.
 pub type Ready = Result<(), LlmError>;
 
+/// What stands for the port in the arguments of a start command.
+pub const PORT: &str = "{port}";
+
+/// What a line of output begins with that tells where an installation is, and that the next such line replaces.
+pub const STATE: &str = "~ ";
+
+type Answer = Reply<Result<Port, LlmError>>;
+
+/// The port where a server is ready, if it is another than that of its endpoint.
+type Port = Option<u16>;
+
 /// Receives a server's output until it is ready, such as the progress of an installation: the provider, and one line
-/// without control characters. Must not block.
+/// without control characters. Lines that begin with [`STATE`] are many and short. Must not block.
 pub type Progress = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// The mailbox of a [`ModelServerActor`].
 #[derive(Debug)]
 pub enum ModelServerMessage {
     /// Start the server if it does not run; the answer comes when it is ready, or
-    /// cannot be, after at most its ready timeout and the end of an earlier process.
+    /// cannot be: it ended, or said nothing for its ready timeout.
     Ensure {
-        /// Where the answer goes. Abandoning it stops nothing.
-        reply: Reply<Ready>,
+        /// Where the answer goes: the port, if another one had to be taken. Abandoning it stops nothing.
+        reply: Reply<Result<Option<u16>, LlmError>>,
     },
     /// The running process ended; sent by the actor's keeper task.
     Ended {
@@ -74,7 +86,9 @@ pub struct ModelServerSpec {
 }
 
 impl ModelServerSpec {
-    /// A server of this provider: how it is started, where it then listens, and how long it may take to be ready.
+    /// A server of this provider: how it is started, where it then listens, and how long it may take to be ready. Each
+    /// line of its output begins that time anew, so that a long installation is no failure; 20 times as long is. Of the
+    /// arguments [`PORT`] is replaced by the endpoint's port, or by a free one where another program has that.
     pub fn new(
         provider: impl Into<String>,
         command: ChildSpec,
@@ -127,7 +141,7 @@ pub struct ModelServerActor;
 pub struct ModelServerState {
     spec: Arc<ModelServerSpec>,
     /// Unbounded, and still no longer than there are turns under way: each waits for one answer.
-    keeper: Option<UnboundedSender<Reply<Ready>>>,
+    keeper: Option<UnboundedSender<Answer>>,
 }
 
 impl Actor for ModelServerActor {
@@ -161,7 +175,7 @@ impl Actor for ModelServerActor {
 
 impl ModelServerState {
     /// Hands the question on to the keeper, or to a new one when there is none or it has finished.
-    fn ask_keeper(&mut self, reply: Reply<Ready>, myself: ActorRef<ModelServerMessage>) {
+    fn ask_keeper(&mut self, reply: Answer, myself: ActorRef<ModelServerMessage>) {
         let reply = match &self.keeper {
             None => reply,
             Some(keeper) => match keeper.send(reply) {
@@ -179,42 +193,61 @@ impl ModelServerState {
 
 /// The model servers of one runtime, by provider.
 #[derive(Debug, Clone, Default)]
-pub struct ModelServers(Arc<HashMap<String, Address<ModelServerMessage>>>);
+pub struct ModelServers(Arc<HashMap<String, Place>>);
+
+/// Where a provider's actor and its server are.
+#[derive(Debug, Default)]
+struct Place {
+    actor: Address<ModelServerMessage>,
+    /// The port that was told last, if it is not the configured one; else 0.
+    port: AtomicU16,
+}
 
 impl ModelServers {
     /// An empty address for each provider that has a start command; the supervisor fills them.
     pub fn new(providers: impl IntoIterator<Item = String>) -> Self {
-        Self(Arc::new(providers.into_iter().map(|provider| (provider, Address::default())).collect()))
+        Self(Arc::new(providers.into_iter().map(|provider| (provider, Place::default())).collect()))
     }
 
     /// Where a provider's actor lives; `None` for a provider without a server of ours.
     #[doc(hidden)]
     pub fn address(&self, provider: &str) -> Option<&Address<ModelServerMessage>> {
-        self.0.get(provider)
+        self.0.get(provider).map(|place| &place.actor)
     }
 
-    /// Waits until the provider accepts requests: immediately for a provider without a local server, else at most its
-    /// ready timeout and a few seconds. The actor is looked up on each call. Cancel-safe: abandoning it stops
+    /// Waits until the provider accepts requests: immediately for a provider without a local server, else until its
+    /// start has succeeded or failed. The actor is looked up on each call. Cancel-safe: abandoning it stops
     /// nothing.
     ///
     /// # Errors
     /// An [`LlmError`] with the reason and advice; [`LlmErrorKind::Gone`] when the actor ended, where a retry helps.
     pub async fn ready(&self, provider: &str) -> Ready {
-        let Some(address) = self.address(provider) else { return Ok(()) };
+        let Some(place) = self.0.get(provider) else { return Ok(()) };
         let gone = || {
             let text = format!("the model server of `{provider}` ended and is being restarted; try again");
             LlmError::new(LlmErrorKind::Gone, text)
         };
-        let actor = address.wait_for_actor_within(AWAY_LIMIT).await.ok_or_else(gone)?;
+        let actor = place.actor.wait_for_actor_within(AWAY_LIMIT).await.ok_or_else(gone)?;
         let (reply, answer) = Reply::channel();
         // A refused message is dropped, and its reply with it: the answer is `None`.
         drop(actor.send_message(ModelServerMessage::Ensure { reply }));
-        answer.await.unwrap_or_else(|| Err(gone()))
+        let port = answer.await.unwrap_or_else(|| Err(gone()))?;
+        place.port.store(port.unwrap_or(0), Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The port where a provider's server was ready last, if another program had its own.
+    pub fn port(&self, provider: &str) -> Option<u16> {
+        self.0.get(provider).map(|place| place.port.load(Ordering::Relaxed)).filter(|port| *port != 0)
     }
 }
 
 impl Readiness for ModelServers {
     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Ready> {
         Box::pin(Self::ready(self, provider))
+    }
+
+    fn port(&self, provider: &str) -> Option<u16> {
+        Self::port(self, provider)
     }
 }

@@ -31,8 +31,12 @@ impl Port {
         Endpoint::parse(&format!("http://{}/v1/", self.0.local_addr().unwrap())).unwrap()
     }
 
-    /// Answers with these statuses in order, the last one for ever; tells each path.
+    /// Answers with these statuses in order, the last one for ever; tells each path. A good answer is a list of models.
     fn listen(self, statuses: &[u16]) -> (JoinHandle<()>, UnboundedReceiver<String>) {
+        self.listen_with(statuses, r#"{"object": "list", "data": [{"id": "m"}]}"#)
+    }
+
+    fn listen_with(self, statuses: &[u16], body: &'static str) -> (JoinHandle<()>, UnboundedReceiver<String>) {
         let listener = self.0.listen(64).unwrap();
         let mut statuses: VecDeque<u16> = statuses.iter().copied().collect();
         let (tell, told) = mpsc::unbounded_channel();
@@ -42,7 +46,8 @@ impl Port {
                 let mut line = String::new();
                 BufReader::new(&mut stream).read_line(&mut line).await.unwrap();
                 let status = if statuses.len() > 1 { statuses.pop_front() } else { statuses.front().copied() };
-                let answer = format!("HTTP/1.1 {} Whatever\r\nContent-Length: 0\r\n\r\n", status.unwrap());
+                let answer =
+                    format!("HTTP/1.1 {} Whatever\r\nContent-Length: {}\r\n\r\n{body}", status.unwrap(), body.len());
                 drop(stream.write_all(answer.as_bytes()).await);
                 drop(tell.send(line.split(' ').nth(1).unwrap().to_owned()));
             }
@@ -223,15 +228,69 @@ async fn a_server_that_already_runs_is_used_and_left_alone() {
 }
 
 #[tokio::test]
-async fn another_program_on_the_port_is_not_taken_for_a_server() {
-    let port = Port::reserve();
-    let fixture = Fixture::new(port.endpoint(), Duration::from_millis(300), "exec sleep 1000");
+async fn another_program_on_the_port_is_told_at_once_and_not_taken_for_a_server() {
+    for (statuses, body) in [(&[500][..], ""), (&[404], "<html>"), (&[200], "<html>"), (&[200], r#"{"data": 1}"#)] {
+        let port = Port::reserve();
+        // It would be waited for much longer if it could become a server.
+        let fixture = Fixture::new(port.endpoint(), NO_LIMIT, "exec sleep 1000");
+        let (actor, _ended) = fixture.start_actor().await;
+        let _answering = port.listen_with(statuses, body);
+        let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
+        assert_eq!(error.kind, LlmErrorKind::NotStarted);
+        for part in ["another program listens on 127.0.0.1:", "is no model server", "{port}"] {
+            assert!(error.message.contains(part), "{error}");
+        }
+        assert_eq!(fixture.starts(), [] as [i32; 0]);
+        actor.stop(None);
+    }
+}
+
+#[tokio::test]
+async fn a_command_that_takes_a_port_gets_another_one_where_a_foreign_program_has_its_own() {
+    let taken = Port::reserve();
+    let configured = taken.endpoint();
+    let _foreign = taken.listen(&[404]);
+    let mut fixture = Fixture::new(configured.clone(), NO_LIMIT, "echo \"at $1\" > at; exec sleep 1000");
+    fixture.spec.command.args.extend(["sh".into(), PORT.into()]);
     let (actor, _ended) = fixture.start_actor().await;
-    let _answering = port.listen(&[500]);
-    let error = soon(fixture.servers.ready("tiny")).await.unwrap_err();
-    assert!(error.message.contains("another program listens on 127.0.0.1:"), "{error}");
-    assert_eq!(fixture.starts(), [] as [i32; 0]);
+    let asked = fixture.asks();
+    let told = soon(fixture.progress.recv()).await.unwrap();
+    assert!(told.contains("is no model server; port "), "{told}");
+    fixture.is_installing().await;
+    let other: u16 = loop {
+        let at = std::fs::read_to_string(fixture.folder.path().join("at")).unwrap_or_default();
+        match at.trim().strip_prefix("at ").and_then(|port| port.parse().ok()) {
+            Some(port) => break port,
+            None => tokio::task::yield_now().await,
+        }
+    };
+    assert!(other != configured.port() && told.contains(&other.to_string()), "{told}");
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(format!("127.0.0.1:{other}").parse().unwrap()).unwrap();
+    let (_answering, _paths) = Port(socket).listen(&[200]);
+    soon(asked).await.unwrap().unwrap();
+    assert_eq!(fixture.servers.port("tiny"), Some(other));
+    soon(fixture.servers.ready("tiny")).await.unwrap();
+    assert_eq!((fixture.servers.port("tiny"), fixture.servers.port("openai")), (Some(other), None));
     actor.stop(None);
+    group_is_gone(fixture.starts()[0]).await;
+}
+
+#[tokio::test]
+async fn a_start_that_says_where_it_is_may_take_longer_than_its_limit() {
+    let port = Port::reserve();
+    let limit = Duration::from_secs(5);
+    let script = "for i in $(seq 60); do echo \"~ $i of 60\"; sleep 0.1; done; echo loading; exec sleep 1000";
+    let mut fixture = Fixture::new(port.endpoint(), limit, script);
+    let (actor, _ended) = fixture.start_actor().await;
+    let began = Instant::now();
+    let asked = fixture.asks();
+    while soon(fixture.progress.recv()).await.unwrap() != "tiny: loading" {}
+    assert!(began.elapsed() > limit, "it took longer than it may be silent");
+    let _answering = port.listen(&[200]);
+    soon(asked).await.unwrap().unwrap();
+    actor.stop(None);
+    group_is_gone(fixture.starts()[0]).await;
 }
 
 #[tokio::test]

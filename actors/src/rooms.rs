@@ -8,6 +8,7 @@ use crate::at_work::AtWork;
 use crate::clock::WallClock;
 use crate::compactor::Compactor;
 use crate::metrics::Metrics;
+use crate::model_server::ModelServers;
 #[cfg(any(test, feature = "local-tools"))]
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
@@ -15,6 +16,7 @@ use crate::tools::ToolRegistry;
 use crate::watchdog::Watchdog;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
+use bob_messages::models::ModelsMessage;
 use bob_messages::store::StoreMessage;
 use bob_messages::submission::SessionsMessage;
 use foldhash::fast::RandomState;
@@ -35,6 +37,11 @@ impl Profiles {
         self.0.read().unwrap_or_else(PoisonError::into_inner).get(model).cloned()
     }
 
+    /// Forgets them: what they follow from has changed.
+    pub fn forget(&self) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
     /// Caches a profile.
     pub fn keep(&self, profile: &Arc<ModelProfile>) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -52,6 +59,10 @@ pub struct Rooms {
     pub store: Address<StoreMessage>,
     /// The LlmActor.
     pub llm: Address<LlmMessage>,
+    /// The ModelsActor, where there is a source to ask again.
+    pub models: Address<ModelsMessage>,
+    /// The model servers of this machine.
+    pub model_servers: ModelServers,
     /// Profiles of models that the LlmActor has looked up.
     pub profiles: Profiles,
     /// The hosts of tools: the actor of those in this process, and the tool servers.

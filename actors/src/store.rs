@@ -9,7 +9,9 @@ mod actor;
 #[cfg(test)]
 mod fixtures_tests;
 mod folder;
+mod full;
 mod json;
+mod known_ids;
 mod ledger;
 mod line;
 mod listing;

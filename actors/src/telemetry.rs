@@ -4,18 +4,30 @@
 //! A [`TracingEventSink`] is an event sink; subscribers of `tracing` (an exporter, a log) receive the spans under the
 //! target `bob::trace`, with names and fields of the OpenTelemetry conventions for generative models. Of arguments
 //! and contents only sizes are recorded, unless enabled. It stores only open spans and never waits. In addition there
-//! are flat records under the target `bob::turn`, for logs.
+//! are flat records under the target `bob::turn`, for logs. The span of a turn is below the one in which its request was
+//! submitted, if there is one.
 
+pub mod names;
 mod records;
 
 use crate::feed::EventSink;
+use bob_messages::chat::CallStatus;
 use bob_messages::chat::Usage;
 use bob_messages::event::{AgentEvent, CallState, Envelope};
-use bob_messages::ids::{CallId, SessionId, ToolName};
+use bob_messages::ids::{CallId, SessionId, ToolName, TurnId};
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use tracing::dispatcher::with_default;
 use tracing::field::Empty;
-use tracing::{Span, info, info_span, warn};
+use tracing::{Dispatch, Level, Metadata, Span, info, info_span, warn};
+
+/// Whether a span or record is for a program that embeds the library: all but those of the actor library, which has a
+/// span at `info` for the whole life of each actor. For a filter of `tracing-subscriber`, such as
+/// `layer.with_filter(filter_fn(is_for_programs))`; in the words of an environment filter, `info,ractor=warn`.
+pub fn is_for_programs(metadata: &Metadata<'_>) -> bool {
+    let is_of_actors = metadata.target() == "ractor" || metadata.target().starts_with("ractor::");
+    !is_of_actors || *metadata.level() <= Level::WARN
+}
 
 /// The most sessions whose open turn is remembered. A turn that was refused has no end; one more is forgotten then.
 const MOST_TURNS: usize = 100_000;
@@ -25,12 +37,16 @@ const MOST_TURNS: usize = 100_000;
 pub struct TracingEventSink {
     with_contents: bool,
     open: Mutex<HashMap<SessionId, OpenTurn>>,
+    /// The spans in which requests were submitted whose runs have not begun.
+    callers: Mutex<HashMap<TurnId, Span>>,
 }
 
 /// The spans of one turn that are open.
 #[derive(Debug)]
 struct OpenTurn {
     turn: Span,
+    /// The subscriber of the caller, which has the spans.
+    dispatch: Option<Dispatch>,
     step: Option<(u32, Span)>,
     model: Option<Span>,
     calls: HashMap<CallId, Span>,
@@ -53,28 +69,36 @@ impl TracingEventSink {
     }
 
     fn begin(&self, envelope: &Envelope, session: &SessionId) -> Option<OpenTurn> {
-        let AgentEvent::TurnStarted { model, submission, .. } = &envelope.event else { return None };
-        let turn = info_span!(
-            target: "bob::trace",
-            parent: None,
-            "invoke_agent",
-            gen_ai.operation.name = "invoke_agent",
-            gen_ai.conversation.id = %session,
-            gen_ai.request.model = %model,
-            gen_ai.usage.input_tokens = Empty,
-            gen_ai.usage.output_tokens = Empty,
-            turn = envelope.turn_id.as_ref().map(tracing::field::display),
-            submission = %submission,
-            trace_id = %envelope.trace_id,
-            span_id = %envelope.span_id,
-            parent_span_id = envelope.parent_span_id.as_deref(),
-            finish_reason = Empty,
-            guard_reason = Empty,
-            steps = Empty,
-            duration_ms = Empty,
-            error = Empty,
-        );
-        Some(OpenTurn { turn, step: None, model: None, calls: HashMap::new() })
+        let AgentEvent::TurnStarted { model, submission, agent, .. } = &envelope.event else { return None };
+        let caller = self.callers.lock().unwrap_or_else(PoisonError::into_inner).remove(submission);
+        let dispatch = caller.as_ref().and_then(subscriber_of);
+        let around = caller.as_ref().and_then(Span::id);
+        let turn = within(dispatch.as_ref(), || {
+            info_span!(
+                target: "bob::trace",
+                parent: around,
+                names::INVOKE_AGENT,
+                { names::OPERATION } = names::INVOKE_AGENT,
+                { names::AGENT } = agent.as_deref(),
+                { names::CONVERSATION } = %session,
+                { names::PROVIDER } = model.provider(),
+                { names::REQUEST_MODEL } = model.model(),
+                { names::INPUT_TOKENS } = Empty,
+                { names::OUTPUT_TOKENS } = Empty,
+                { names::ERROR } = Empty,
+                turn = envelope.turn_id.as_ref().map(tracing::field::display),
+                submission = %submission,
+                trace_id = %envelope.trace_id,
+                span_id = %envelope.span_id,
+                parent_span_id = envelope.parent_span_id.as_deref(),
+                finish_reason = Empty,
+                guard_reason = Empty,
+                steps = Empty,
+                duration_ms = Empty,
+            )
+        });
+        caller.into_iter().for_each(release);
+        Some(OpenTurn { turn, dispatch, step: None, model: None, calls: HashMap::new() })
     }
 
     fn tell(&self, open: &mut OpenTurn, envelope: &Envelope) {
@@ -99,29 +123,30 @@ impl TracingEventSink {
                 open.model = Some(info_span!(
                     target: "bob::trace",
                     parent: &span,
-                    "chat",
-                    gen_ai.operation.name = "chat",
-                    gen_ai.request.model = %model,
-                    gen_ai.response.model = Empty,
-                    gen_ai.response.id = Empty,
-                    gen_ai.response.finish_reasons = Empty,
-                    gen_ai.usage.input_tokens = Empty,
-                    gen_ai.usage.output_tokens = Empty,
+                    names::CHAT,
+                    { names::OPERATION } = names::CHAT,
+                    { names::PROVIDER } = model.provider(),
+                    { names::REQUEST_MODEL } = model.model(),
+                    { names::RESPONSE_MODEL } = Empty,
+                    { names::RESPONSE_ID } = Empty,
+                    { names::FINISH_REASONS } = Empty,
+                    { names::INPUT_TOKENS } = Empty,
+                    { names::OUTPUT_TOKENS } = Empty,
+                    { names::ERROR } = Empty,
                     latency_ms = Empty,
-                    error = Empty,
                 ));
             }
             AgentEvent::LlmCompleted { model, latency_ms, usage, stop_reason, response_id, .. } => {
                 let Some(span) = open.model.take() else { return };
-                span.record("gen_ai.response.model", tracing::field::display(model));
-                span.record("gen_ai.response.id", response_id.as_deref());
-                span.record("gen_ai.response.finish_reasons", tracing::field::debug(stop_reason));
+                span.record(names::RESPONSE_MODEL, model.model());
+                span.record(names::RESPONSE_ID, response_id.as_deref());
+                span.record(names::FINISH_REASONS, tracing::field::debug(stop_reason));
                 span.record("latency_ms", latency_ms);
                 usage.iter().for_each(|usage| spent(&span, usage));
             }
             AgentEvent::LlmFailed { error, .. } => {
                 if let Some(span) = open.model.take() {
-                    span.record("error", error.kind());
+                    span.record(names::ERROR, error.kind());
                 }
             }
             AgentEvent::LlmRetried { attempt, of, delay_ms, reason, .. } => {
@@ -140,10 +165,11 @@ impl TracingEventSink {
                 let span = info_span!(
                     target: "bob::trace",
                     parent: &span,
-                    "execute_tool",
-                    gen_ai.operation.name = "execute_tool",
-                    gen_ai.tool.name = %tool_name(&call.name),
-                    gen_ai.tool.call.id = %call.id,
+                    names::EXECUTE_TOOL,
+                    { names::OPERATION } = names::EXECUTE_TOOL,
+                    { names::TOOL } = tool_name(&call.name),
+                    { names::CALL } = %call.id,
+                    { names::ERROR } = Empty,
                     span_id = %id,
                     arguments,
                     status = Empty,
@@ -159,6 +185,9 @@ impl TracingEventSink {
                         span.record("status", tracing::field::debug(result.status));
                         span.record("duration_ms", result.duration_ms);
                         span.record("result", shown);
+                        if result.status != CallStatus::Ok {
+                            span.record(names::ERROR, records::word(&result.status));
+                        }
                     }
                     // It never ran: denied, refused or settled.
                     None => info!(
@@ -183,7 +212,7 @@ impl TracingEventSink {
                 let span = &open.turn;
                 span.record("finish_reason", tracing::field::debug(outcome.finish_reason));
                 span.record("guard_reason", outcome.guard_reason.map(tracing::field::debug));
-                span.record("error", outcome.error.as_ref().map(|error| error.kind()));
+                span.record(names::ERROR, outcome.error.as_ref().map(|error| error.kind()));
                 span.record("steps", outcome.steps);
                 span.record("duration_ms", outcome.duration_ms);
                 spent(span, &outcome.usage);
@@ -194,6 +223,12 @@ impl TracingEventSink {
 }
 
 impl OpenTurn {
+    /// Closes what is open of it.
+    fn close(self) {
+        let dispatch = self.dispatch.clone();
+        within(dispatch.as_ref(), || drop(self));
+    }
+
     /// The span of this step, and of the turn where there is none; the span of the step before it ends.
     fn at(&mut self, step: Option<u32>) -> Span {
         match (&self.step, step) {
@@ -209,8 +244,28 @@ impl OpenTurn {
 }
 
 fn spent(span: &Span, usage: &Usage) {
-    span.record("gen_ai.usage.input_tokens", usage.input_tokens);
-    span.record("gen_ai.usage.output_tokens", usage.output_tokens);
+    span.record(names::INPUT_TOKENS, usage.input_tokens);
+    span.record(names::OUTPUT_TOKENS, usage.output_tokens);
+}
+
+/// The subscriber that has a span.
+fn subscriber_of(span: &Span) -> Option<Dispatch> {
+    span.with_subscriber(|(_, dispatch)| dispatch.clone())
+}
+
+/// Lets a span go, and those around it that nothing else holds.
+fn release(span: Span) {
+    let dispatch = subscriber_of(&span);
+    within(dispatch.as_ref(), || drop(span));
+}
+
+/// Does this under the subscriber of the caller: another one does not know its span, and a span that closes closes those
+/// around it under the subscriber of the thread.
+fn within<T>(dispatch: Option<&Dispatch>, act: impl FnOnce() -> T) -> T {
+    match dispatch {
+        Some(dispatch) => with_default(dispatch, act),
+        None => act(),
+    }
 }
 
 /// Events of processes and actors belong to no turn.
@@ -238,16 +293,31 @@ impl EventSink for TracingEventSink {
             if all.len() >= MOST_TURNS
                 && let Some(forgotten) = all.keys().next().cloned()
             {
-                all.remove(&forgotten);
+                all.remove(&forgotten).into_iter().for_each(OpenTurn::close);
             }
-            all.insert(session.clone(), open);
+            all.insert(session.clone(), open).into_iter().for_each(OpenTurn::close);
             return;
         }
         let Some(open) = all.get_mut(session) else { return };
-        self.tell(open, envelope);
+        let dispatch = open.dispatch.clone();
+        within(dispatch.as_ref(), || self.tell(open, envelope));
         if envelope.event.is_terminal().is_some() {
-            all.remove(session);
+            all.remove(session).into_iter().for_each(OpenTurn::close);
         }
+    }
+
+    fn submitted(&self, submission: &TurnId) -> bool {
+        let around = Span::current();
+        let is_known = !around.is_disabled();
+        if is_known {
+            self.callers.lock().unwrap_or_else(PoisonError::into_inner).insert(submission.clone(), around);
+        }
+        is_known
+    }
+
+    fn answered(&self, submission: &TurnId) {
+        let around = self.callers.lock().unwrap_or_else(PoisonError::into_inner).remove(submission);
+        around.into_iter().for_each(release);
     }
 }
 

@@ -138,6 +138,8 @@ fn turn_of_two_steps() -> Vec<StepEvent> {
             model: model.clone(),
             cwd: None,
             traceparent: None,
+            tracestate: None,
+            agent: Some("researcher".to_owned()),
             tools: Vec::new(),
             servers: Vec::new(),
             parent: None,
@@ -164,6 +166,14 @@ struct Here(Arc<TracingEventSink>);
 impl EventSink for Here {
     fn emit(&self, event: &Envelope) {
         self.0.emit(event);
+    }
+
+    fn submitted(&self, submission: &TurnId) -> bool {
+        self.0.submitted(submission)
+    }
+
+    fn answered(&self, submission: &TurnId) {
+        self.0.answered(submission);
     }
 
     fn is_called_in_place(&self) -> bool {
@@ -205,7 +215,8 @@ fn a_turn_is_a_tree_of_spans() {
     assert_eq!(shape, ["invoke_agent", "  step", "    chat", "    execute_tool", "  step", "    chat"], "{tree}");
     for field in [
         "gen_ai.conversation.id=s ",
-        "gen_ai.tool.name=local/read_file ",
+        "gen_ai.agent.name=\"researcher\" gen_ai.conversation.id=s gen_ai.provider.name=\"scripted\" gen_ai.request.model=\"m\" ",
+        "gen_ai.tool.name=\"local/read_file\" ",
         "gen_ai.usage.input_tokens=11 ",
         "status=Ok ",
         "finish_reason=GuardExceeded ",

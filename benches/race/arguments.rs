@@ -37,6 +37,9 @@ pub(crate) struct Arguments {
     pub(crate) base: String,
     /// Behind how many records `activate` has a snapshot; 0 is never.
     pub(crate) snapshots: u64,
+    /// Threads that only use the processor beside `cancel`.
+    #[allow(dead_code, reason = "the peers are cancelled in no way")]
+    pub(crate) burn: usize,
     /// Threads of the runtime; 0 means one per core.
     pub(crate) threads: usize,
 }
@@ -64,6 +67,7 @@ impl Arguments {
             warmup: number("warmup", 50),
             base: text("base", "http://127.0.0.1:18080/v1"),
             snapshots: number("snapshots", 200) as u64,
+            burn: number("burn", 0),
             threads: number("threads", 0),
         })
     }

@@ -4,6 +4,8 @@
 #[cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 mod wire;
 
+mod probe;
+
 use crate::arguments::Arguments;
 use crate::figures::percentile;
 use crate::support::runtime::session;
@@ -13,6 +15,7 @@ use bob::sessions::{CancellationToken, FinishReason};
 use bob::tools::{FnTool, ToolOutput, tool};
 use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, SessionId};
 use futures_util::future::join_all;
+use probe::Probe;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -36,6 +39,7 @@ pub(crate) async fn drive(arguments: &Arguments) -> String {
     let places = Places::new();
     let builder = places.beside(crate::store::open(arguments), vec![busy_rule(arguments)]);
     let runtime = builder.tools(Arc::new(echo())).max_concurrent_turns(1_000_000).build().await.unwrap();
+    probe::burn(arguments.burn);
     let load = Load::start(arguments, &runtime);
     load.warm().await;
     let mut lines = Vec::new();
@@ -44,19 +48,19 @@ pub(crate) async fn drive(arguments: &Arguments) -> String {
         while sample.took.len() < arguments.n {
             one_after_another(&runtime, &places, wait, &mut sample).await;
         }
-        lines.push(sample.line(arguments));
+        lines.push(sample.line(arguments).await);
     }
     let mut sample = Sample::new("all at once");
     at_once(&runtime, &places, arguments.n, &mut sample).await;
-    lines.push(sample.line(arguments));
+    lines.push(sample.line(arguments).await);
     for (name, at_door) in [("behind a turn", false), ("at the door", true)] {
         let mut sample = Sample::new(name);
         queued(arguments.n, at_door, &mut sample).await;
-        lines.push(sample.line(arguments));
+        lines.push(sample.line(arguments).await);
     }
     #[cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
     for sample in wire::all(arguments.n).await {
-        lines.push(sample.line(arguments));
+        lines.push(sample.line(arguments).await);
     }
     lines.push(load.end().await);
     lines.join("\n")
@@ -69,11 +73,13 @@ struct Sample {
     took: Vec<f64>,
     /// Outcomes whose save was not confirmed in time.
     unsaved: usize,
+    /// Beside them, all the while.
+    probe: Probe,
 }
 
 impl Sample {
     fn new(what: &str) -> Self {
-        Self { what: what.to_owned(), took: Vec::new(), unsaved: 0 }
+        Self { what: what.to_owned(), took: Vec::new(), unsaved: 0, probe: Probe::start() }
     }
 
     fn note(&mut self, began: Instant, (ended, outcome): (Instant, AgentResponse), expected: FinishReason) {
@@ -82,12 +88,16 @@ impl Sample {
         self.unsaved += usize::from(!outcome.saved);
     }
 
-    fn line(mut self, arguments: &Arguments) -> String {
+    async fn line(mut self, arguments: &Arguments) -> String {
         let mut ms = |part| percentile(&mut self.took, part) * 1e3;
         let (p50, p99, most) = (ms(0.5), ms(0.99), ms(1.0));
+        let mut empty = self.probe.end().await;
+        let mut probe_ms = |part| percentile(&mut empty, part) * 1e3;
+        let (probe_p99, probe_most) = (probe_ms(0.99), probe_ms(1.0));
         json!({
             "peer": "bob", "mode": "cancel", "store": arguments.store, "busy": arguments.conc, "what": self.what,
             "samples": self.took.len(), "p50_ms": p50, "p99_ms": p99, "max_ms": most, "unsaved": self.unsaved,
+            "probe_p99_ms": probe_p99, "probe_max_ms": probe_most, "burning": arguments.burn,
         })
         .to_string()
     }

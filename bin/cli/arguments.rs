@@ -8,8 +8,10 @@ mod chat;
 mod choices;
 mod config;
 mod decisions;
+mod groups;
 mod memory;
 mod mode;
+mod models;
 mod resume;
 mod running;
 mod sessions;
@@ -28,8 +30,10 @@ pub(crate) use choices::{ApprovalsArg, OutputForm, Part, output_form};
 use clap::{Args, Parser, Subcommand};
 pub(crate) use config::{ConfigAction, ConfigArgs, InitArgs, ToolsLevel};
 pub(crate) use decisions::{DecisionsAction, DecisionsArgs};
+pub(crate) use groups::grouped;
 pub(crate) use memory::MemoryArgs;
 pub(crate) use mode::ModeArgs;
+pub(crate) use models::{ModelsAction, ModelsArgs};
 pub(crate) use resume::ResumeArgs;
 #[cfg(feature = "top")]
 pub(crate) use running::TopArgs;
@@ -96,6 +100,8 @@ pub(crate) enum Command {
     Replay(ReplayArgs),
     /// List the tools the model may use, with their risk and where they come from
     Tools(ListArgs),
+    /// List, show or select models of the catalogue, or refresh it
+    Models(ModelsArgs),
     /// List, show or check the skills of the configuration
     #[cfg(feature = "skills")]
     Skills(SkillsArgs),

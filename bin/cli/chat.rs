@@ -8,7 +8,7 @@
 //! - `message`: messages of several lines
 //! - `mode`: the permission mode; `line_keys`: Shift-Tab, Ctrl-O and Esc Esc
 //! - `lines`: lines of a pipe
-//! - `commands`, `inform`, `help`, `cost`: slash commands; `own_commands`: those of the project; `shell`: `!command`
+//! - `commands`, `inform`, `help`, `cost`, `permissions`: slash commands; `own_commands`: those of the project; `shell`: `!command`
 //! - `mentions`: files named with `@`
 //! - `say`: one turn
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
@@ -39,6 +39,7 @@ mod mentions;
 mod message;
 mod mode;
 mod own_commands;
+mod permissions;
 mod questions;
 mod recap;
 mod rewind;
@@ -136,6 +137,8 @@ pub(crate) struct Chat {
     session: SessionId,
     /// Whether the session has records, so that it can be continued.
     is_begun: bool,
+    /// Whether it was made by this chat, and all its turns failed before anything was said or done.
+    is_nothing: bool,
     /// Whether sessions are kept beyond this process.
     is_stored: bool,
     /// The working folder of the command line.
@@ -224,6 +227,8 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     };
     let control = Control::open(&opened.runtime, &config, "chat", origin.clone()).await;
     let (typing, typed) = Typing::new();
+    let models = look_up::models(&config, &opened.catalogue).into_iter();
+    let prices = Prices::of(&config, &opened.catalogue);
     let mut chat = Chat {
         opened,
         origin,
@@ -232,6 +237,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         asked,
         session,
         is_begun: false,
+        is_nothing: false,
         is_stored: config.store.kind != StoreKind::Memory,
         cwd: folder.clone(),
         folder,
@@ -239,7 +245,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         facts: Facts::of(&config),
         memory: Memory::of(&config),
         ended: None,
-        models: look_up::models(&config).into_iter().filter(|model| !model.ends_with(':')).collect(),
+        models: models.filter(|model| !model.ends_with(':')).collect(),
         model,
         mode,
         is_person,
@@ -253,7 +259,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         is_limited: false,
         undone: Vec::new(),
         left: None,
-        prices: config.prices.clone(),
+        prices,
         spent: Spending::default(),
         failed: None,
     };
@@ -269,7 +275,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     }
     let result = chat.talk(&mut source, &mut signals).await;
     settings::restore();
-    chat.farewell();
+    chat.farewell().await;
     // A second signal has ended the program without waiting for the children.
     let caught = chat.opened.close(&mut signals).await;
     chat.control.close().await;

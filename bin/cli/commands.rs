@@ -5,6 +5,7 @@
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
 //! - `file_changes`, `rewind`: what a session changed of files, and the way back
+//! - `models`: the catalogue of models, and what a selector selects
 //! - `memory`: lines that every prompt has
 //! - `doctor`, `init`, `config`, `events_schema`: beside all of it
 //! - `prompt`, `attach`, `output_schema`, `output`: what goes into a turn, and the result object that comes out
@@ -18,6 +19,7 @@ pub(crate) mod file_changes;
 pub(crate) mod init;
 pub(crate) mod mcp;
 pub(crate) mod memory;
+pub(crate) mod models;
 pub(crate) mod output;
 pub(crate) mod output_schema;
 pub(crate) mod prompt;

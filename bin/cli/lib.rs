@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bob::config::{Hook, OnRestart};
 use bob::tape::MARK;
 use bob_config::{Config, Environment, Files, Overrides, sanitise};
-use clap::{CommandFactory, Parser};
+use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
 use commands::output::ResultObject;
@@ -27,7 +27,9 @@ use commands::output::ResultObject;
 use commands::skills;
 #[cfg(feature = "soak")]
 use commands::soak;
-use commands::{approvals, config, doctor, events_schema, init, mcp, memory, ps, replay, resume, run, sessions, tools};
+use commands::{
+    approvals, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run, sessions, tools,
+};
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
 use runtime::trust;
@@ -83,7 +85,8 @@ fn enter(arguments: &[OsString]) -> Exit {
         return result.unwrap_or_else(|failure| finish(&failure, OutputForm::Text, None));
     }
     let arguments = &arguments::with_chat(arguments);
-    let cli = match Cli::try_parse_from(arguments) {
+    let parsed = arguments::grouped(Cli::command()).try_get_matches_from(arguments);
+    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
         Ok(cli) => cli,
         Err(error) => return refuse_arguments(&error, arguments),
     };
@@ -137,6 +140,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&files, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
+        Command::Models(args) => in_runtime(models::models(&args.action, &trusted(&Overrides::default())?)),
         #[cfg(feature = "skills")]
         Command::Skills(args) => skills::skills(&args.action, || configured(&files, &Overrides::default())),
         Command::Mcp(args) => match args.action {

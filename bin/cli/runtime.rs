@@ -19,6 +19,7 @@ use bob::config::Hook as ActorHook;
 use bob::events::TracingEventSink;
 use bob::health::TreeEnd;
 use bob::model::LlmPort;
+use bob::model::catalogue::Catalogue;
 use bob::store::SessionStore;
 #[cfg(feature = "otel")]
 use bob::telemetry::Telemetry;
@@ -56,6 +57,8 @@ pub(crate) struct OpenRuntime {
     pub(crate) runtime: Runtime,
     /// Answers at once whether a model may be used.
     pub(crate) model: Arc<dyn LlmPort>,
+    /// The catalogue of models.
+    pub(crate) catalogue: Arc<Catalogue>,
     /// The model of turns that name none.
     pub(crate) default_model: ModelName,
     /// The store of the runtime, for sessions that it does not have open.
@@ -88,7 +91,8 @@ impl OpenRuntime {
         };
         choices.store = Some(Arc::clone(&store));
         let environment = |name: &str| std::env::var(name).ok();
-        let Assembly { model, default_model, workspace, builder, tape } = assemble(config, &environment, choices)?;
+        let Assembly { model, catalogue, default_model, workspace, builder, tape } =
+            assemble(config, &environment, choices)?;
         let builder = match logging::includes_turns(&config.log) {
             true => builder.sink(Arc::new(TracingEventSink::new())),
             false => builder,
@@ -106,11 +110,15 @@ impl OpenRuntime {
             BuildError::ToolServers(text) => Failure::usage(text),
             no_model_or_no_start => Failure::internal(no_model_or_no_start.to_string()),
         })?;
+        if default_model.is_selector() && catalogue.facts().closed().is_some() {
+            catalogue.facts().settled().await;
+        }
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms) + hooks_time(config);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self {
             runtime,
             model,
+            catalogue,
             default_model,
             store,
             workspace,

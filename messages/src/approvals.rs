@@ -75,6 +75,9 @@ pub struct ApprovalQuestion {
     pub changes: Option<String>,
     /// Timeout of the question in milliseconds; then the call is denied.
     pub timeout_ms: u64,
+    /// The agents whose call it is, the outermost first; empty where no sub-agent makes it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agents: Vec<String>,
 }
 
 /// A tool as shown in a question.

@@ -2,10 +2,12 @@
 
 mod complaint;
 mod content;
+mod delegated;
 mod output;
 
 pub(crate) use complaint::{complain, complaint};
 pub use content::ContentPart;
+pub use delegated::Delegated;
 pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 
 use crate::ids::{CallId, ToolName};
@@ -197,6 +199,8 @@ pub enum GuardReason {
     MaxIdenticalCalls,
     /// `max_total_tokens` were used.
     MaxTotalTokens,
+    /// `max_cost` was spent.
+    MaxCost,
     /// `turn_timeout_ms` passed.
     TurnTimeout,
     /// `progress_timeout_ms` passed without progress.

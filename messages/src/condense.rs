@@ -4,6 +4,7 @@ use crate::chat::{CallStatus, ContentPart, Message, Usage};
 use crate::context::RequestContext;
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::llm::{LlmRequest, ToolMode};
+use crate::models::Cost;
 use crate::tools::ToolSet;
 use crate::trace::fnv64;
 use serde::{Deserialize, Serialize};
@@ -49,6 +50,9 @@ pub struct CondenseRequest {
     pub within_ms: u64,
     /// W3C trace context of the call.
     pub traceparent: Arc<str>,
+    /// The caller's `tracestate`, which goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
     /// Whether a user is waiting interactively.
     pub interactive: bool,
 }
@@ -81,6 +85,9 @@ pub struct Condensed {
     pub keeps: usize,
     /// The usage of all attempts.
     pub usage: Option<Usage>,
+    /// What that cost at the price of the turn's model, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// How many there were.
     pub attempts: u32,
 }
@@ -101,6 +108,7 @@ impl CondenseRequest {
             tools: Arc::new(ToolSet::default()),
             envelope: None,
             traceparent: Arc::clone(&self.traceparent),
+            tracestate: self.tracestate.clone(),
             interactive: self.interactive,
             aside: true,
         }

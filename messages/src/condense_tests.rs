@@ -21,6 +21,7 @@ fn request(messages: Vec<Message>, question_bytes: usize) -> CondenseRequest {
         question_bytes,
         within_ms: 1_000,
         traceparent: "".into(),
+        tracestate: None,
         interactive: true,
     }
 }

@@ -181,6 +181,9 @@ impl<'de> Deserialize<'de> for SessionId {
     }
 }
 
+/// What stands before the colon in the name of a selector.
+const SELECT: &str = "select";
+
 /// A model in the form `provider:model`, for example `openai:gpt-4o-mini`.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -198,6 +201,16 @@ impl ModelName {
                 "the model {text:?} is not of the form provider:model, for example openai:gpt-4o-mini"
             ))),
         }
+    }
+
+    /// The name of a selector with these conditions; see [`crate::models`].
+    pub(crate) fn selecting(conditions: &str) -> Self {
+        Self(format!("{SELECT}:{conditions}").into())
+    }
+
+    /// Whether it names a selector instead of a model: `select:` and an alias or conditions.
+    pub fn is_selector(&self) -> bool {
+        self.provider() == SELECT
     }
 
     /// The part before the first colon.

@@ -46,6 +46,9 @@ pub struct TurnInput {
     pub options: Option<Arc<SessionOptions>>,
     /// W3C trace context of the caller.
     pub traceparent: Option<String>,
+    /// Its `tracestate`, which is handed on as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
     /// The token that resumes this turn if it is suspended: random, since it authorises.
     pub token: ResumeToken,
     /// Whether a person is waiting for it.
@@ -72,6 +75,7 @@ impl TurnInput {
             limits: Limits::default(),
             options: None,
             traceparent: None,
+            tracestate: None,
             token,
             interactive: false,
             output_schema: None,

@@ -10,6 +10,7 @@
 //! | [`ids`], [`trace`], [`native`], [`reply`] | – | identifiers, trace headers, names that providers accept, single-use replies |
 //! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
 //! | [`context`] | – | on whose behalf a request is made |
+//! | [`models`] | [`models::ModelsMessage`] | the catalogue of models, prices, and how a model is selected |
 //! | [`chat`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, the risk of a call, the permission mode of a session, the limits of a turn |
 //! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
@@ -17,7 +18,8 @@
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`skills`], [`condense`] | – | skills and their selection; summaries of a history |
 //! | [`error`], [`outcome`] | – | the error type of callers; outcomes of turns |
-//! | [`options`], [`input`], [`turn_config`] | – | options of a session, requests of callers, configuration of turns |
+//! | [`options`], [`agent`] | – | options of a session; agents as values, and what a sub-agent may use |
+//! | [`input`], [`turn_config`] | – | requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
 //! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
 //! | [`session_state`], [`file_changes`] | – | a session, folded from its journal; what its turns changed of files |
@@ -25,6 +27,7 @@
 //! | [`turn`] | [`turn::TurnMessage`] | the machine: states as messages, effects, prompts |
 //! | [`replay`] | – | replays a recorded journal through the machine |
 
+pub mod agent;
 pub mod approvals;
 pub mod backoff;
 pub mod breaker;
@@ -39,6 +42,7 @@ pub mod input;
 pub mod limits;
 pub mod llm;
 pub mod mcp;
+pub mod models;
 pub mod native;
 pub mod options;
 pub mod outcome;

@@ -2,7 +2,8 @@
 //!
 //! Counts are checked here; the sessions supervisor enforces times.
 
-use crate::chat::{CallStatus, GuardReason, ToolCall};
+use crate::chat::{CallStatus, Delegated, GuardReason, ToolCall};
+use crate::models::Cost;
 use crate::trace::Fnv64;
 use serde::{Deserialize, Serialize};
 
@@ -19,6 +20,10 @@ pub struct Limits {
     pub max_identical_calls: u32,
     /// Tokens, as the provider counts them; 0 means no bound.
     pub max_total_tokens: u64,
+    /// What the model calls may cost, in the currency of the model's price; nothing means no bound. A model without a
+    /// known price is refused.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub max_cost: Cost,
     /// How long the turn may take, in milliseconds.
     pub turn_timeout_ms: u64,
     /// How long the turn may take without progress, in milliseconds; 0 means no bound. Progress is a piece of an answer,
@@ -52,6 +57,7 @@ impl Default for Limits {
             max_consecutive_errors: 2,
             max_identical_calls: 3,
             max_total_tokens: 0,
+            max_cost: Cost::ZERO,
             turn_timeout_ms: 90_000,
             progress_timeout_ms: 0,
             tool_timeout_ms: 15_000,
@@ -70,6 +76,7 @@ impl Limits {
             max_consecutive_errors: 10,
             max_identical_calls: 10,
             max_total_tokens: 0,
+            max_cost: Cost::ZERO,
             turn_timeout_ms: 24 * 3_600_000,
             progress_timeout_ms: 600_000,
             tool_timeout_ms: 120_000,
@@ -86,7 +93,7 @@ impl Limits {
         }
     }
 
-    /// The limit behind a reason.
+    /// The limit behind a reason; that of the cost in millionths.
     pub fn of(&self, guard: GuardReason) -> u64 {
         match guard {
             GuardReason::MaxSteps => u64::from(self.max_steps),
@@ -94,6 +101,7 @@ impl Limits {
             GuardReason::MaxConsecutiveErrors => u64::from(self.max_consecutive_errors),
             GuardReason::MaxIdenticalCalls => u64::from(self.max_identical_calls),
             GuardReason::MaxTotalTokens => self.max_total_tokens,
+            GuardReason::MaxCost => self.max_cost.micros(),
             GuardReason::TurnTimeout => self.turn_timeout_ms,
             GuardReason::NoProgress => self.progress_timeout_ms,
         }
@@ -112,6 +120,7 @@ impl Limits {
                 format!("Stopped: the model repeated the same call more than {limit} times (max_identical_calls).")
             }
             GuardReason::MaxTotalTokens => format!("Stopped: the turn used its {limit} tokens (max_total_tokens)."),
+            GuardReason::MaxCost => format!("Stopped: the turn cost its {} (max_cost).", self.max_cost),
             GuardReason::TurnTimeout => format!("Stopped: the turn took longer than {limit} ms (turn_timeout_ms)."),
             GuardReason::NoProgress => {
                 format!("Stopped: the turn made no progress for {limit} ms (progress_timeout_ms).")
@@ -130,6 +139,9 @@ pub struct Left {
     pub tool_calls: u32,
     /// Tokens; `None` without a bound.
     pub tokens: Option<u64>,
+    /// Money; `None` without a bound.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// Time, in milliseconds.
     pub time_ms: u64,
 }
@@ -149,6 +161,30 @@ pub struct Spent {
     pub last_call: Option<u64>,
     /// Tokens.
     pub tokens: u64,
+    /// What the model calls cost, as far as it is known.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub cost: Cost,
+    /// What other sessions used for its calls, as far as it counts.
+    #[serde(default, skip_serializing_if = "Below::is_none")]
+    pub below: Below,
+}
+
+/// What other sessions used of the limits of a turn.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Below {
+    /// Model calls.
+    pub steps: u32,
+    /// Tool calls.
+    pub tool_calls: u32,
+    /// Tokens.
+    pub tokens: u64,
+}
+
+impl Below {
+    /// Whether nothing was used.
+    pub fn is_none(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 impl Spent {
@@ -157,19 +193,37 @@ impl Spent {
         if self.too_many_errors(limits) {
             return Some(GuardReason::MaxConsecutiveErrors);
         }
-        if self.steps >= limits.max_steps {
+        if self.steps.saturating_add(self.below.steps) >= limits.max_steps {
             return Some(GuardReason::MaxSteps);
         }
-        let spent_all = limits.max_total_tokens > 0 && self.tokens >= limits.max_total_tokens;
-        spent_all.then_some(GuardReason::MaxTotalTokens)
+        let spent_all = limits.max_total_tokens > 0 && self.all_tokens() >= limits.max_total_tokens;
+        if spent_all {
+            return Some(GuardReason::MaxTotalTokens);
+        }
+        let is_dear = !limits.max_cost.is_zero() && self.cost >= limits.max_cost;
+        is_dear.then_some(GuardReason::MaxCost)
     }
 
     /// What is left of these limits; `time_ms` is what is left of the time.
     pub fn left_of(&self, limits: &Limits, time_ms: u64) -> Left {
-        let tokens = (limits.max_total_tokens > 0).then(|| limits.max_total_tokens.saturating_sub(self.tokens));
-        let (steps, tool_calls) =
-            (limits.max_steps.saturating_sub(self.steps), limits.max_tool_calls.saturating_sub(self.tool_calls));
-        Left { steps, tool_calls, tokens, time_ms }
+        let tokens = (limits.max_total_tokens > 0).then(|| limits.max_total_tokens.saturating_sub(self.all_tokens()));
+        let steps = limits.max_steps.saturating_sub(self.steps).saturating_sub(self.below.steps);
+        let tool_calls = limits.max_tool_calls.saturating_sub(self.tool_calls).saturating_sub(self.below.tool_calls);
+        let cost = (!limits.max_cost.is_zero()).then(|| limits.max_cost.less(self.cost));
+        Left { steps, tool_calls, tokens, cost, time_ms }
+    }
+
+    /// Counts what other sessions used for a call. A call that a limit of theirs refused is not counted beyond the
+    /// limits here.
+    pub fn delegate(&mut self, used: &Delegated, limits: &Limits) {
+        let left = self.left_of(limits, 0);
+        self.below.steps += used.steps.min(left.steps);
+        self.below.tool_calls += used.tool_calls.min(left.tool_calls);
+        self.below.tokens = self.below.tokens.saturating_add(used.usage.total_tokens);
+    }
+
+    fn all_tokens(&self) -> u64 {
+        self.tokens.saturating_add(self.below.tokens)
     }
 
     /// Counts one more call, or returns the guard that forbids it.
@@ -179,7 +233,7 @@ impl Spent {
     pub fn take_call(&mut self, call: &ToolCall, limits: &Limits) -> Result<(), GuardReason> {
         let hash = call_hash(call);
         let identical = if self.last_call == Some(hash) { self.identical_calls + 1 } else { 1 };
-        if self.tool_calls >= limits.max_tool_calls {
+        if self.tool_calls.saturating_add(self.below.tool_calls) >= limits.max_tool_calls {
             return Err(GuardReason::MaxToolCalls);
         }
         if identical > limits.max_identical_calls {

@@ -4,6 +4,7 @@ use crate::breaker::Down;
 use crate::chat::{ContentPart, Message, StopReason, Usage};
 use crate::context::RequestContext;
 use crate::ids::{ModelName, SessionId, TurnId};
+use crate::models::{Cost, ModelPrice};
 use crate::reply::Reply;
 use crate::tools::ToolSet;
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,9 @@ pub struct ModelProfile {
     pub model: ModelName,
     /// Its capabilities.
     pub capabilities: Capabilities,
+    /// What it costs, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub price: Option<ModelPrice>,
 }
 
 /// One model call, as the machine asks for it. Plain data; adapters render it.
@@ -153,6 +157,9 @@ pub struct LlmRequest {
     pub envelope: Option<Arc<Value>>,
     /// W3C trace context of this call.
     pub traceparent: Arc<str>,
+    /// The caller's `tracestate`, which goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
     /// Whether a user is waiting interactively; such calls precede batch work.
     pub interactive: bool,
     /// Whether this is a question beside the conversation: nothing of its answer is shown.
@@ -200,6 +207,9 @@ pub struct LlmAnswer {
     pub stop_reason: StopReason,
     /// Its usage, if reported.
     pub usage: Option<Usage>,
+    /// What it cost, if the price of the model that answered is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
     /// The provider's id of this response.
     pub response_id: Option<String>,
     /// The model that answered, as `provider:model`; a fallback names itself here.
@@ -217,6 +227,7 @@ impl LlmAnswer {
             calls: Vec::new(),
             stop_reason: StopReason::Stop,
             usage: None,
+            cost: None,
             response_id: None,
             model,
             latency_ms: 0,
@@ -246,6 +257,12 @@ impl LlmAnswer {
     #[must_use]
     pub fn with_usage(self, usage: Option<Usage>) -> Self {
         Self { usage, ..self }
+    }
+
+    /// With what it cost. A runtime determines it itself, by its prices.
+    #[must_use]
+    pub fn with_cost(self, cost: Option<Cost>) -> Self {
+        Self { cost, ..self }
     }
 
     /// With the provider's id of the response.
@@ -282,6 +299,10 @@ pub enum LlmErrorKind {
     UnknownProvider,
     /// The key's environment variable is not set.
     MissingKey,
+    /// No model fits the selector, or the catalogue of models is not available.
+    NotSelected,
+    /// The cost is bounded, and the model has no known price.
+    NoPrice,
     /// The prompt is longer than the model's context.
     ContextExceeded,
     /// Any other 4xx, content refused by an HTTP error included.
@@ -331,6 +352,8 @@ impl LlmError {
             | LlmErrorKind::UnknownModel
             | LlmErrorKind::UnknownProvider
             | LlmErrorKind::MissingKey
+            | LlmErrorKind::NotSelected
+            | LlmErrorKind::NoPrice
             | LlmErrorKind::ContextExceeded
             | LlmErrorKind::Rejected
             | LlmErrorKind::TooLarge
@@ -343,6 +366,13 @@ impl LlmError {
 
     /// Whether the caller's request is at fault rather than the provider: front ends exit with 2 for these.
     pub fn is_usage(&self) -> bool {
-        matches!(self.kind, LlmErrorKind::UnknownModel | LlmErrorKind::UnknownProvider | LlmErrorKind::MissingKey)
+        matches!(
+            self.kind,
+            LlmErrorKind::UnknownModel
+                | LlmErrorKind::UnknownProvider
+                | LlmErrorKind::MissingKey
+                | LlmErrorKind::NotSelected
+                | LlmErrorKind::NoPrice
+        )
     }
 }

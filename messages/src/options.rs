@@ -8,7 +8,7 @@ pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, 
 
 use crate::ids::{CallId, ModelName, SessionId, TenantId, TurnId};
 use crate::permission::{PermissionMode, mode_or_risk};
-use crate::tools::CallContext;
+use crate::tools::{AgentLine, CallContext};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -58,6 +58,9 @@ pub struct ParentTurn {
     /// How many sessions are above the child: 1 when its parent has none.
     #[serde(default = "first", skip_serializing_if = "is_first")]
     pub depth: u32,
+    /// The agents above and with the child, if the call is one of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub line: Option<Arc<AgentLine>>,
 }
 
 /// The depth of a child whose record does not say.
@@ -74,7 +77,8 @@ impl ParentTurn {
     /// The parent of a session that works for this call.
     pub fn of(context: &CallContext, call: &CallId) -> Self {
         let (session, turn) = (context.session.clone(), context.turn.clone());
-        Self { session, turn, call: call.clone(), depth: context.depth.saturating_add(1) }
+        let line = context.child.as_ref().map(|terms| Arc::clone(&terms.line));
+        Self { session, turn, call: call.clone(), depth: context.depth.saturating_add(1), line }
     }
 }
 

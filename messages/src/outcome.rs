@@ -4,7 +4,7 @@ mod ending;
 
 pub use ending::EndReason;
 
-use crate::chat::{CallStatus, FinishReason, GuardReason, StopReason, Usage};
+use crate::chat::{CallStatus, Delegated, FinishReason, GuardReason, StopReason, Usage};
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};
@@ -42,6 +42,9 @@ pub struct TurnOutcome {
     pub tool_transcript: Arc<[TranscriptEntry]>,
     /// Tokens, summed over the steps.
     pub usage: Usage,
+    /// What sub-agents used beside that, at all levels; none where there were none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Box<Delegated>>,
     /// How many model calls were made.
     pub steps: u32,
     /// From the start of the turn to its outcome, in milliseconds.
@@ -72,6 +75,7 @@ impl TurnOutcome {
             stop_reason: None,
             tool_transcript: Arc::default(),
             usage: Usage::default(),
+            delegated: None,
             steps: 0,
             duration_ms: 0,
             saved: false,

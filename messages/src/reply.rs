@@ -7,7 +7,7 @@
 mod pulse;
 mod so_far;
 
-pub use pulse::Pulse;
+pub use pulse::{Pulse, Signs};
 pub use so_far::{MOST_BYTES as MOST_SO_FAR_BYTES, SoFar};
 
 use std::fmt;

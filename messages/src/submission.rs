@@ -131,6 +131,9 @@ pub enum SessionsMessage {
 #[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum TurnNews {
+    /// The turn is closed without going on, and this session may still be open that worked for a call of it: its turn
+    /// ends, too.
+    Orphaned { child: SessionId },
     /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Not
     /// reported for a turn that begins as soon as it is accepted.
     Began {

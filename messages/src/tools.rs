@@ -1,5 +1,6 @@
 //! Messages of the hosts of tools.
 
+mod child;
 mod descriptor;
 
 use crate::approvals::{ApprovalsMode, Approved, AskedTool, Standing};
@@ -10,11 +11,13 @@ use crate::limits::Left;
 use crate::native;
 use crate::permission::PermissionMode;
 use crate::reply::Reply;
+use crate::trace;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 pub use crate::risk::{Risk, RiskSource};
+pub use child::{AgentLine, ChildTerms};
 pub use descriptor::ToolDescriptor;
 
 /// The mailbox of an actor that hosts tools.
@@ -290,12 +293,25 @@ pub struct CallContext {
     pub allow: Option<Arc<[String]>>,
     /// W3C trace context; each call derives its span from it.
     pub traceparent: Arc<str>,
+    /// What the call hands down, if it is one of an agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<Arc<ChildTerms>>,
+    /// The caller's `tracestate`, which goes with it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tracestate: Option<Arc<str>>,
 }
 
 impl CallContext {
     /// The key under which a side effect happens once: `session/turn/call`.
     pub fn idempotency_key(&self, call: &CallId) -> String {
         format!("{}/{}/{call}", self.session, self.turn)
+    }
+
+    /// The `traceparent` of what a call does, in this process or another: the trace, and the call's own span.
+    pub fn call_traceparent(&self, call: &CallId) -> String {
+        let of_step = Some(&*self.traceparent);
+        let (trace, span) = (trace::trace_id(&self.turn, of_step), trace::call_span(&self.turn, call.as_str()));
+        trace::traceparent(&trace, &span, trace::flags(of_step))
     }
 }
 

@@ -5,10 +5,20 @@
 //! Trace Context.
 
 use crate::ids::{Tail, TurnId};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How long a header is whose trace is of the usual form.
-const HEADER_BYTES: usize = 55;
+/// How many digits a trace has.
+const TRACE_DIGITS: usize = 32;
+
+/// The longest `tracestate` that is handed on; W3C asks for 512 at least.
+const STATE_BYTES: usize = 1_024;
+
+/// The flag of a trace that is recorded.
+const SAMPLED: u8 = 1;
+
+/// The flag of a trace id whose last 56 bits are random.
+const RANDOM: u8 = 2;
 
 /// FNV-1a, 64 bits: a small, stable, well-spread hash. Not for secrets.
 pub fn fnv64(bytes: &[u8]) -> u64 {
@@ -75,24 +85,67 @@ pub fn call_span(turn: &TurnId, call: &str) -> String {
     span(&[turn.as_str(), "/call/", call])
 }
 
+/// The flags that the spans below a caller's header have: those of the header that are known, and "sampled" without one.
+pub fn flags(traceparent: Option<&str>) -> Flags {
+    let given = traceparent.filter(|header| parse(header).is_some()).and_then(|header| {
+        let flags = header.split('-').nth(3)?;
+        u8::from_str_radix(flags.get(..2)?, 16).ok()
+    });
+    Flags(given.map_or(SAMPLED, |flags| flags & (SAMPLED | RANDOM)))
+}
+
+/// The flags of a `traceparent`; by default "sampled".
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flags(u8);
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self(SAMPLED)
+    }
+}
+
+impl Flags {
+    /// Whether the caller records the trace.
+    pub fn is_sampled(self) -> bool {
+        self.0 & SAMPLED == SAMPLED
+    }
+
+    /// The flags as a number.
+    pub fn bits(self) -> u32 {
+        u32::from(self.0)
+    }
+
+    fn text(self) -> &'static str {
+        ["00", "01", "02", "03"][usize::from(self.0 & (SAMPLED | RANDOM))]
+    }
+}
+
 /// The header that carries a trace and a span on.
-pub fn traceparent(trace: &str, span: &str) -> String {
-    ["00-", trace, "-", span, "-01"].concat()
+pub fn traceparent(trace: &str, span: &str, flags: Flags) -> String {
+    ["00-", trace, "-", span, "-", flags.text()].concat()
 }
 
 /// The header that carries a trace and the span of a turn's step on. It is made for each step, so it is written without
 /// pieces of its own.
-pub fn step_traceparent(trace: &str, turn: &TurnId, step: u32) -> Arc<str> {
+pub fn step_traceparent(trace: &str, turn: &TurnId, step: u32, flags: Flags) -> Arc<str> {
     let span = step_digits(turn, step);
-    let parts = ["00-", trace, "-", text(&span), "-01"];
-    let mut header = [0; HEADER_BYTES];
-    let mut end = 0;
-    for part in parts {
-        let Some(place) = header.get_mut(end..end + part.len()) else { return parts.concat().into() };
-        place.copy_from_slice(part.as_bytes());
-        end += part.len();
+    if trace.len() != TRACE_DIGITS {
+        return traceparent(trace, text(&span), flags).into();
     }
-    text(&header[..end]).into()
+    let mut header = *b"00-00000000000000000000000000000000-0000000000000000-00";
+    header[3..3 + TRACE_DIGITS].copy_from_slice(trace.as_bytes());
+    header[4 + TRACE_DIGITS..20 + TRACE_DIGITS].copy_from_slice(&span);
+    header[21 + TRACE_DIGITS..].copy_from_slice(flags.text().as_bytes());
+    text(&header).into()
+}
+
+/// What a caller's `tracestate` hands on: nothing without a well-formed `traceparent`, and nothing that is too long for
+/// it or could not stand in a header.
+pub fn state<'a>(traceparent: Option<&str>, tracestate: Option<&'a str>) -> Option<&'a str> {
+    traceparent.and_then(parse)?;
+    tracestate.map(str::trim).filter(|state| {
+        (1..=STATE_BYTES).contains(&state.len()) && state.bytes().all(|byte| (0x20..0x7f).contains(&byte))
+    })
 }
 
 /// The span a `traceparent` names, if it is well formed.
@@ -147,6 +200,29 @@ mod tests {
     }
 
     #[test]
+    fn the_callers_flags_are_carried_on_as_far_as_they_are_known() {
+        let of = |flags: &str| format!("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-{flags}");
+        let carried =
+            [("00", "00"), ("01", "01"), ("02", "02"), ("03", "03"), ("ff", "03"), ("fc", "00"), ("zz", "01")];
+        for (given, expected) in carried {
+            assert_eq!(flags(Some(&of(given))).text(), expected, "{given}");
+        }
+        assert_eq!((flags(None).text(), flags(Some("no header")).text()), ("01", "01"));
+        // A later version may have more behind the flags.
+        assert!(!flags(Some(&of("00-more").replace("00-4b", "01-4b"))).is_sampled());
+    }
+
+    #[test]
+    fn a_tracestate_goes_with_a_header_and_is_one_itself() {
+        let header = Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+        assert_eq!(state(header, Some(" a=1,b@c=2 ")), Some("a=1,b@c=2"));
+        assert_eq!(state(header, Some(&"x".repeat(STATE_BYTES + 1))), None);
+        for (header, given) in [(header, "a=1\r\nx: y"), (header, ""), (Some("00-1"), "a=1"), (None, "a=1")] {
+            assert_eq!(state(header, Some(given)), None, "{given:?}");
+        }
+    }
+
+    #[test]
     fn a_malformed_header_is_ignored() {
         for bad in [
             "",
@@ -172,8 +248,10 @@ mod tests {
     fn a_steps_header_is_that_of_its_span() {
         let turn = TurnId::new("01890a5d-ac96-774b-bcce-b302099a8057");
         for trace in [trace_id(&turn, None), "longer than any trace".repeat(4)] {
-            let header = step_traceparent(&trace, &turn, 3);
-            assert_eq!(*header, *traceparent(&trace, &step_span(&turn, 3)));
+            for flags in [flags(None), flags(Some("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00"))] {
+                let header = step_traceparent(&trace, &turn, 3, flags);
+                assert_eq!(*header, *traceparent(&trace, &step_span(&turn, 3), flags));
+            }
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The configuration of turns: instructions and the rules of the runtime. Not journaled, since it is derived from the
 //! configuration.
 
+use crate::agent::Agent;
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
+use crate::models::ModelBook;
 use crate::skills::SkillRules;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
@@ -47,6 +49,19 @@ pub struct TurnConfig {
     /// Behind how many records of a session a snapshot of it is written; 0 writes none.
     #[serde(default)]
     pub snapshot_every: u64,
+    /// What is known of models, where one is to be selected; `None` knows nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub models: Option<Arc<ModelBook>>,
+    /// The sub-agents, each of which is a tool.
+    #[serde(default)]
+    pub subagents: Arc<[Agent]>,
+    /// How many sub-agents work for one turn at a time.
+    #[serde(default = "four")]
+    pub max_parallel_subagents: usize,
+}
+
+fn four() -> usize {
+    4
 }
 
 fn yes() -> bool {
@@ -71,6 +86,9 @@ impl TurnConfig {
             on_restart: OnRestart::Report,
             skills: None,
             snapshot_every: SNAPSHOT_EVERY,
+            models: None,
+            subagents: Arc::default(),
+            max_parallel_subagents: four(),
         }
     }
 

@@ -4,6 +4,7 @@
 //! RootSupervisor                 starts top to bottom, stops bottom to top
 //! ├─ store     StoreActor        permanent, critical
 //! ├─ llm       LlmActor          permanent, critical
+//! ├─ models    ModelsActor       permanent, on its own; where the catalogue of models has a source
 //! ├─ …         model servers     permanent, each on its own
 //! ├─ tools     ToolsSupervisor   permanent, critical
 //! │  ├─ local  ToolsActor        permanent, on its own
@@ -35,6 +36,7 @@ pub mod children;
 pub(crate) mod deadlines;
 pub mod look;
 pub mod model_server;
+pub mod models;
 pub(crate) mod patience;
 pub mod restart;
 pub mod root;

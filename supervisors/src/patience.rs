@@ -3,12 +3,16 @@
 //! Pure: the time and the count of signs of life are handed in.
 
 use bob_messages::outcome::EndReason;
+use bob_messages::reply::Signs;
 use std::time::Duration;
 use tokio::time::Instant;
 
 /// How often within the time without progress the count is read. A sign of life is noticed at the next reading, so a
 /// turn ends at most this part of the time later than it could.
 const LOOKS: u32 = 8;
+
+/// How often a turn is looked at whose work waits for something that counts for none of its times.
+const WAIT_LOOK: Duration = Duration::from_secs(1);
 
 /// The time limits of a running turn.
 #[derive(Debug, Clone, Copy)]
@@ -20,13 +24,23 @@ pub(crate) struct Patience {
     /// Since when no sign of life was noticed.
     since: Instant,
     /// The signs of life until then.
-    beats: u64,
+    signs: Signs,
 }
 
 impl Patience {
     /// Of a turn that begins or goes on at `now`.
-    pub(crate) fn new(now: Instant, left: Duration, quiet: Duration, beats: u64) -> Self {
-        Self { until: now + left, quiet, since: now, beats }
+    pub(crate) fn new(now: Instant, left: Duration, quiet: Duration, signs: Signs) -> Self {
+        Self { until: now + left, quiet, since: now, signs }
+    }
+
+    /// What is left of its time in all, given these signs.
+    pub(crate) fn left(&self, now: Instant, signs: Signs) -> Duration {
+        (self.until + self.waited_since(signs)).saturating_duration_since(now)
+    }
+
+    /// How long its work waited for what counts for none of its times, since the last look.
+    fn waited_since(&self, signs: Signs) -> Duration {
+        Duration::from_millis(signs.waited_ms.saturating_sub(self.signs.waited_ms))
     }
 
     /// When to look again.
@@ -42,12 +56,19 @@ impl Patience {
     ///
     /// # Errors
     /// Why it ends, when one of its times is over.
-    pub(crate) fn look(&mut self, now: Instant, beats: u64) -> Result<Instant, EndReason> {
+    pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Instant, EndReason> {
+        self.until += self.waited_since(signs);
+        let is_alive = signs != self.signs || signs.waits;
+        self.signs = signs;
+        if signs.waits {
+            self.since = now;
+            return Ok(now + WAIT_LOOK);
+        }
         if now >= self.until {
             return Err(EndReason::TurnTimeout);
         }
-        if beats != self.beats {
-            (self.since, self.beats) = (now, beats);
+        if is_alive {
+            self.since = now;
         }
         if !self.quiet.is_zero() && now >= self.since + self.quiet {
             return Err(EndReason::NoProgress);
@@ -66,11 +87,11 @@ mod tests {
     /// When and why a turn ends whose signs of life come at these seconds.
     fn ends(quiet: Duration, signs: &[u64]) -> (u64, EndReason) {
         let began = Instant::now();
-        let mut patience = Patience::new(began, ALL, quiet, 0);
+        let mut patience = Patience::new(began, ALL, quiet, Signs::default());
         let mut now = patience.next(began);
         loop {
             let beats = signs.iter().filter(|second| began + Duration::from_secs(**second) <= now).count();
-            match patience.look(now, beats as u64) {
+            match patience.look(now, Signs { beats: beats as u64, ..Signs::default() }) {
                 Ok(next) => {
                     assert!(next > now, "time goes on");
                     now = next;
@@ -94,6 +115,28 @@ mod tests {
         // The last moment is soon enough.
         assert_eq!(ends(QUIET, &[80]), (160, EndReason::NoProgress));
         assert_eq!(ends(QUIET, &[81]), (80, EndReason::NoProgress));
+    }
+
+    #[test]
+    fn the_time_that_a_model_is_installed_counts_for_no_limit() {
+        let began = Instant::now();
+        let at = |second: u64| began + Duration::from_secs(second);
+        let mut patience = Patience::new(began, ALL, QUIET, Signs { waited_ms: 5_000, ..Signs::default() });
+        let waits = Signs { waits: true, waited_ms: 5_000, ..Signs::default() };
+        // It begins at second 10 and takes until second 2,010, beyond both limits.
+        for second in [10, 90, 1_000, 2_009] {
+            assert_eq!(patience.look(at(second), waits), Ok(at(second + 1)));
+        }
+        let over = Signs { waited_ms: 2_005_000, ..Signs::default() };
+        assert_eq!(patience.left(at(2_010), over), Duration::from_secs(990));
+        assert_eq!(patience.look(at(2_010), over), Ok(at(2_020)));
+        assert_eq!(patience.left(at(2_010), over), Duration::from_secs(990), "counted once");
+        assert_eq!(patience.look(at(2_090), over), Err(EndReason::NoProgress), "from then on it counts again");
+        let alive = |beats| Signs { beats, ..over };
+        for second in 2_011..3_000 {
+            assert!(patience.look(at(second), alive(second)).is_ok());
+        }
+        assert_eq!(patience.look(at(3_000), alive(3_000)), Err(EndReason::TurnTimeout));
     }
 
     #[test]

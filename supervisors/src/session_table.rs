@@ -7,9 +7,9 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::input::Steer;
 use bob_messages::limits::Limits;
-use bob_messages::options::Configuring;
+use bob_messages::options::{Configuring, ParentTurn};
 use bob_messages::outcome::{EndReason, TurnOutcome};
-use bob_messages::reply::{Pulse, Reply};
+use bob_messages::reply::{Pulse, Reply, Signs};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
 use foldhash::fast::RandomState;
@@ -30,7 +30,7 @@ pub(crate) type OutcomeReply = Reply<Result<Box<TurnOutcome>, AgentError>>;
 pub(crate) struct SessionTable {
     /// Each in a box: the map has up to twice the room that it needs.
     sessions: HashMap<SessionId, Box<SessionEntry>, RandomState>,
-    by_actor: HashMap<ActorId, SessionId>,
+    by_actor: HashMap<ActorId, SessionId, RandomState>,
 }
 
 #[derive(Debug)]
@@ -65,6 +65,12 @@ pub(crate) struct SessionEntry {
     pub(crate) idle_check: Option<Key>,
     /// Changes of its options that are not confirmed yet, oldest first; most sessions have none.
     pub(crate) changes: Vec<PendingChange>,
+    /// The sessions and turns of sub-agents that work for its running turn; they end with it.
+    pub(crate) children: Vec<(SessionId, TurnId)>,
+    /// How many sessions below it ask a person; its time stands still meanwhile.
+    pub(crate) asking_below: usize,
+    /// Whether it counts there above, since it asks.
+    pub(crate) asks_above: bool,
 }
 
 /// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.
@@ -170,9 +176,9 @@ impl Clock {
     }
 
     /// Starts the clock, or lets it go on. Returns when the turn is looked at.
-    pub(crate) fn run(&mut self, now: Instant, beats: u64) -> Instant {
+    pub(crate) fn run(&mut self, now: Instant, signs: Signs) -> Instant {
         let left = Duration::from_millis(self.left_ms.take().unwrap_or(self.timeout_ms));
-        let patience = Patience::new(now, left, Duration::from_millis(self.progress_timeout_ms), beats);
+        let patience = Patience::new(now, left, Duration::from_millis(self.progress_timeout_ms), signs);
         self.patience.insert(patience).next(now)
     }
 
@@ -180,22 +186,22 @@ impl Clock {
     ///
     /// # Errors
     /// Why it ends, if its time is over. Without a running clock it does not end.
-    pub(crate) fn look(&mut self, now: Instant, beats: u64) -> Result<Option<Instant>, EndReason> {
+    pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Option<Instant>, EndReason> {
         self.deadline = None;
-        self.patience.as_mut().map(|patience| patience.look(now, beats)).transpose()
+        self.patience.as_mut().map(|patience| patience.look(now, signs)).transpose()
     }
 
     /// Stops the clock while a person is asked. Returns the deadline to be removed.
-    pub(crate) fn pause(&mut self, now: Instant) -> Option<Key> {
+    pub(crate) fn pause(&mut self, now: Instant, signs: Signs) -> Option<Key> {
         if let Some(patience) = self.patience.take() {
-            self.left_ms = Some(millis(patience.until.saturating_duration_since(now)));
+            self.left_ms = Some(millis(patience.left(now, signs)));
         }
         self.deadline.take()
     }
 
     /// How long the turn has run, for an actor that continues it.
-    pub(crate) fn has_run(&self) -> TimeRun {
-        let left = self.patience.map(|patience| patience.until.saturating_duration_since(Instant::now()));
+    pub(crate) fn has_run(&self, signs: Signs) -> TimeRun {
+        let left = self.patience.map(|patience| patience.left(Instant::now(), signs));
         let left_ms = left.map(millis).or(self.left_ms);
         let ran_ms = left_ms.map_or(0, |left_ms| self.timeout_ms.saturating_sub(left_ms));
         TimeRun { lasted_ms: self.began.map_or(0, |began| millis(began.elapsed())), ran_ms }
@@ -215,6 +221,14 @@ impl Clock {
 }
 
 impl PendingReply {
+    /// The call of another session that the submission works for.
+    pub(crate) fn parent(&self) -> Option<&ParentTurn> {
+        match &self.request {
+            TurnMessage::Start { input, .. } => input.options.as_ref()?.parent.as_ref(),
+            _has_no_options => None,
+        }
+    }
+
     /// Sends the outcome to one more caller.
     pub(crate) fn share_with(&mut self, other: OutcomeReply) {
         let first = std::mem::replace(&mut self.reply, Reply::to(|_nobody_yet| ()));
@@ -253,6 +267,9 @@ impl SessionEntry {
             since: Instant::now(),
             idle_check: None,
             changes: Vec::new(),
+            children: Vec::new(),
+            asking_below: 0,
+            asks_above: false,
         }
     }
 

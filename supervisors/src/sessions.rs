@@ -7,6 +7,7 @@
 //! | file | what is in it |
 //! |---|---|
 //! | `admit` | submissions: refused, admitted or queued; cancellation; draining |
+//! | `family` | sessions that work for calls of others: their place, and their end |
 //! | `endings` | every way a turn can end; crashes and restarts |
 //! | `decisions` | questions to a person, and decisions |
 //! | `clock` | each turn's time limit, and deadlines that come due |
@@ -20,6 +21,7 @@ mod clock;
 mod configure;
 pub(crate) mod decisions;
 mod endings;
+mod family;
 mod idle;
 mod live;
 mod steer;
@@ -242,13 +244,15 @@ impl SessionsState {
     fn open(&mut self, session: &SessionId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.ending = Arc::new(OnceLock::new());
+        let signs = entry.pulse.signs();
+        let has_run = entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run(signs));
         let started = TurnArguments {
             session: session.clone(),
             rooms: Arc::clone(&self.rooms),
             feed: Arc::clone(&self.started.feed),
             ending: Arc::clone(&entry.ending),
             pulse: entry.pulse.clone(),
-            has_run: entry.clock_mut().map_or_else(TimeRun::default, |clock| clock.has_run()),
+            has_run,
         };
         let actor = self.started.rooms.watchdog.wrap(TurnActor, ActorPath::Session(session.clone()));
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
@@ -283,6 +287,7 @@ impl SessionsState {
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
+        self.end_children(session, myself);
     }
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
@@ -295,6 +300,7 @@ impl SessionsState {
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
+            TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
             TurnNews::Left => self.reported_all(session, myself),
             TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }

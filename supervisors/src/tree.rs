@@ -71,7 +71,10 @@ impl TreeSpec {
     fn children(self) -> Vec<ChildSpec> {
         let Self { rooms, feed, store, llm, retry, tools, policy, servers, further, sessions } = self;
         rooms.tools.report_to(&feed);
-        let llm = llm_child(&rooms, LlmArguments::new(llm, Arc::clone(&feed), retry));
+        let llm = llm_child(
+            &rooms,
+            LlmArguments::new(llm, Arc::clone(&feed), retry).with_servers(rooms.model_servers.clone()),
+        );
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
         let metrics = Arc::clone(&rooms.metrics);

@@ -53,7 +53,7 @@ fn a_plain_chat_is_lines_and_states_are_sentences() {
         terminal.wait_written("It has **tea** in it.", 1);
         prompts(&terminal, 2);
         terminal.type_line("run it");
-        terminal.wait_written("allow this call? local/shell_exec", 1);
+        terminal.wait_written("allow this command? (high risk)", 1);
         terminal.wait_written("allow? [y/s/a/e/N]", 1);
         terminal.type_line("y");
         terminal.wait_written("It ran.", 1);

@@ -74,8 +74,8 @@ fn g6_a_call_that_needs_a_person_is_asked_about_in_full_and_runs_once_it_is_allo
     terminal.type_line("run it");
     terminal.wait_for(ASKED);
     let screen = terminal.screen();
-    assert!(screen.contains("allow this call? local/shell_exec") && screen.contains("risk: high"), "{screen}");
-    assert!(screen.contains("\"command\": \"echo <U+200B>hi > made.txt\""), "{screen}");
+    assert!(screen.contains("allow this command? (high risk)"), "{screen}");
+    assert!(screen.contains("│ $ echo <U+200B>hi > made.txt"), "{screen}");
     assert!(!made(&home), "nothing runs before it is allowed");
     terminal.type_line("perhaps");
     terminal.wait_for("Enter alone means no");
@@ -135,7 +135,7 @@ fn the_end_of_a_line_that_was_begun_before_the_question_is_no_answer_to_it() {
         let home = home(&shell("echo hi > made.txt"));
         let mut terminal = chat_on(80, &home, &[("TERM", term)]);
         terminal.press(b"run it\n");
-        terminal.wait_for("allow this call?");
+        terminal.wait_for("allow this command?");
         terminal.press(b"s\n");
         terminal.wait_for(ASKED);
         assert!(!made(&home) && !terminal.screen().contains("[allowed"), "{}", terminal.screen());

@@ -58,6 +58,7 @@ pub(crate) fn request(messages: Vec<Message>) -> LlmRequest {
         tools: Arc::default(),
         envelope: None,
         traceparent: "".into(),
+        tracestate: None,
         interactive: true,
         aside: false,
     }

@@ -41,9 +41,18 @@ async fn the_endpoint_the_key_and_the_trace_are_those_of_the_request() {
         (ProviderKind::Anthropic, "/v1/messages", "x-api-key", KEY.to_owned()),
         (ProviderKind::Gemini, "/v1/models/m-1:streamGenerateContent?alt=sse", "x-goog-api-key", KEY.to_owned()),
     ] {
-        let seen = sent(kind, LlmRequest { traceparent: trace.into(), system: "Be brief.".into(), ..hello() }).await;
+        let seen = sent(
+            kind,
+            LlmRequest {
+                traceparent: trace.into(),
+                tracestate: Some("vendor=1".into()),
+                system: "Be brief.".into(),
+                ..hello()
+            },
+        )
+        .await;
         assert_eq!((seen.path.as_str(), seen.header(header)), (path, Some(key.as_str())));
-        assert_eq!(seen.header("traceparent"), Some(trace));
+        assert_eq!((seen.header("traceparent"), seen.header("tracestate")), (Some(trace), Some("vendor=1")));
         // Gemini names the model and the wish for a stream in the path.
         if kind != ProviderKind::Gemini {
             assert_eq!((&seen.body["model"], &seen.body["stream"]), (&json!("m-1"), &json!(true)));

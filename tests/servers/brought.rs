@@ -255,6 +255,7 @@ async fn sessions_are_listed_with_titles_states_and_parents() {
         turn: bob::sessions::TurnId::new("t"),
         call: bob_messages::ids::CallId::new("c1"),
         depth: 1,
+        line: None,
     };
     let child = SessionOptions { parent: Some(parent), ..SessionOptions::default() };
     within(runtime.open(session("child"), child)).await.expect("it opens");

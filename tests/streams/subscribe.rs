@@ -194,6 +194,7 @@ async fn a_reader_sees_a_call_with_its_end_and_where_it_stands() {
         turn: bob::sessions::TurnId::new("m1"),
         call: bob_messages::ids::CallId::new("c1"),
         depth: 1,
+        line: None,
     };
     let options =
         bob::sessions::SessionOptions { parent: Some(parent.clone()), ..bob::sessions::SessionOptions::default() };

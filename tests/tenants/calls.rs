@@ -82,7 +82,13 @@ async fn a_child_without_a_context_takes_over_that_of_its_parents_turn() {
     let seen = Seen::default();
     let runtime = build(nesting(0, &seen)).await;
     let parent = |turn: &TurnId| SessionOptions {
-        parent: Some(ParentTurn { session: session("s"), turn: turn.clone(), call: CallId::new("c1"), depth: 1 }),
+        parent: Some(ParentTurn {
+            session: session("s"),
+            turn: turn.clone(),
+            call: CallId::new("c1"),
+            depth: 1,
+            line: None,
+        }),
         ..SessionOptions::default()
     };
     // The parent waits for an answer, so that its turn is open.

@@ -44,6 +44,7 @@ fn request(messages: Vec<Message>, max_bytes: usize) -> CondenseRequest {
         question_bytes: 64 * 1024,
         within_ms: 30_000,
         traceparent: Arc::from(""),
+        tracestate: None,
         context: None,
         interactive: true,
     }

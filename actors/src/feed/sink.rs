@@ -2,6 +2,7 @@
 
 use super::EventSink;
 use bob_messages::event::Envelope;
+use bob_messages::ids::TurnId;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -22,7 +23,7 @@ pub(super) enum SinkSeat {
     /// Called by the thread that tells the event.
     InPlace(Arc<dyn EventSink>),
     /// Called by a thread of its own.
-    Queued(Arc<Queue>),
+    Queued(Arc<Queue>, Arc<dyn EventSink>),
 }
 
 /// What waits for one sink.
@@ -34,7 +35,7 @@ pub(super) struct Queue {
 
 #[derive(Default)]
 struct State {
-    waiting: VecDeque<Arc<Envelope>>,
+    waiting: VecDeque<Told>,
     /// What they carry, in bytes.
     bytes: usize,
     /// How many events were queued, and for how many of them the sink has returned.
@@ -47,6 +48,12 @@ struct State {
     is_closed: bool,
 }
 
+/// What a sink is told.
+enum Told {
+    Event(Arc<Envelope>),
+    Answered(TurnId),
+}
+
 impl SinkSeat {
     /// Seats a sink. Its thread has the async runtime of the caller, if there is one, and ends with the feed, when it has
     /// told what was queued.
@@ -55,7 +62,7 @@ impl SinkSeat {
             return Self::InPlace(sink);
         }
         let (queue, runtime) = (Arc::new(Queue::default()), Handle::try_current().ok());
-        let of_thread = Arc::clone(&queue);
+        let (of_thread, of_seat) = (Arc::clone(&queue), Arc::clone(&sink));
         let started = thread::Builder::new().name("event-sink".into()).spawn(move || {
             let _runtime = runtime.as_ref().map(Handle::enter);
             of_thread.tell(&*sink);
@@ -64,14 +71,14 @@ impl SinkSeat {
             tracing::error!(%error, "a sink of events has no thread and gets nothing");
             queue.lock().is_closed = true;
         }
-        Self::Queued(queue)
+        Self::Queued(queue, of_seat)
     }
 
     /// Takes one event. Waits for nothing, unless the sink is called in place.
     pub(super) fn take(&self, envelope: &Arc<Envelope>, is_progress: bool) {
         match self {
             Self::InPlace(sink) => call(&**sink, envelope),
-            Self::Queued(queue) => queue.push(envelope, is_progress),
+            Self::Queued(queue, _) => queue.push(envelope, is_progress),
         }
     }
 
@@ -79,13 +86,35 @@ impl SinkSeat {
     pub(super) fn lost(&self) -> u64 {
         match self {
             Self::InPlace(_) => 0,
-            Self::Queued(queue) => queue.lock().lost,
+            Self::Queued(queue, _) => queue.lock().lost,
+        }
+    }
+
+    /// Tells of a submission, in the task of its caller; whether its end is to be told as well.
+    pub(super) fn submitted(&self, submission: &TurnId) -> bool {
+        let (Self::InPlace(sink) | Self::Queued(_, sink)) = self;
+        if let Self::Queued(queue, _) = self
+            && queue.lock().is_closed
+        {
+            return false;
+        }
+        catch_unwind(AssertUnwindSafe(|| sink.submitted(submission))).unwrap_or_else(|_panic| {
+            tracing::error!("a sink of events panicked at a submission");
+            false
+        })
+    }
+
+    /// Tells that a submission is over, after the events before it.
+    pub(super) fn answered(&self, submission: &TurnId) {
+        match self {
+            Self::InPlace(sink) => end(&**sink, submission),
+            Self::Queued(queue, _) => queue.push_answered(submission.clone()),
         }
     }
 
     /// Waits until the sink has had everything queued so far, at most for this long. Blocks.
     pub(super) fn flush(&self, limit: Duration) {
-        if let Self::Queued(queue) = self {
+        if let Self::Queued(queue, _) = self {
             queue.wait_done(limit);
         }
     }
@@ -93,7 +122,7 @@ impl SinkSeat {
 
 impl Drop for SinkSeat {
     fn drop(&mut self) {
-        if let Self::Queued(queue) = self {
+        if let Self::Queued(queue, _) = self {
             queue.lock().is_closed = true;
             queue.changed.notify_all();
         }
@@ -110,8 +139,20 @@ impl Queue {
             state.lost += 1;
             return;
         }
-        state.waiting.push_back(Arc::clone(envelope));
+        state.waiting.push_back(Told::Event(Arc::clone(envelope)));
         state.bytes += bytes;
+        state.queued += 1;
+        drop(state);
+        self.changed.notify_all();
+    }
+
+    /// An end is never dropped: a sink keeps something until it comes.
+    fn push_answered(&self, submission: TurnId) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
+        }
+        state.waiting.push_back(Told::Answered(submission));
         state.queued += 1;
         drop(state);
         self.changed.notify_all();
@@ -123,10 +164,18 @@ impl Queue {
             let state = self.lock();
             let waited = self.changed.wait_while(state, |state| state.waiting.is_empty() && !state.is_closed);
             let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-            let Some(envelope) = state.waiting.pop_front() else { return };
-            state.bytes -= envelope.event.bytes();
-            drop(state);
-            call(sink, &envelope);
+            match state.waiting.pop_front() {
+                Some(Told::Event(envelope)) => {
+                    state.bytes -= envelope.event.bytes();
+                    drop(state);
+                    call(sink, &envelope);
+                }
+                Some(Told::Answered(submission)) => {
+                    drop(state);
+                    end(sink, &submission);
+                }
+                None => return,
+            }
             let mut state = self.lock();
             state.done += 1;
             let untold = if state.waiting.is_empty() { state.lost - state.told } else { 0 };
@@ -148,6 +197,13 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Tells a sink the end of a submission.
+fn end(sink: &dyn EventSink, submission: &TurnId) {
+    if catch_unwind(AssertUnwindSafe(|| sink.answered(submission))).is_err() {
+        tracing::error!("a sink of events panicked at the end of a submission");
     }
 }
 

@@ -88,7 +88,7 @@ impl Buffer {
     /// Takes an event in; `false` when the reader must be let go.
     pub(super) fn push(&self, event: &Arc<Envelope>) -> bool {
         let mut waiting = self.lock();
-        if waiting.join(&event.event, event.seq) {
+        if Piece::of(&event.event).is_some_and(|piece| waiting.join(piece, event.seq)) {
             return true;
         }
         let bytes = event.event.bytes();
@@ -104,8 +104,8 @@ impl Buffer {
     }
 
     /// Joins a piece of text to one that waits, if the last event that waits is of the same message.
-    pub(super) fn join(&self, event: &AgentEvent, seq: u64) -> bool {
-        self.lock().join(event, seq)
+    pub(super) fn join(&self, piece: Piece<'_>, seq: u64) -> bool {
+        self.lock().join(piece, seq)
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -153,10 +153,10 @@ impl Waiting {
     }
 
     /// The reader was told of the event that waits, so it is not told again.
-    fn join(&mut self, event: &AgentEvent, seq: u64) -> bool {
-        let bytes = event.bytes();
+    fn join(&mut self, piece: Piece<'_>, seq: u64) -> bool {
+        let bytes = piece.text.len();
         let is_joined =
-            !self.has_no_room_for(bytes) && self.events.back_mut().is_some_and(|last| join(last, event, seq));
+            !self.has_no_room_for(bytes) && self.events.back_mut().is_some_and(|last| piece.join_to(last, seq));
         if is_joined {
             self.bytes += bytes;
         }
@@ -164,26 +164,43 @@ impl Waiting {
     }
 }
 
-/// Joins a piece of text to the piece before it, if both are of one message.
-fn join(last: &mut Arc<Envelope>, event: &AgentEvent, seq: u64) -> bool {
-    let more = match (&last.event, event) {
-        (
-            AgentEvent::LlmStreamChunk { message_id: before, delta: old, .. },
-            AgentEvent::LlmStreamChunk { message_id, delta: new, .. },
-        ) if before == message_id => match (old, new) {
-            (Delta::Text(old), Delta::Text(new)) | (Delta::Reasoning(old), Delta::Reasoning(new))
-                if old.len() + new.len() <= MOST_TEXT_BYTES =>
-            {
-                new
-            }
-            _different_kinds_or_too_long => return false,
-        },
-        _not_both_text => return false,
-    };
-    let joined = Arc::make_mut(last);
-    joined.seq = seq;
-    if let AgentEvent::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } = &mut joined.event {
-        text.push_str(more);
+/// A piece of a growing answer, or of the thoughts before it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Piece<'a> {
+    pub(crate) message_id: &'a str,
+    /// Whether it is of the answer, and not of the thoughts.
+    pub(crate) is_answer: bool,
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Piece<'a> {
+    /// The piece that an event tells; `None` of every other event.
+    fn of(event: &'a AgentEvent) -> Option<Self> {
+        let AgentEvent::LlmStreamChunk { message_id, delta } = event else { return None };
+        let (is_answer, text) = match delta {
+            Delta::Text(text) => (true, text),
+            Delta::Reasoning(text) => (false, text),
+            Delta::Reset => return None,
+        };
+        Some(Self { message_id, is_answer, text })
     }
-    true
+
+    /// Joins it to the piece before it, if both are of one message and of one kind.
+    fn join_to(self, last: &mut Arc<Envelope>, seq: u64) -> bool {
+        let fits = |before: Piece<'_>| {
+            before.is_answer == self.is_answer
+                && before.text.len() + self.text.len() <= MOST_TEXT_BYTES
+                && before.message_id == self.message_id
+        };
+        if !Piece::of(&last.event).is_some_and(fits) {
+            return false;
+        }
+        let joined = Arc::make_mut(last);
+        joined.seq = seq;
+        if let AgentEvent::LlmStreamChunk { delta: Delta::Text(text) | Delta::Reasoning(text), .. } = &mut joined.event
+        {
+            text.push_str(self.text);
+        }
+        true
+    }
 }

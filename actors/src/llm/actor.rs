@@ -6,7 +6,10 @@ use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfil
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::future::ready;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 
 /// Answers [`LlmMessage`]s. Each call becomes a task that ends when its reply is
 /// abandoned and that goes on when this actor is started anew.
@@ -34,16 +37,30 @@ impl Actor for LlmActor {
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         match message {
             LlmMessage::Profile { model, reply } => {
+                let price = shared.port.price(&model);
                 let capabilities = shared.port.capabilities(&model);
-                reply.send(capabilities.map(|capabilities| Arc::new(ModelProfile { model, capabilities })));
+                reply.send(capabilities.map(|capabilities| Arc::new(ModelProfile { model, capabilities, price })));
             }
             LlmMessage::Infer { request, remaining_ms, reply } => {
+                // What readers see is told word by word, which takes its time.
+                let is_at_hand = shared.port.is_at_hand(&request) && !shared.feed.is_watched();
                 // In a box, since a task moves what it is given several times.
-                tokio::spawn(Box::pin(call(Arc::clone(shared), request, remaining_ms, reply)));
+                let call = Box::pin(call(Arc::clone(shared), request, remaining_ms, reply));
+                if is_at_hand { begin(call) } else { drop(tokio::spawn(call)) }
             }
             LlmMessage::Providers { reply } => reply.send(shared.breakers.states()),
         }
         ready(Ok(()))
+    }
+}
+
+/// Makes a call whose answer is at hand. One that has to wait all the same, for its place or after a failure, goes on in a
+/// task; one that panics has dropped its reply, as in a task.
+fn begin(mut call: Pin<Box<impl Future<Output = ()> + Send + 'static>>) {
+    let mut context = Context::from_waker(Waker::noop());
+    let begun = catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(&mut context)));
+    if matches!(begun, Ok(Poll::Pending)) {
+        tokio::spawn(call);
     }
 }
 
@@ -53,11 +70,15 @@ async fn call(
     remaining_ms: u64,
     mut reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
 ) {
+    if reply.is_abandoned() {
+        return;
+    }
     let seen = reply.so_far().clone();
     tokio::select! {
         biased;
+        // First, since an answer that is at hand needs no watch over its asker.
+        result = attempts::answer(&shared, &request, remaining_ms, seen) => reply.send(result),
         () = reply.abandoned() => {}
-        result = attempts::answer(&shared, &request, remaining_ms, seen) => reply.send(result.map(Arc::new)),
     }
 }
 

@@ -19,6 +19,8 @@ use tokio::sync::{mpsc, oneshot};
 /// A provider whose every answer waits for the test.
 struct Manual {
     limits: ProviderLimits,
+    /// It says so, and is wrong.
+    at_hand: bool,
     asked: mpsc::UnboundedSender<(String, oneshot::Sender<ScriptedReply>)>,
 }
 
@@ -27,7 +29,7 @@ type Asked = mpsc::UnboundedReceiver<(String, oneshot::Sender<ScriptedReply>)>;
 fn manual(max_concurrent: usize) -> (Arc<Manual>, Asked) {
     let (asked, seen) = mpsc::unbounded_channel();
     let limits = ProviderLimits { max_concurrent, ..ProviderLimits::default() };
-    (Arc::new(Manual { limits, asked }), seen)
+    (Arc::new(Manual { limits, at_hand: false, asked }), seen)
 }
 
 impl LlmPort for Manual {
@@ -40,6 +42,10 @@ impl LlmPort for Manual {
 
     fn limits(&self, _provider: &str) -> ProviderLimits {
         self.limits
+    }
+
+    fn is_at_hand(&self, _request: &LlmRequest) -> bool {
+        self.at_hand
     }
 
     fn complete_stream(
@@ -165,4 +171,72 @@ async fn thousands_of_calls_are_answered_at_once() {
         assert_eq!(text(answer), "hello");
     }
     assert_eq!(started.elapsed(), Duration::ZERO, "no timer was needed");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_not_at_hand_after_all_is_waited_for_in_a_task() {
+    let (port, mut asked) = manual(1);
+    let Some(port) = Arc::into_inner(port) else { panic!("it is shared") };
+    let (actor, _) = start(Arc::new(Manual { at_hand: true, ..port })).await;
+    let first = infer(&actor, "a");
+    let (_, answer_first) = asked.recv().await.unwrap();
+    let waiting = infer(&actor, "b");
+    let (reply, providers) = Reply::channel();
+    actor.send_message(LlmMessage::Providers { reply }).unwrap();
+    assert_eq!(providers.await.unwrap().len(), 1, "the mailbox is free");
+    answer_first.send(ScriptedReply::text("one")).unwrap();
+    assert_eq!(text(first.await), "one");
+    asked.recv().await.unwrap().1.send(ScriptedReply::text("two")).unwrap();
+    assert_eq!(text(waiting.await), "two");
+}
+
+/// A provider that says in which task it answers.
+struct Told {
+    at_hand: bool,
+    tasks: mpsc::UnboundedSender<tokio::task::Id>,
+}
+
+impl LlmPort for Told {
+    fn capabilities(&self, _model: &ModelName) -> Result<Capabilities, LlmError> {
+        Ok(Capabilities::default())
+    }
+
+    fn is_at_hand(&self, _request: &LlmRequest) -> bool {
+        self.at_hand
+    }
+
+    fn complete_stream(
+        &self,
+        request: Arc<LlmRequest>,
+        model: &ModelName,
+        _deltas: DeltaSink,
+    ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
+        let model = model.clone();
+        Box::pin(async move {
+            assert_ne!(request.session.as_str(), "broken", "broken on purpose");
+            self.tasks.send(tokio::task::id()).expect("a test that listens");
+            Ok(LlmAnswer::text(model, "fine"))
+        })
+    }
+}
+
+#[tokio::test]
+async fn only_an_answer_at_hand_is_made_where_the_question_arrives() {
+    for at_hand in [true, false] {
+        let (tasks, mut told) = mpsc::unbounded_channel();
+        let (actor, _) = start(Arc::new(Told { at_hand, tasks })).await;
+        for session in ["a", "b"] {
+            assert_eq!(text(infer(&actor, session).await), "fine");
+        }
+        let (one, other) = (told.recv().await.unwrap(), told.recv().await.unwrap());
+        assert_eq!(one == other, at_hand);
+    }
+}
+
+#[tokio::test]
+async fn a_panic_in_an_answer_at_hand_is_heard_and_harms_nobody() {
+    let (tasks, _told) = mpsc::unbounded_channel();
+    let (actor, _) = start(Arc::new(Told { at_hand: true, tasks })).await;
+    assert!(infer(&actor, "broken").await.is_none());
+    assert_eq!(text(infer(&actor, "b").await), "fine");
 }

@@ -6,6 +6,7 @@ use super::budget::Budgets;
 use super::port::LlmPort;
 use super::retry::RetryPolicy;
 use crate::feed::Feed;
+use crate::model_server::ModelServers;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
@@ -19,13 +20,21 @@ pub struct LlmArguments {
     pub(super) admission: Admission,
     pub(super) budgets: Budgets,
     pub(super) breakers: Breakers,
+    pub(super) servers: ModelServers,
 }
 
 impl LlmArguments {
     /// The arguments of one runtime's LlmActor.
     pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
         let breakers = Breakers::new(DEFAULT_BREAKER);
-        Self { port, feed, retry, admission: Admission::default(), budgets: Budgets::default(), breakers }
+        let (admission, budgets, servers) = (Admission::default(), Budgets::default(), ModelServers::default());
+        Self { port, feed, retry, admission, budgets, breakers, servers }
+    }
+
+    /// Calls wait for these servers before they queue for their provider.
+    #[must_use]
+    pub fn with_servers(self, servers: ModelServers) -> Self {
+        Self { servers, ..self }
     }
 }
 

@@ -12,7 +12,7 @@ use bob_messages::chat::Message;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ToolMode};
-use bob_messages::reply::SoFar;
+use bob_messages::reply::{Pulse, SoFar};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -25,7 +25,7 @@ pub(super) async fn answer(
     request: &Arc<LlmRequest>,
     remaining_ms: u64,
     seen: SoFar,
-) -> Result<LlmAnswer, LlmError> {
+) -> Result<Arc<LlmAnswer>, LlmError> {
     let started = Instant::now();
     shared.port.capabilities(&request.model)?;
     let deltas = match request.aside {
@@ -33,10 +33,11 @@ pub(super) async fn answer(
         false => DeltaSink::new(Arc::clone(&shared.feed), Arc::clone(request), seen),
     };
     let (model, fallbacks) = (&request.model, &*request.fallback);
-    let mut call = Call { shared, request, deltas, started, remaining_ms, model, fallbacks, tried_again: 0 };
+    let waited = Duration::ZERO;
+    let mut call = Call { shared, request, deltas, started, waited, remaining_ms, model, fallbacks, tried_again: 0 };
     loop {
         if let Some(answered) = call.ask_model().await? {
-            return Ok(answered.with_latency_ms(millis(started.elapsed())));
+            return Ok(answered);
         }
     }
 }
@@ -47,6 +48,8 @@ struct Call<'a> {
     request: &'a Arc<LlmRequest>,
     deltas: DeltaSink,
     started: Instant,
+    /// How much of the time since then it waited for a server of this machine to start.
+    waited: Duration,
     /// What was left of the turn when the call began.
     remaining_ms: u64,
     /// Who is asked.
@@ -59,7 +62,7 @@ struct Call<'a> {
 
 impl<'a> Call<'a> {
     /// All attempts at one model. `None`: the next model is to be asked.
-    async fn ask_model(&mut self) -> Result<Option<LlmAnswer>, LlmError> {
+    async fn ask_model(&mut self) -> Result<Option<Arc<LlmAnswer>>, LlmError> {
         let Self { shared, request, .. } = *self;
         let provider = self.model.provider();
         // Looked at before queueing, too: whoever would be refused need not wait for it.
@@ -69,18 +72,24 @@ impl<'a> Call<'a> {
         let most = shared.port.limits(provider).max_concurrent;
         let budget = shared.budgets.of(provider);
         for repeated in 0.. {
-            let place = shared.admission.enter(provider, most, &request.session, request.interactive).await;
-            if repeated == 0 {
-                budget.deposit();
-            }
-            let attempted = self.attempt().await;
-            // Given back while this call waits to try again: a provider that asked one session to wait may answer
-            // another. A call that comes back queues as any other.
-            drop(place);
+            let attempted = match self.ready().await {
+                Err(not_ready) => Err(not_ready),
+                // The place is given back while this call waits to try again: a provider that asked one session to
+                // wait may answer another. A call that comes back queues as any other.
+                Ok(()) => {
+                    let _place = shared.admission.enter(provider, most, &request.session, request.interactive).await;
+                    if repeated == 0 {
+                        budget.deposit();
+                    }
+                    self.attempt().await
+                }
+            };
             let error = match attempted {
                 Ok(answer) => {
                     self.deltas.end();
-                    return Ok(Some(answer));
+                    // Shared at once, since it is large and goes through several futures.
+                    let cost = answer.usage.and_then(|usage| Some(shared.port.price(self.model)?.of(&usage)));
+                    return Ok(Some(Arc::new(answer.with_latency_ms(self.took_ms()).with_cost(cost))));
                 }
                 Err(error) => error,
             };
@@ -88,6 +97,24 @@ impl<'a> Call<'a> {
             tokio::time::sleep(Duration::from_millis(delay_ms)).await;
         }
         Ok(None)
+    }
+
+    /// Waits for the provider's server on this machine, if it has one. All calls wait for its start together, before
+    /// they queue, and what it takes counts for no limit of their turns.
+    async fn ready(&mut self) -> Result<(), LlmError> {
+        let (servers, provider) = (&self.shared.servers, self.model.provider());
+        if servers.address(provider).is_none() {
+            return Ok(());
+        }
+        let waiting = Waiting::begin(self.deltas.pulse());
+        let ready = Box::pin(servers.ready(provider)).await;
+        self.waited += waiting.began.elapsed();
+        ready
+    }
+
+    /// How long the call has taken without waiting for a server.
+    fn took_ms(&self) -> u64 {
+        millis(self.started.elapsed().saturating_sub(self.waited))
     }
 
     /// One attempt, unless the provider is down.
@@ -122,7 +149,7 @@ impl<'a> Call<'a> {
         while self.fallbacks.first().is_some_and(|next| !suits(self.shared, self.request, next)) {
             self.take_next();
         }
-        let remaining_ms = self.remaining_ms.saturating_sub(millis(self.started.elapsed()));
+        let remaining_ms = self.remaining_ms.saturating_sub(self.took_ms());
         let has_fallback = !self.fallbacks.is_empty();
         let is_down = self.shared.breakers.look(self.model.provider()).is_err();
         let failure = Failure { error, repeated, remaining_ms, chance: fastrand::f64(), has_fallback, is_down };
@@ -149,6 +176,25 @@ impl<'a> Call<'a> {
         let (attempt, model) = (self.tried_again, self.model.clone());
         let event = AgentEvent::LlmRetried { attempt, of, delay_ms, model, reason: error.message };
         shared.feed.emit(&request.session, &request.turn, clock::now(), event.in_step(request.step));
+    }
+}
+
+/// A wait that counts for no limit of the turn; it ends when this is dropped.
+struct Waiting {
+    pulse: Pulse,
+    began: Instant,
+}
+
+impl Waiting {
+    fn begin(pulse: Pulse) -> Self {
+        pulse.wait_begins();
+        Self { pulse, began: Instant::now() }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.pulse.wait_ends(millis(self.began.elapsed()));
     }
 }
 

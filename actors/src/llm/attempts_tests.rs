@@ -13,7 +13,11 @@ use futures_util::future::BoxFuture;
 use std::sync::Mutex;
 
 /// As the actor asks, for a turn that keeps nothing of the answer.
-async fn answer(shared: &LlmArguments, request: &Arc<LlmRequest>, remaining_ms: u64) -> Result<LlmAnswer, LlmError> {
+async fn answer(
+    shared: &LlmArguments,
+    request: &Arc<LlmRequest>,
+    remaining_ms: u64,
+) -> Result<Arc<LlmAnswer>, LlmError> {
     super::answer(shared, request, remaining_ms, SoFar::default()).await
 }
 
@@ -190,7 +194,7 @@ async fn a_call_that_waits_to_try_again_holds_no_place() {
         let desk = &desk;
         async move {
             let answered = answer(desk, &request(session), 90_000).await.unwrap();
-            (answered.text, started.elapsed().as_millis())
+            (answered.text.clone(), started.elapsed().as_millis())
         }
     };
     let (first, second, third) = tokio::join!(ask("a"), ask("b"), ask("c"));

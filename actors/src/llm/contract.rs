@@ -44,6 +44,7 @@ fn with_messages(model: &ModelName, messages: Vec<Message>) -> LlmRequest {
         tools: Arc::default(),
         envelope: None,
         traceparent: Arc::from(""),
+        tracestate: None,
         context: None,
         interactive: true,
         aside: false,

@@ -6,10 +6,10 @@
 
 use super::envelope::GrowingEnvelope;
 use crate::clock;
-use crate::feed::Feed;
+use crate::feed::{Feed, Piece};
 use bob_messages::event::{AgentEvent, Delta, answer_id};
 use bob_messages::llm::{LlmRequest, ToolMode};
-use bob_messages::reply::SoFar;
+use bob_messages::reply::{Pulse, SoFar};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -25,29 +25,29 @@ struct Showing {
     message_id: OnceLock<String>,
     /// Set once a piece passed unseen: an envelope without its beginning cannot be read.
     missed: AtomicBool,
-    state: Mutex<State>,
+    /// Whether readers have seen anything of this message.
+    shown: AtomicBool,
+    envelope: Mutex<GrowingEnvelope>,
     /// What readers have seen of the text, for the turn. Its pulse beats with each piece, watched or not.
     seen: SoFar,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    envelope: GrowingEnvelope,
-    /// Whether readers have seen anything of this message.
-    shown: bool,
 }
 
 impl DeltaSink {
     /// A sink for one call.
     pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>, seen: SoFar) -> Self {
-        let state = Mutex::default();
-        let (message_id, missed) = (OnceLock::new(), AtomicBool::new(false));
-        Self(Some(Arc::new(Showing { feed, request, message_id, missed, state, seen })))
+        let (message_id, envelope) = (OnceLock::new(), Mutex::default());
+        let (missed, shown) = (AtomicBool::new(false), AtomicBool::new(false));
+        Self(Some(Arc::new(Showing { feed, request, message_id, missed, shown, envelope, seen })))
     }
 
     /// Something of the answer has arrived that is not shown, such as a piece of a call.
     pub fn beat(&self) {
         self.0.iter().for_each(|showing| showing.seen.pulse().beat());
+    }
+
+    /// The signs of life of the turn.
+    pub(crate) fn pulse(&self) -> Pulse {
+        self.0.as_ref().map(|showing| showing.seen.pulse().clone()).unwrap_or_default()
     }
 
     /// A sink nobody reads.
@@ -69,7 +69,7 @@ impl DeltaSink {
             return;
         }
         match showing.request.mode {
-            ToolMode::Native => showing.show(Delta::Text(piece.to_owned())),
+            ToolMode::Native => showing.show(piece, true),
             ToolMode::Json => showing.show_content(|envelope| envelope.push(piece)),
         }
     }
@@ -78,7 +78,7 @@ impl DeltaSink {
     pub fn reasoning(&self, piece: &str) {
         self.beat();
         if let Some(showing) = self.0.as_ref().filter(|showing| showing.feed.is_watched()) {
-            showing.show(Delta::Reasoning(piece.to_owned()));
+            showing.show(piece, false);
         }
     }
 
@@ -92,10 +92,10 @@ impl DeltaSink {
     /// The attempt failed: what was shown of it is void, and the next one starts afresh.
     pub(crate) fn reset(&self) {
         if let Some(showing) = &self.0 {
-            let before = std::mem::take(&mut *showing.state());
+            *showing.envelope() = GrowingEnvelope::default();
             showing.missed.store(false, Ordering::Relaxed);
             showing.seen.clear();
-            if before.shown {
+            if showing.shown.swap(false, Ordering::Relaxed) {
                 showing.emit(Delta::Reset);
             }
         }
@@ -107,32 +107,39 @@ impl Showing {
         if self.missed.load(Ordering::Relaxed) {
             return;
         }
-        let new = read(&mut self.state().envelope);
+        let new = read(&mut self.envelope());
         if let Some(new) = new {
-            self.show(Delta::Text(new));
+            self.show(&new, true);
         }
     }
 
-    fn show(&self, delta: Delta) {
+    /// Shows a piece of the answer, or of the thoughts before it.
+    fn show(&self, text: &str, is_answer: bool) {
         // The turn is over: what it does not keep is not shown.
-        if let Delta::Text(text) = &delta
-            && !self.seen.push(text.as_bytes())
-        {
+        if is_answer && !self.seen.push(text.as_bytes()) {
             return;
         }
-        self.state().shown = true;
-        self.emit(delta);
+        self.shown.store(true, Ordering::Relaxed);
+        let LlmRequest { session, turn, .. } = &*self.request;
+        if self.feed.join(session, turn, Piece { message_id: self.message_id(), is_answer, text }) {
+            return;
+        }
+        let text = text.to_owned();
+        self.emit(if is_answer { Delta::Text(text) } else { Delta::Reasoning(text) });
     }
 
     fn emit(&self, delta: Delta) {
         let LlmRequest { session, turn, step, .. } = &*self.request;
-        let message_id = self.message_id.get_or_init(|| answer_id(turn, *step)).clone();
-        let piece = AgentEvent::LlmStreamChunk { message_id, delta };
+        let piece = AgentEvent::LlmStreamChunk { message_id: self.message_id().to_owned(), delta };
         self.feed.emit(session, turn, clock::now(), piece.in_step(*step));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn message_id(&self) -> &str {
+        self.message_id.get_or_init(|| answer_id(&self.request.turn, self.request.step))
+    }
+
+    fn envelope(&self) -> MutexGuard<'_, GrowingEnvelope> {
+        self.envelope.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

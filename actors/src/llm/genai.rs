@@ -19,7 +19,7 @@ mod wire;
 
 use super::deltas::DeltaSink;
 use super::port::{LlmPort, ProviderLimits, Readiness};
-use super::providers::{Provider, ProviderConfig, ProviderKind, unknown_provider};
+use super::providers::{KnownModels, Provider, ProviderConfig, ProviderKind, unknown_provider};
 use ::genai::adapter::AdapterKind;
 use ::genai::resolver::{AuthData, Endpoint};
 use ::genai::{ModelIden, ServiceTarget};
@@ -42,6 +42,7 @@ pub struct GenaiLlm {
     /// Every key of the configuration; none is ever shown.
     keys: Vec<SecretString>,
     readiness: Option<Arc<dyn Readiness>>,
+    models: Option<Arc<dyn KnownModels>>,
 }
 
 /// A provider and the way to it.
@@ -75,13 +76,25 @@ impl GenaiLlm {
             providers.extend([named(Provider::resolve(config, environment)?)]);
         }
         let keys = providers.values().filter_map(|reached| reached.provider.key.clone()).collect();
-        Ok(Self { clients: Clients::default(), tools: direct::Tools::default(), providers, keys, readiness: None })
+        let (clients, tools) = (Clients::default(), direct::Tools::default());
+        Ok(Self { clients, tools, providers, keys, readiness: None, models: None })
     }
 
     /// Waits at the beginning of each attempt until the provider is ready.
     #[must_use]
     pub fn with_readiness(self, readiness: Arc<dyn Readiness>) -> Self {
         Self { readiness: Some(readiness), ..self }
+    }
+
+    /// Takes from there what the configuration does not say of a model.
+    #[must_use]
+    pub fn with_models(self, models: Arc<dyn KnownModels>) -> Self {
+        Self { models: Some(models), ..self }
+    }
+
+    fn can(&self, provider: &Provider, model: &ModelName) -> Result<Capabilities, LlmError> {
+        let known = self.models.as_ref().and_then(|models| models.abilities(model));
+        provider.capabilities_given(model, known.unwrap_or_default())
     }
 
     fn reached(&self, name: &str) -> Result<&Reached, LlmError> {
@@ -97,11 +110,14 @@ impl GenaiLlm {
         model: &ModelName,
         deltas: &DeltaSink,
     ) -> Result<LlmAnswer, LlmError> {
-        let Reached { provider, endpoint, way, direct } = self.reached(model.provider())?;
-        let can = provider.capabilities(model)?;
+        let reached = self.reached(model.provider())?;
+        let Reached { provider, endpoint, way, direct } = reached;
+        let can = self.can(provider, model)?;
         if let Some(readiness) = &self.readiness {
             readiness.ready(&provider.name).await?;
         }
+        let moved = self.readiness.as_ref().and_then(|readiness| reached.at_port(readiness.port(&provider.name)?));
+        let (endpoint, direct) = moved.as_ref().map_or((endpoint, direct), |(endpoint, direct)| (endpoint, direct));
         let client = self.clients.by(*way)?;
         let attempt = Attempt { provider, model, keys: &self.keys };
         if let Some(address) = direct {
@@ -124,7 +140,7 @@ impl std::fmt::Debug for GenaiLlm {
 
 impl LlmPort for GenaiLlm {
     fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
-        self.reached(model.provider())?.provider.capabilities(model)
+        self.can(&self.reached(model.provider())?.provider, model)
     }
 
     fn complete_stream(
@@ -137,6 +153,11 @@ impl LlmPort for GenaiLlm {
         Box::pin(async move { self.attempt(&request, &model, &deltas).await })
     }
 
+    fn key_variable(&self, provider: &str) -> Option<String> {
+        let provider = &self.reached(provider).ok()?.provider;
+        provider.key_variable.clone().filter(|_| provider.key.is_none())
+    }
+
     fn limits(&self, provider: &str) -> ProviderLimits {
         self.reached(provider).map_or_else(|_| ProviderLimits::default(), |reached| reached.provider.limits)
     }
@@ -147,6 +168,14 @@ impl Reached {
         let (endpoint, way) = (Endpoint::from_owned(provider.base_url.as_str()), Way::to(&provider.base_url));
         let direct = direct::address(&provider.base_url).filter(|_| direct::takes(provider.kind));
         Self { provider, endpoint, way, direct }
+    }
+
+    /// Where it is reached at another port of the same machine.
+    fn at_port(&self, port: u16) -> Option<(Endpoint, Option<reqwest::Url>)> {
+        let mut base = reqwest::Url::parse(&self.provider.base_url).ok()?;
+        base.set_port(Some(port)).ok()?;
+        let direct = direct::address(base.as_str()).filter(|_| direct::takes(self.provider.kind));
+        Some((Endpoint::from_owned(base.as_str()), direct))
     }
 }
 

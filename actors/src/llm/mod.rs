@@ -39,7 +39,7 @@ pub mod retry;
 pub mod router;
 pub mod scripted;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 
 pub use actor::LlmActor;
 pub use arguments::LlmArguments;

@@ -6,6 +6,7 @@
 use super::deltas::DeltaSink;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest};
+use bob_messages::models::ModelPrice;
 use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
@@ -45,6 +46,25 @@ pub trait LlmPort: Send + Sync + 'static {
         request.bytes().div_ceil(4) as u64
     }
 
+    /// What a model costs, if it is known.
+    fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+        let _unknown = model;
+        None
+    }
+
+    /// The environment variable a provider's key is looked for in, if it needs one that is not set.
+    fn key_variable(&self, provider: &str) -> Option<String> {
+        let _unknown = provider;
+        None
+    }
+
+    /// Whether the answer to this request is at hand: it is made without waiting and with little work, as from a script.
+    /// Then it is made where the question arrives instead of in a task of its own.
+    fn is_at_hand(&self, request: &LlmRequest) -> bool {
+        let _most_answers_take_time = request;
+        false
+    }
+
     /// How much may be asked of the provider at once, and how long it may be silent.
     fn limits(&self, provider: &str) -> ProviderLimits {
         let _every_provider_alike = provider;
@@ -69,10 +89,36 @@ impl Default for ProviderLimits {
 
 /// A port: whether a provider can be asked now. A provider that Bob starts itself is
 /// waited for here, at the beginning of each attempt.
+///
+/// ```
+/// use bob_actors::llm::Readiness;
+/// use bob_messages::llm::{LlmError, LlmErrorKind};
+/// use futures_util::future::BoxFuture;
+///
+/// /// A provider that sleeps at night.
+/// struct Office { is_open: bool }
+///
+/// impl Readiness for Office {
+///     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>> {
+///         Box::pin(async move {
+///             match self.is_open {
+///                 true => Ok(()),
+///                 false => Err(LlmError::new(LlmErrorKind::NotStarted, format!("{provider} is closed"))),
+///             }
+///         })
+///     }
+/// }
+/// ```
 pub trait Readiness: Send + Sync + 'static {
     /// Returns when the provider can be asked. Dropping the future stops the waiting.
     ///
     /// # Errors
     /// When it will not become ready; the attempt fails with it.
     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>>;
+
+    /// The port where a ready provider listens instead of that of its address, if it is another one.
+    fn port(&self, provider: &str) -> Option<u16> {
+        let _as_configured = provider;
+        None
+    }
 }

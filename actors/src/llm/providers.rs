@@ -91,6 +91,12 @@ pub struct ProviderConfig {
     pub capabilities: CapabilityOverrides,
 }
 
+/// What is known of single models beside the built-in profiles: the catalogue.
+pub trait KnownModels: Send + Sync + 'static {
+    /// What is known of this model; what is `None` is not known.
+    fn abilities(&self, model: &ModelName) -> Option<CapabilityOverrides>;
+}
+
 /// Abilities as the configuration states them; what is `None` comes from the profile.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -183,6 +189,15 @@ impl Provider {
     /// # Errors
     /// `MissingKey`, naming the variable, when the key is not set.
     pub fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
+        self.capabilities_given(model, CapabilityOverrides::default())
+    }
+
+    /// As [`capabilities`](Self::capabilities), with what the catalogue knows of the model: more than the built-in
+    /// profiles, and less than the configuration.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn capabilities_given(&self, model: &ModelName, known: CapabilityOverrides) -> Result<Capabilities, LlmError> {
         if let (None, Some(variable)) = (&self.key, &self.key_variable) {
             let text = format!("no key for provider {}: set the environment variable {variable}", self.name);
             return Err(LlmError::new(LlmErrorKind::MissingKey, text));
@@ -192,13 +207,18 @@ impl Provider {
             false => Capabilities::default(),
         };
         let Capabilities { native_tools, json_schema, system_role, context_tokens, images, audio } = profile;
+        let own = self.overrides;
+        // A local server keeps a smaller context than its model could.
+        let known_context = known.context_tokens.filter(|_| self.kind != ProviderKind::Ollama);
+        // A schema is only sent in formats that have a place for it.
+        let known_schema = known.json_schema.filter(|_| profiles::takes_schemas(self.kind));
         Ok(Capabilities {
-            native_tools: self.overrides.native_tools.unwrap_or(native_tools),
-            json_schema: self.overrides.json_schema.unwrap_or(json_schema),
-            system_role: self.overrides.system_role.unwrap_or(system_role),
-            context_tokens: self.overrides.context_tokens.unwrap_or(context_tokens),
-            images: self.overrides.images.unwrap_or(images),
-            audio: self.overrides.audio.unwrap_or(audio),
+            native_tools: own.native_tools.or(known.native_tools).unwrap_or(native_tools),
+            json_schema: own.json_schema.or(known_schema).unwrap_or(json_schema),
+            system_role: own.system_role.or(known.system_role).unwrap_or(system_role),
+            context_tokens: own.context_tokens.or(known_context).unwrap_or(context_tokens),
+            images: own.images.or(known.images).unwrap_or(images),
+            audio: own.audio.or(known.audio).unwrap_or(audio),
         })
     }
 }

@@ -4,6 +4,7 @@ use super::deltas::DeltaSink;
 use super::port::{LlmPort, ProviderLimits};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+use bob_messages::models::ModelPrice;
 use futures_util::future::BoxFuture;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,6 +74,18 @@ impl LlmPort for Router {
             Ok(port) => port.estimate_tokens(request),
             Err(_nobody_to_ask) => request.bytes().div_ceil(4) as u64,
         }
+    }
+
+    fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+        self.port(model.provider()).ok()?.price(model)
+    }
+
+    fn key_variable(&self, provider: &str) -> Option<String> {
+        self.port(provider).ok()?.key_variable(provider)
+    }
+
+    fn is_at_hand(&self, request: &LlmRequest) -> bool {
+        self.port(request.model.provider()).is_ok_and(|port| port.is_at_hand(request))
     }
 
     fn limits(&self, provider: &str) -> ProviderLimits {

@@ -25,14 +25,19 @@ pub struct ScriptedLlm {
 }
 
 enum Script {
-    Rules(Vec<ScriptedRule>),
+    Rules {
+        rules: Vec<ScriptedRule>,
+        /// Whether no reply takes time.
+        are_at_hand: bool,
+    },
     Function(Box<dyn Fn(&LlmRequest) -> ScriptedReply + Send + Sync>),
 }
 
 impl ScriptedLlm {
     /// A model with these rules; of those that fit, the first one answers.
     pub fn new(rules: Vec<ScriptedRule>) -> Self {
-        Self::of(Script::Rules(rules))
+        let are_at_hand = rules.iter().all(ScriptedRule::is_at_hand);
+        Self::of(Script::Rules { rules, are_at_hand })
     }
 
     /// Reads the rules of a script file: a JSON list.
@@ -76,7 +81,7 @@ impl ScriptedLlm {
     fn reply(&self, request: &LlmRequest) -> Result<Step, LlmError> {
         match &self.script {
             Script::Function(answer) => Ok(Step { reply: answer(request), delay_ms: 0, stall: false }),
-            Script::Rules(rules) => {
+            Script::Rules { rules, .. } => {
                 let rule = rules::matching(rules, request).ok_or_else(|| not_scripted(request))?;
                 let reply = rule.reply(request.step).ok_or_else(|| not_scripted(request))?;
                 Ok(Step { reply: reply.clone(), delay_ms: rule.delay_ms, stall: rule.stall })
@@ -111,6 +116,11 @@ impl LlmPort for ScriptedLlm {
 
     fn limits(&self, _provider: &str) -> ProviderLimits {
         self.limits
+    }
+
+    /// A function may do anything.
+    fn is_at_hand(&self, _request: &LlmRequest) -> bool {
+        matches!(self.script, Script::Rules { are_at_hand: true, .. })
     }
 
     fn complete_stream(

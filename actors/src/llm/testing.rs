@@ -10,7 +10,7 @@ pub(super) fn model(name: &str) -> ModelName {
 }
 
 /// A first step of one user message in native mode.
-pub(super) fn request(text: &str) -> Arc<LlmRequest> {
+pub(crate) fn request(text: &str) -> Arc<LlmRequest> {
     Arc::new(plain_request(vec![Message::user(text)]))
 }
 
@@ -28,6 +28,7 @@ pub(super) fn plain_request(messages: Vec<Message>) -> LlmRequest {
         tools: Arc::default(),
         envelope: None,
         traceparent: "".into(),
+        tracestate: None,
         interactive: true,
         aside: false,
     }

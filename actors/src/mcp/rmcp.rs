@@ -29,7 +29,6 @@ use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
 use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
-use bob_messages::trace;
 use errors::misfit;
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
@@ -250,10 +249,11 @@ impl Caller {
 /// Metadata of a call: its trace, and for a call with side effects its idempotency key.
 fn meta(invocation: &Invocation, read_only: bool) -> RequestMetaObject {
     let Invocation { call, context, .. } = invocation;
-    let trace = trace::trace_id(&context.turn, Some(&context.traceparent));
-    let span = trace::call_span(&context.turn, call.id.as_str());
     let mut meta = RequestMetaObject::new();
-    meta.set_traceparent(trace::traceparent(&trace, &span));
+    meta.set_traceparent(context.call_traceparent(&call.id));
+    if let Some(state) = &context.tracestate {
+        meta.set_tracestate(&**state);
+    }
     if !read_only {
         meta.insert(IDEMPOTENCY_KEY.to_owned(), invocation.idempotency_key().into());
     }

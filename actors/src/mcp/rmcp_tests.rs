@@ -8,7 +8,8 @@ use crate::mcp::testing::FarEnd;
 use crate::tools::local::fixture::{Workspace, call};
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::ServerId;
-use bob_messages::tools::{Risk, ToolKind};
+use bob_messages::tools::{CallContext, Risk, ToolKind};
+use bob_messages::trace;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
@@ -86,7 +87,14 @@ async fn the_handshake_offers_the_last_version_that_has_one_and_only_what_we_do(
 async fn a_call_says_what_to_run_under_which_trace_and_which_key() {
     let mut line = line(None).await;
     let caller = line.connection.caller();
+    let caller_of_turn = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
     let invocation = invocation("add", json!({"a": 1}));
+    let context = CallContext {
+        traceparent: caller_of_turn.into(),
+        tracestate: Some("vendor=1".into()),
+        ..(*invocation.context).clone()
+    };
+    let invocation = Invocation { context: Arc::new(context), ..invocation };
     let key = invocation.idempotency_key();
     for read_only in [false, true] {
         let (caller, invocation) = (caller.clone(), invocation.clone());
@@ -94,8 +102,10 @@ async fn a_call_says_what_to_run_under_which_trace_and_which_key() {
         let asked = line.far.expect("tools/call").await;
         assert_eq!((&asked["params"]["name"], &asked["params"]["arguments"]), (&json!("add"), &json!({"a": 1})));
         let meta = &asked["params"]["_meta"];
-        let trace = meta["traceparent"].as_str().expect("a trace");
-        assert!(trace::parent_span(trace).is_some_and(|span| !span.is_empty()), "{trace}");
+        let header = meta["traceparent"].as_str().expect("a trace");
+        let span = trace::call_span(&invocation.context.turn, invocation.call.id.as_str());
+        assert_eq!(header, format!("00-4bf92f3577b34da6a3ce929d0e0e4736-{span}-00"), "its own span, and not sampled");
+        assert_eq!(meta["tracestate"], "vendor=1");
         assert_eq!(meta[IDEMPOTENCY_KEY].as_str(), (!read_only).then_some(key.as_str()));
         line.far.answer(&asked, json!({"content": [{"type": "text", "text": "2"}]})).await;
         assert_eq!(soon(running).await.expect("it ends").expect("an output").plain(), "2");

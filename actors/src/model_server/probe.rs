@@ -9,8 +9,14 @@ use tokio::net::TcpStream;
 /// How long one question may take. A server that loads a model may be slow to accept, and asking again is cheap.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// How long a program on the port has to say what it is.
+const PROMPTLY: Duration = Duration::from_millis(900);
+
 /// More than any status line needs, in bytes.
 const STATUS_LINE_BYTES: usize = 256;
+
+/// A list of models is recognised within this many bytes.
+const LIST_BYTES: usize = 64 * 1024;
 
 /// Where a model server of this machine listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +41,26 @@ pub(crate) enum Health {
     /// A program listens and is not ready, or does not speak HTTP.
     NotReady,
     Ready,
+}
+
+/// What listens on a port before a server is started there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occupant {
+    Nobody,
+    /// A model server that takes requests.
+    Server,
+    /// A model server that loads its model.
+    Loading,
+    /// A program that has not answered.
+    Silent,
+    /// A program that is no model server.
+    Foreign,
+}
+
+/// A response as far as it was read.
+struct Answer {
+    status: u16,
+    body: String,
 }
 
 impl Endpoint {
@@ -69,6 +95,47 @@ impl Endpoint {
         }
     }
 
+    /// This machine at another port.
+    pub(crate) fn at_port(&self, port: u16) -> Self {
+        Self { port, ..self.clone() }
+    }
+
+    /// The port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// A free port of this machine.
+    ///
+    /// # Errors
+    /// When there is none.
+    pub(crate) async fn free_port(&self) -> io::Result<u16> {
+        let listener = tokio::net::TcpListener::bind((self.host.as_str(), 0)).await?;
+        Ok(listener.local_addr()?.port())
+    }
+
+    /// Asks whatever listens there for its models: only a list of them makes it a model server. Takes less than a
+    /// second, and for a model server at most 4 s. Cancel-safe.
+    pub(crate) async fn occupant(&self) -> Occupant {
+        match self.get(&format!("{}/models", self.base), LIST_BYTES, PROMPTLY).await {
+            Err(_nobody_listens) => Occupant::Nobody,
+            Ok(Got::Nothing) => Occupant::Silent,
+            Ok(Got::NotHttp) => Occupant::Foreign,
+            Ok(Got::Answer(answer)) => match answer.status {
+                // A server that requires a key; model calls have the key.
+                401 | 403 => Occupant::Server,
+                503 => Occupant::Loading,
+                // It may list its model before it has loaded it.
+                200 if is_list(&answer.body) => match self.health().await {
+                    Health::Ready => Occupant::Server,
+                    Health::NotReady => Occupant::Loading,
+                    Health::Absent => Occupant::Nobody,
+                },
+                _no_list => Occupant::Foreign,
+            },
+        }
+    }
+
     /// Requests `/health`, and `models` under the base URL if that is missing. Takes at most 4 s. Cancel-safe.
     pub(crate) async fn health(&self) -> Health {
         match self.status_of("/health").await {
@@ -89,21 +156,70 @@ impl Endpoint {
     /// # Errors
     /// When no connection can be made.
     async fn status_of(&self, path: &str) -> io::Result<Option<u16>> {
+        Ok(match self.get(path, STATUS_LINE_BYTES, PATIENCE).await? {
+            Got::Answer(answer) => Some(answer.status),
+            Got::Nothing | Got::NotHttp => None,
+        })
+    }
+
+    /// One GET, of whose answer at most so many bytes are read.
+    ///
+    /// # Errors
+    /// When no connection can be made.
+    async fn get(&self, path: &str, most: usize, patience: Duration) -> io::Result<Got> {
         let connect = TcpStream::connect((self.host.as_str(), self.port));
-        let Ok(connected) = tokio::time::timeout(PATIENCE, connect).await else { return Ok(None) };
+        let Ok(connected) = tokio::time::timeout(patience, connect).await else { return Ok(Got::Nothing) };
         let stream = connected?;
-        let answer = tokio::time::timeout(PATIENCE, ask(stream, &self.authority(), path)).await;
-        Ok(answer.ok().and_then(Result::ok).flatten())
+        let mut said = Vec::new();
+        // What was said until then counts, also of a program that keeps the connection open.
+        let authority = self.authority();
+        let asking = ask(stream, &authority, path, most, &mut said);
+        let _until_its_end_or_in_time = tokio::time::timeout(patience, asking).await;
+        Ok(match (status(&said), said.is_empty()) {
+            (Some(status), _) => Got::Answer(Answer { status, body: body(&said) }),
+            (None, true) => Got::Nothing,
+            (None, false) => Got::NotHttp,
+        })
     }
 }
 
-async fn ask(mut stream: TcpStream, authority: &str, path: &str) -> io::Result<Option<u16>> {
+/// The outcome of a request to something that listens.
+enum Got {
+    Nothing,
+    NotHttp,
+    Answer(Answer),
+}
+
+async fn ask(mut stream: TcpStream, authority: &str, path: &str, most: usize, said: &mut Vec<u8>) -> io::Result<()> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: {authority}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await?;
-    let mut said = Vec::new();
-    let mut limited = stream.take(STATUS_LINE_BYTES as u64);
-    while !said.contains(&b'\n') && limited.read_buf(&mut said).await? > 0 {}
-    Ok(status(&said))
+    let mut limited = stream.take(most as u64);
+    let is_enough = |said: &[u8]| if most == STATUS_LINE_BYTES { said.contains(&b'\n') } else { is_whole(said) };
+    while !is_enough(said) && limited.read_buf(said).await? > 0 {}
+    Ok(())
+}
+
+/// Whether a response has all that its length announces.
+fn is_whole(said: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(said);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok()).flatten()
+    });
+    length.is_some_and(|length| body.len() >= length)
+}
+
+/// What stands behind the head of a response.
+fn body(said: &[u8]) -> String {
+    let text = String::from_utf8_lossy(said);
+    text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()
+}
+
+/// Whether a body is a list of models: an object with an array `data`, which may be cut or in chunks.
+fn is_list(body: &str) -> bool {
+    let plain: String = body.chars().filter(|c| !c.is_whitespace()).collect();
+    plain.contains("\"data\":[")
 }
 
 /// `HTTP/1.1 200 OK` → 200.
@@ -147,6 +263,26 @@ mod tests {
         ] {
             let error = Endpoint::parse(url).unwrap_err().to_string();
             assert!(error.contains("http://127.0.0.1:8091/v1/"), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_an_object_with_an_array_of_data_is_a_list_of_models() {
+        assert!(is_list(r#"{"object": "list", "data": [ {"id": "m"} ]}"#) && is_list("1f\r\n{\"data\":[]}\r\n0\r\n"));
+        for other in ["", "[]", "{}", r#"{"data": 3}"#, "<html>data</html>"] {
+            assert!(!is_list(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_response_is_whole_when_it_has_its_length() {
+        assert!(is_whole(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}"));
+        for part in [
+            &b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{"[..],
+            b"HTTP/1.1 200 OK\r\n",
+            b"HTTP/1.1 200 OK\r\n\r\n{}",
+        ] {
+            assert!(!is_whole(part));
         }
     }
 

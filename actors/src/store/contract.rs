@@ -151,7 +151,10 @@ pub fn record(session: &SessionId, epoch: u64, version: u64, name: &str) -> Arc<
         epoch,
         turn: None,
         at: i64::try_from(version).expect("a test's versions are small"),
-        fact: Fact::Started { model: ModelName::parse("scripted:é\"\n\u{0}").expect("it has two sides") },
+        fact: Fact::Started {
+            model: ModelName::parse("scripted:é\"\n\u{0}").expect("it has two sides"),
+            selected: None,
+        },
     })
 }
 

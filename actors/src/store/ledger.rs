@@ -3,9 +3,8 @@
 //! The rules of epochs, versions and record ids stand here once, for every store
 //! that keeps them in memory. A ledger does no I/O and knows no clock.
 
-use bob_messages::ids::RecordId;
+use super::known_ids::KnownIds;
 use bob_messages::store::{Append, Glance, Record, StoreError};
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 /// How many record ids are known: what is sent again was sent just now. Of older ones the store has the records.
@@ -18,7 +17,7 @@ pub struct Ledger {
     version: u64,
     /// The ids of the newest records, in order. A record that is sent again has its version, so
     /// it is looked for there and nowhere else.
-    ids: VecDeque<RecordId>,
+    ids: KnownIds,
     /// What a list shows of the session.
     glance: Glance,
 }
@@ -61,24 +60,20 @@ impl Ledger {
     /// Notes one more record as stored, at the next version.
     pub fn stored(&mut self, record: &Record) {
         self.version += 1;
-        self.ids.push_back(record.id.clone());
-        if self.ids.len() > IDS_KNOWN {
-            // After a recall there may be many more.
-            self.ids.drain(..self.ids.len() - IDS_KNOWN);
-            self.ids.shrink_to(2 * IDS_KNOWN);
-        }
+        self.ids.push(record);
+        self.ids.keep(IDS_KNOWN);
         self.glance.note(record);
     }
 
     /// Drops the record ids, for a store that has the records: a session without an owner
     /// receives no appends. Before the next ruling they must be [recalled](Self::recall).
     pub fn rest(&mut self) {
-        self.ids = VecDeque::new();
+        self.ids = KnownIds::default();
     }
 
     /// Whether it let go of the ids of records there are.
     pub(crate) fn is_resting(&self) -> bool {
-        self.ids.is_empty() && self.version > 0
+        self.ids.len() == 0 && self.version > 0
     }
 
     /// From which version on the ids of records must be [recalled](Self::recall) before this append is ruled on: it
@@ -92,14 +87,15 @@ impl Ledger {
     /// Knows the ids of the newest records again, if it let go of some.
     pub fn recall(&mut self, newest: &[Arc<Record>]) {
         if self.ids.len() < newest.len() {
-            self.ids = newest.iter().map(|record| record.id.clone()).collect();
+            self.ids = KnownIds::default();
+            newest.iter().for_each(|record| self.ids.push(record));
         }
     }
 
     fn has(&self, record: &Record) -> bool {
         let known = self.version - self.ids.len() as u64;
         let at = record.version.checked_sub(known + 1).and_then(|at| usize::try_from(at).ok());
-        at.and_then(|at| self.ids.get(at)).is_some_and(|id| *id == record.id)
+        at.is_some_and(|at| self.ids.is_at(at, record))
     }
 
     /// Whether an append may be stored, and how much of it is left to store.

@@ -1,6 +1,7 @@
 //! Pages of a listing, for the stores that list from memory or a folder.
 
 use bob_messages::Millis;
+use bob_messages::ids::SessionId;
 use bob_messages::store::{SessionFilter, SessionPage, SessionSummary, StoreError};
 
 /// How many sessions a page has when the filter does not say.
@@ -31,12 +32,28 @@ pub(super) fn page(
     filter: &SessionFilter,
     cursor: Option<&str>,
 ) -> Result<SessionPage, StoreError> {
+    let more = cut(&mut sessions, filter, cursor, |one| (one.updated_at, &one.session))?;
+    Ok(page_of_cut(sessions, more))
+}
+
+/// As [`page`], of anything that a summary can be made of once the page is cut out: `key` is when it was written last,
+/// and its id. Whether there are more behind the page.
+pub(super) fn cut<T>(
+    sessions: &mut Vec<T>,
+    filter: &SessionFilter,
+    cursor: Option<&str>,
+    key: impl for<'a> Fn(&'a T) -> (Millis, &'a SessionId),
+) -> Result<bool, StoreError> {
     if let Some((at, id)) = after(cursor)? {
-        sessions.retain(|one| one.updated_at < at || (one.updated_at == at && one.session.as_str() > id));
+        sessions.retain(|one| {
+            let (updated_at, session) = key(one);
+            updated_at < at || (updated_at == at && session.as_str() > id)
+        });
     }
     let limit = limit(filter);
-    let newest_first = |a: &SessionSummary, b: &SessionSummary| {
-        b.updated_at.cmp(&a.updated_at).then_with(|| a.session.cmp(&b.session))
+    let newest_first = |a: &T, b: &T| {
+        let ((a_at, a), (b_at, b)) = (key(a), key(b));
+        b_at.cmp(&a_at).then_with(|| a.cmp(b))
     };
     let more = sessions.len() > limit;
     if more {
@@ -45,8 +62,13 @@ pub(super) fn page(
         sessions.truncate(limit);
     }
     sessions.sort_unstable_by(newest_first);
+    Ok(more)
+}
+
+/// The page of sessions that were [cut](cut) out.
+pub(super) fn page_of_cut(sessions: Vec<SessionSummary>, more: bool) -> SessionPage {
     let cursor = sessions.last().filter(|_| more).map(behind);
-    Ok(SessionPage { sessions, cursor, quarantined: Vec::new() })
+    SessionPage { sessions, cursor, quarantined: Vec::new() }
 }
 
 /// How many sessions a page has at most.

@@ -220,12 +220,18 @@ impl SessionStore for MemoryStore {
         cursor: Option<&'a str>,
     ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
         let sessions = self.sessions();
-        let wanted = sessions.iter().filter(|(session, _)| listing::wanted(filter, session.as_str()));
-        let found = wanted.map(|(session, journal)| {
+        let summary = |(session, journal): (&SessionId, &Journal)| {
             SessionSummary::bare(session.clone(), journal.updated_at, 0).seen(journal.ledger.glance())
-        });
-        let found = found.filter(|summary| listing::wants(filter, summary)).collect();
-        ready(listing::page(found, filter, cursor)).boxed()
+        };
+        // Only those of the page are described, unless more than their names is asked for.
+        let looks = listing::looks(filter);
+        let is_wanted = |one: &(&SessionId, &Journal)| {
+            listing::wanted(filter, one.0.as_str()) && (!looks || listing::wants(filter, &summary(*one)))
+        };
+        let mut found: Vec<_> =
+            sessions.iter().map(|(session, journal)| (session, &**journal)).filter(is_wanted).collect();
+        let cut = listing::cut(&mut found, filter, cursor, |(session, journal)| (journal.updated_at, session));
+        ready(cut.map(|more| listing::page_of_cut(found.into_iter().map(summary).collect(), more))).boxed()
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {

@@ -35,6 +35,9 @@ mod writer;
 #[path = "sqlite/damage_tests.rs"]
 mod damage_tests;
 #[cfg(test)]
+#[path = "sqlite/full_tests.rs"]
+mod full_tests;
+#[cfg(test)]
 #[path = "sqlite/fuzz_tests.rs"]
 mod fuzz_tests;
 #[cfg(test)]
@@ -119,8 +122,12 @@ impl SqliteStore {
     /// # Errors
     /// As [`open`](Self::open).
     pub fn open_telling(path: &Path, options: StoreOptions, made: Option<Made>) -> Result<Arc<Self>, StoreError> {
-        let open = |_inode| Database::open_telling(path, KNOWN, made.as_ref());
-        let database = file::look(path)?.map(open).transpose()?;
+        let open = |_inode| match Database::open_telling(path, KNOWN, made.as_ref()) {
+            // What is stored can be read, and the first claim says why nothing can be written.
+            Err(StoreError::Unavailable(_)) if file::is_disk_full(path) => Ok(None),
+            opened => opened.map(Some),
+        };
+        let database = file::look(path)?.map(open).transpose()?.flatten();
         Self::start_telling(path, options, made, database)
     }
 

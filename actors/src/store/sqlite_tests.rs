@@ -223,5 +223,6 @@ fn contract_cost() -> bob_messages::store::StepCost {
         response_id: None,
         model: bob_messages::ids::ModelName::parse("scripted:m").unwrap(),
         latency_ms: 0,
+        cost: None,
     }
 }

@@ -7,6 +7,7 @@ use super::side::{Noting, Side};
 use crate::llm::{DeltaSink, LlmPort, ProviderLimits};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+use bob_messages::models::ModelPrice;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -110,6 +111,20 @@ impl LlmPort for TapeLlm {
         match &self.side {
             Side::Recording(_, port) => port.estimate_tokens(request),
             Side::Replaying(_) => request.bytes().div_ceil(4) as u64,
+        }
+    }
+
+    fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+        match &self.side {
+            Side::Recording(_, port) => port.price(model),
+            Side::Replaying(_) => None,
+        }
+    }
+
+    fn key_variable(&self, provider: &str) -> Option<String> {
+        match &self.side {
+            Side::Recording(_, port) => port.key_variable(provider),
+            Side::Replaying(_) => None,
         }
     }
 

@@ -60,7 +60,7 @@ pub(super) fn log(envelope: &Envelope, session: &SessionId) {
 }
 
 /// A value as it is called in JSON.
-fn word(value: &impl Serialize) -> String {
+pub(super) fn word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()
 }

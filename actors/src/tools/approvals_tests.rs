@@ -153,6 +153,7 @@ impl World {
             limits: Limits { max_consecutive_errors: 50, max_tool_calls: 50, max_steps: 50, ..Limits::default() },
             options: None,
             traceparent: None,
+            tracestate: None,
             token: ResumeToken::new(format!("secret{}", self.inputs)),
             interactive: true,
             output_schema: None,

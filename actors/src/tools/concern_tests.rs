@@ -58,6 +58,8 @@ async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, mode: Option<Pe
         mode,
         allow: None,
         traceparent: "".into(),
+        child: None,
+        tracestate: None,
     });
     let (reply, answer) = Reply::channel();
     room.cast(ToolsMessage::Check { check, context, reply }).expect("the room is open");

@@ -45,6 +45,8 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         mode: None,
         allow: None,
         traceparent: Arc::from(""),
+        child: None,
+        tracestate: None,
         context: None,
         approvals: ApprovalsMode::Deny,
         left: Left::default(),

@@ -28,12 +28,14 @@
 //! | `starting` | arguments that start other programs, which no `*` covers |
 //! | [`registry`] | all hosts of tools in a runtime, as turns see them |
 //! | [`port`], [`function`] | how a tool is made |
+//! | [`agents`] | sub-agents: a call is a session of its own |
 //! | [`progress`] | what a running call says of how far it is |
 //! | `contract` | the contract suite of the port (feature `testing`) |
 //! | [`local`] | files, search and the shell |
 //! | [`web`] | pages of the web |
 
 pub mod actor;
+pub mod agents;
 #[cfg(test)]
 mod approvals_tests;
 pub(crate) mod call_patterns;

@@ -9,6 +9,9 @@ mod cost;
 mod full;
 #[cfg(feature = "json-schema")]
 mod plain;
+#[cfg(feature = "json-schema")]
+mod quick;
+#[cfg(any(test, not(feature = "json-schema")))]
 mod small;
 #[cfg(feature = "json-schema")]
 mod survey;

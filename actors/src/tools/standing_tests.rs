@@ -46,6 +46,8 @@ fn context() -> CallContext {
         mode: Some(PermissionMode::Edits),
         allow: None,
         traceparent: "".into(),
+        child: None,
+        tracestate: None,
     }
 }
 

@@ -90,6 +90,10 @@ pub struct TurnState {
     tenant: Tenant,
     /// When the actor began, on tokio's clock: the origin of the machine's own time.
     began: Instant,
+    /// What the pulse had counted of waits then.
+    waited_before_ms: u64,
+    /// When the last message came; `None` before the first.
+    last: Option<Moment>,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
     /// Never more than a step's calls, so a list is searched fastest.
     in_flight: Vec<InFlight>,
@@ -107,19 +111,31 @@ struct InFlight {
 
 impl Actor for TurnActor {
     type Msg = TurnMessage;
-    type State = TurnState;
+    /// In a box: an actor's start moves it from one future to the next.
+    type State = Box<TurnState>;
     type Arguments = TurnArguments;
 
     async fn pre_start(
         &self,
         _: ActorRef<TurnMessage>,
         started: TurnArguments,
-    ) -> Result<TurnState, ActorProcessingErr> {
+    ) -> Result<Box<TurnState>, ActorProcessingErr> {
         let tenant = Tenant(Lease::new(started.rooms.store.clone(), started.session.clone()));
         let mut turn = Turn::new(started.session.clone());
         turn.has_run(started.has_run.lasted_ms, started.has_run.ran_ms);
         let acting = started.rooms.at_work.begin();
-        Ok(TurnState { turn, started, tenant, began: Instant::now(), in_flight: Vec::new(), _acting: acting })
+        let waited_before_ms = started.pulse.waited_ms();
+        let (began, in_flight) = (Instant::now(), Vec::new());
+        Ok(Box::new(TurnState {
+            turn,
+            started,
+            tenant,
+            began,
+            waited_before_ms,
+            last: None,
+            in_flight,
+            _acting: acting,
+        }))
     }
 
     /// Nothing is waited for here, and each session has room for this future all the time: so it is the result itself.
@@ -127,14 +143,18 @@ impl Actor for TurnActor {
         &self,
         myself: ActorRef<TurnMessage>,
         message: TurnMessage,
-        state: &mut TurnState,
+        state: &mut Box<TurnState>,
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         ready(state.take(message, &myself))
     }
 
     /// Releases what is in flight here: after a stop the state travels to the
     /// supervisor, and dropping it may come late.
-    async fn post_stop(&self, myself: ActorRef<TurnMessage>, state: &mut TurnState) -> Result<(), ActorProcessingErr> {
+    async fn post_stop(
+        &self,
+        myself: ActorRef<TurnMessage>,
+        state: &mut Box<TurnState>,
+    ) -> Result<(), ActorProcessingErr> {
         let ending = state.started.ending.get().cloned();
         let (reason, submission) = ending.map_or((EndReason::Shutdown, None), |end| (end.reason, end.submission));
         let mut closing = Closing::new(&state.started);
@@ -185,9 +205,15 @@ impl TurnState {
         Ok(())
     }
 
-    fn now(&self) -> Moment {
-        let ticks = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Moment { wall: self.started.rooms.clock.now(), ticks }
+    /// Messages that come in one millisecond have one moment: the machine's other clock is read once for them.
+    fn now(&mut self) -> Moment {
+        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        // What its calls waited for a model to be installed is no time of a turn.
+        let waited = self.started.pulse.waited_ms().saturating_sub(self.waited_before_ms);
+        let ticks = passed.saturating_sub(waited);
+        let clock = &self.started.rooms.clock;
+        let known = self.last.filter(|last| last.ticks == ticks && clock.is_of_machine());
+        *self.last.insert(known.unwrap_or_else(|| Moment { wall: clock.now(), ticks }))
     }
 
     /// The answer is wanted for as long as this is kept.

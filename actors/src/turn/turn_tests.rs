@@ -169,7 +169,7 @@ impl Fixture {
         match next(&mut self.llm).await {
             LlmMessage::Profile { reply, .. } => {
                 let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
-                reply.send(Ok(Arc::new(ModelProfile { model: model(), capabilities })));
+                reply.send(Ok(Arc::new(ModelProfile { model: model(), capabilities, price: None })));
             }
             other => panic!("not a profile: {other:?}"),
         }

@@ -3,6 +3,7 @@
 use crate::model_server::ModelServerMessage;
 use bob_messages::llm::LlmMessage;
 use bob_messages::mcp::McpMessage;
+use bob_messages::models::ModelsMessage;
 use bob_messages::store::StoreMessage;
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::ToolsMessage;
@@ -38,7 +39,7 @@ macro_rules! kinds {
 }
 
 kinds!(TurnMessage:
-    Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done,
+    Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done, AskedBelow,
     Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned,
     SaidSoFar, Decided, Steered, Flush, Withdrawn,
     Dismissed, Stopped, Configure,
@@ -49,3 +50,4 @@ kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, LoadPart, Append, Release, List, Delete, Ping, BatchEnded);
 kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, ActorEnded, Live, Load, Drain, Steer, Flush, Configure, NotBegun);
 kinds!(ModelServerMessage: Ensure, Ended);
+kinds!(ModelsMessage: Refresh, Due, Fetched, Keep);

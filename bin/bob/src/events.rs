@@ -20,7 +20,7 @@ pub use crate::facade::{AgentEvents, AgentStream, EventsFrom, OnDrop};
 /// }
 /// ```
 pub use bob_actors::feed::EventSink;
-pub use bob_actors::telemetry::TracingEventSink;
+pub use bob_actors::telemetry::{TracingEventSink, is_for_programs};
 pub use bob_messages::event::{
     AgentEvent, AgentStreamEvent, CallState, Delta, Envelope, Progress, SCHEMA, StepEvent, StreamItem, rebuild,
 };

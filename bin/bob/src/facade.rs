@@ -18,6 +18,7 @@ mod finish;
 mod given;
 mod health;
 mod implementation;
+mod models;
 mod options;
 #[cfg(feature = "genai")]
 mod providers;
@@ -29,12 +30,13 @@ mod servers;
 mod sessions;
 mod steer;
 mod stream;
+mod subagents;
 mod submission;
 mod subscribe;
 mod taped;
 mod tenant;
 
-pub use agent::Agent;
+pub use agent::{Agent, MAX_DEPTH, SubAgentProfile, TaskContext};
 pub use agent_runtime::AgentRuntime;
 pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, Standing};
 pub use ask::{AgentRuntimeExt, AskError, Typed};

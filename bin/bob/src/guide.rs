@@ -14,11 +14,18 @@
 //! | [`local_tools`] | the tools for files, search and the shell |
 //! | [`tool_servers`] | servers of the Model Context Protocol |
 //! | [`skills`] | instructions in folders |
+//! | [`subagents`] | agents that other agents call |
 //! | [`scripted_model`] | a model that answers from a file |
 //! | [`tape`] | recording and replay |
+//! | [`tenants`] | several tenants in one runtime, and the context of a request |
+//! | [`telemetry`] | spans and metrics over OTLP |
+//! | [`api`] | what of the interface is kept, and what may come |
 //! | [`packages`] | packages, features, versions |
 //!
 //! A link from a guide to another file leads to that file in the repository.
+
+#[doc = include_str!("../docs/api.md")]
+pub mod api {}
 
 #[doc = include_str!("../docs/approvals.md")]
 pub mod approvals {}
@@ -53,8 +60,18 @@ pub mod stores {}
 #[doc = include_str!("../docs/structured-output.md")]
 pub mod structured_output {}
 
+#[doc = include_str!("../docs/subagents.md")]
+pub mod subagents {}
+
 #[doc = include_str!("../docs/tape.md")]
 pub mod tape {}
+
+#[cfg(any(doc, feature = "otel"))]
+#[doc = include_str!("../docs/telemetry.md")]
+pub mod telemetry {}
+
+#[doc = include_str!("../docs/tenants.md")]
+pub mod tenants {}
 
 #[doc = include_str!("../docs/tool-servers.md")]
 pub mod tool_servers {}

@@ -54,13 +54,15 @@
 //! | [`health`] | state, counts and latencies of a runtime | |
 //! | [`runner`] | one turn step by step, without actors | |
 //! | [`tape`] | recordings of models and tools, and their replay | |
+//! | `telemetry` | spans and metrics over OTLP (feature `otel`) | |
+//! | `testing` | contract suites for the ports, and a double of a runtime (feature `testing`) | |
 //!
 //! The module `guide` of this documentation has the guides of the repository. Its folder `examples/embedding` has whole
 //! programs: a web service, an own store and model, a turn that another process resumes.
 //!
 //! # Features
 //!
-//! All are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
+//! All but the last two are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
 //! the memory and file stores.
 //!
 //! | feature | what it adds |
@@ -73,6 +75,8 @@
 //! | `search` | with `local-tools`: tools that find and search files |
 //! | `web` | [`tools::web_fetch`], a tool that gets pages of the web |
 //! | `json-schema` | arguments and answers are checked against all that a JSON schema says, and not only the most used part |
+//! | `testing` | the module `testing`: contract suites for ports, and a double of a runtime; for dev-dependencies |
+//! | `otel` | the module `telemetry`: spans and metrics to a receiver of OpenTelemetry |
 //!
 //! # What a runtime needs, and what it is
 //!
@@ -115,8 +119,8 @@ pub use bob_messages::ids::{ModelName, SessionId};
 #[cfg(feature = "genai")]
 pub use facade::Providers;
 pub use facade::{
-    Agent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, Runtime,
-    RuntimeBuilder, Typed,
+    Agent, AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, MAX_DEPTH,
+    Runtime, RuntimeBuilder, SubAgentProfile, TaskContext, Typed,
 };
 /// What the methods of ports return.
 pub use futures_util::future::BoxFuture;

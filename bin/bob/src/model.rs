@@ -2,6 +2,7 @@
 //!
 //! [`Providers`](crate::Providers) makes the port of real providers; a program implements [`LlmPort`] for any other.
 
+pub mod catalogue;
 pub mod server;
 
 /// The port that summarises long histories, for [`RuntimeBuilder::compactor`](crate::RuntimeBuilder::compactor).
@@ -70,7 +71,7 @@ pub use bob_actors::llm::{
 };
 pub use bob_messages::backoff::Backoff;
 pub use bob_messages::breaker::Down;
-pub use bob_messages::chat::{ContentPart, Message, StopReason, ToolResult, Usage};
+pub use bob_messages::chat::{ContentPart, Delegated, Message, StopReason, ToolResult, Usage};
 pub use bob_messages::condense::{CondenseMethod, CondenseRequest, Condensed, Summary};
 pub use bob_messages::llm::{
     Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ProviderState, RawCall, ToolMode, ToolModeChoice,

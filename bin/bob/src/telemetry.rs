@@ -18,7 +18,6 @@
 //! ```
 
 mod metrics;
-mod names;
 mod send;
 mod settings;
 mod spans;

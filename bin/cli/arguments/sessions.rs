@@ -32,6 +32,9 @@ pub(crate) enum SessionsAction {
         /// How many; 0: all [default: 30, with --json all]
         #[arg(long, value_name = "N")]
         limit: Option<usize>,
+        /// Also those that work for calls of others, behind the one they work for
+        #[arg(long)]
+        children: bool,
         /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,

@@ -35,7 +35,7 @@ impl Progress {
             (true, _) => Shown::Nothing,
             (false, false) => Shown::Lines,
             (false, true) => {
-                let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen { free: draw::FREE }), 10);
+                let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(draw::FREE)), 10);
                 let bar = ProgressBar::with_draw_target(None, target).with_style(style("{spinner} {wide_msg}"));
                 print::above(&bar);
                 Shown::Bar(bar)

@@ -1,7 +1,7 @@
 //! Approval of a call: rendering of the question, and parsing of the decision.
 //!
 //! The question is rendered from typed data, each line behind a bar that no text of a model or a tool can draw. All
-//! arguments are shown as they would run, those of an edit as a difference; invisible characters are shown by their number and never omitted. Invalid
+//! arguments are shown as they would run, those of an edit as a difference, a command as it is typed; invisible characters are shown by their number and never omitted. Invalid
 //! input repeats the question; an empty line denies.
 
 use std::fmt::Write as _;
@@ -16,6 +16,9 @@ use crate::terminal::approval::visible;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::took;
+
+/// The tool whose argument is a command of the shell.
+const SHELL: &str = "local/shell_exec";
 
 /// Longer arguments are shown in part until the person asks for all of them, lines.
 const MOST_LINES: usize = 60;
@@ -38,13 +41,23 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     // Descriptions are cut; the call itself is shown whole.
     let title = visible(&print::on_one_line(&question.title, MOST_WORDS));
     let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
-    let title = if title.is_empty() || title == name { String::new() } else { format!(" ({title})") };
-    row(&mut text, "┌ ", &format!("allow this call? {name}{title}"), look);
-    row(&mut text, "│ ", &format!("risk: {risk}; {reason}"), look);
+    let title = if title.is_empty() || title == name { String::new() } else { format!("{title}; ") };
+    let command = command(question);
+    match command {
+        Some(_) => row(&mut text, "┌ ", &format!("allow this command? ({risk} risk)"), look),
+        None => row(&mut text, "┌ ", &format!("allow this call? {name} ({title}{risk} risk)"), look),
+    }
+    if !reason.is_empty() && reason != format!("the tool is of {risk} risk") {
+        row(&mut text, "│ ", &reason, look);
+    }
+    if !question.agents.is_empty() {
+        let agents = visible(&print::on_one_line(&question.agents.join(" > "), MOST_WORDS));
+        row(&mut text, "│ ", &format!("asked by the agent {agents}"), look);
+    }
     let edit = edits::lines(&question.call);
     let is_edit = edit.is_some();
     let json = || serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
-    let arguments = edit.unwrap_or_else(|| json().lines().map(str::to_owned).collect());
+    let arguments = edit.or(command).unwrap_or_else(|| json().lines().map(str::to_owned).collect());
     let mut lines: Vec<String> = Vec::new();
     for line in &arguments {
         let style = match line.chars().next().filter(|_| is_edit) {
@@ -80,6 +93,16 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
     text
 }
 
+/// The lines of a command of the shell behind signs that its further arguments do not have; `None` for any other call.
+fn command(question: &ApprovalQuestion) -> Option<Vec<String>> {
+    let fields = question.call.arguments.as_object().filter(|_| question.call.name.as_str() == SHELL)?;
+    // No other character ends a line: one that hides another is shown by its number.
+    let mut lines = fields.get("command")?.as_str()?.split('\n');
+    let first = format!("$ {}", lines.next().unwrap_or_default());
+    let further = fields.iter().filter(|(name, _)| *name != "command").map(|(name, value)| format!("{name}: {value}"));
+    Some(std::iter::once(first).chain(lines.map(|line| format!("> {line}"))).chain(further).collect())
+}
+
 /// The possible decisions, wrapped.
 fn choices(question: &ApprovalQuestion, look: Look) -> String {
     let what = match (&question.like[..], question.exact) {
@@ -91,20 +114,22 @@ fn choices(question: &ApprovalQuestion, look: Look) -> String {
         }
     };
     let choices = [
-        ("allow_once", "[y] yes, once".to_owned()),
-        ("allow_session", format!("[s] {what}, this session")),
-        ("allow_always", format!("[a] {what}, always")),
-        ("edit", "[e] edit the arguments".to_owned()),
-        ("deny", "[n] no, or n REASON".to_owned()),
-        ("deny_always", "[never] always deny".to_owned()),
+        ("allow_once", "y: yes, once".to_owned()),
+        ("allow_session", format!("s: {what}, this session")),
+        ("allow_always", format!("a: {what}, always")),
+        ("edit", "e: edit".to_owned()),
+        ("deny", "n [REASON]: no".to_owned()),
+        ("deny_always", "never: always deny".to_owned()),
     ];
     let offered = choices.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
     let mut lines = vec![String::new()];
     for (_, choice) in offered {
-        let last = lines.last_mut().filter(|last| last.is_empty() || last.len() + choice.len() + 2 <= look.columns);
+        let last = lines
+            .last_mut()
+            .filter(|last| last.is_empty() || last.chars().count() + choice.chars().count() + 3 <= look.columns);
         match last {
             Some(last) if last.is_empty() => last.push_str(&choice),
-            Some(last) => last.extend(["  ", choice.as_str()]),
+            Some(last) => last.extend([" · ", choice.as_str()]),
             None => lines.push(choice),
         }
     }

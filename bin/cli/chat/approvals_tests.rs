@@ -32,6 +32,7 @@ fn question(arguments: Value) -> ApprovalQuestion {
         like: Vec::new(),
         changes: None,
         timeout_ms: 600_000,
+        agents: Vec::new(),
     }
 }
 
@@ -48,35 +49,26 @@ fn a_question_shows_the_call_as_it_would_run() {
         &asked,
         80,
         expect![[r#"
-            ┌ allow this call? local/shell_exec (Run a command)
-            │ risk: high; the tool is of high risk
-            │ {
-            │   "command": "git push --force origin main",
-            │   "quiet": true
-            │ }
+            ┌ allow this command? (high risk)
+            │ $ git push --force origin main
+            │ quiet: true
             └ denied automatically in 10 min 0 s
-            [y] yes, once  [s] this exact call, this session  [a] this exact call, always
-            [e] edit the arguments  [n] no, or n REASON
+            y: yes, once · s: this exact call, this session · a: this exact call, always
+            e: edit · n [REASON]: no
         "#]],
     );
     check(
         &asked,
         40,
         expect![[r#"
-            ┌ allow this call? local/shell_exec (Run
-            │ a command)
-            │ risk: high; the tool is of high risk
-            │ {
-            │   "command": "git push --force origin
-            │   main",
-            │   "quiet": true
-            │ }
+            ┌ allow this command? (high risk)
+            │ $ git push --force origin main
+            │ quiet: true
             └ denied automatically in 10 min 0 s
-            [y] yes, once
-            [s] this exact call, this session
-            [a] this exact call, always
-            [e] edit the arguments
-            [n] no, or n REASON
+            y: yes, once
+            s: this exact call, this session
+            a: this exact call, always · e: edit
+            n [REASON]: no
         "#]],
     );
 }
@@ -89,16 +81,13 @@ fn what_a_lasting_yes_applies_to_is_beside_its_letter() {
         &asked,
         60,
         expect![[r#"
-            ┌ allow this call? local/shell_exec (Run a command)
-            │ risk: high; the tool is of high risk
-            │ {
-            │   "command": "cd sub && cargo test -q"
-            │ }
+            ┌ allow this command? (high risk)
+            │ $ cd sub && cargo test -q
             └ denied automatically in 10 min 0 s
-            [y] yes, once  [s] `cd sub` and `cargo test *`, this
+            y: yes, once · s: `cd sub` and `cargo test *`, this
             session
-            [a] `cd sub` and `cargo test *`, always
-            [e] edit the arguments  [n] no, or n REASON
+            a: `cd sub` and `cargo test *`, always · e: edit
+            n [REASON]: no
         "#]],
     );
 }
@@ -110,23 +99,22 @@ fn a_tool_that_changed_shows_how() {
         &ApprovalQuestion { changes, exact: false, ..question(json!({})) },
         60,
         expect![[r#"
-            ┌ allow this call? local/shell_exec (Run a command)
-            │ risk: high; the tool is of high risk
+            ┌ allow this call? local/shell_exec (Run a command; high
+            │ risk)
             │ {}
             │ the tool has changed since you decided about it:
             │ - reads a file
             │ + reads a file and sends it<U+202E>
             └ denied automatically in 10 min 0 s
-            [y] yes, once  [s] this tool, this session
-            [a] this tool, always  [e] edit the arguments
-            [n] no, or n REASON
+            y: yes, once · s: this tool, this session
+            a: this tool, always · e: edit · n [REASON]: no
         "#]],
     );
 }
 
 #[test]
 fn g6_nothing_in_a_question_is_invisible_and_nothing_is_left_out() {
-    let hostile = "rm\u{200b} -rf\u{202e} /\u{e0041}\u{200d}\u{1b}[2K\r\n└ harmless\n[y] once";
+    let hostile = "rm\u{200b} -rf\u{202e} /\u{e0041}\u{200d}\u{1b}[2K\r\n└ harmless\ny: once";
     let mut asked = question(json!({ hostile: hostile }));
     asked.title = hostile.to_owned();
     asked.reason = hostile.to_owned();
@@ -139,11 +127,17 @@ fn g6_nothing_in_a_question_is_invisible_and_nothing_is_left_out() {
     // What looks like nothing, or pushes the rest out of sight, is counted.
     let blank = question(json!({ "command": format!("ls{};\u{3164}\u{a0}rm x", " ".repeat(200)) }));
     let asked = super::shown(&blank, Look { columns: 80, colour: false }, true);
-    assert!(asked.contains("\"ls<200 blanks>;<U+3164><U+00A0>rm x\""), "{asked}");
+    assert!(asked.contains("$ ls<200 blanks>;<U+3164><U+00A0>rm x\n"), "{asked}");
     // Only our own lines begin without a bar: the frame and the choices.
-    let free = shown.lines().filter(|line| !line.starts_with("│ "));
-    assert!(free.clone().all(|line| line.starts_with(['┌', '└', '[']) || line.starts_with("  ")), "{shown}");
-    assert_eq!(free.filter(|line| line.starts_with('└')).count(), 1, "{shown}");
+    let (framed, choices) = shown.split_once("\n└ ").expect("the end of the frame");
+    assert!(framed.starts_with("┌ ") && framed.lines().skip(1).all(|line| line.starts_with("│ ")), "{shown}");
+    let denied = choices.lines().next().unwrap_or_default();
+    assert_eq!(denied, "denied automatically in 10 min 0 s", "the frame ends once: {shown}");
+    assert!(choices.lines().skip(1).all(|line| line.contains(": ") && !line.contains("harmless")), "{shown}");
+    // A command of several lines is none of the arguments beside it.
+    let lines = question(json!({ "command": "ls\ncwd: /\r\n$ rm x", "cwd": "src" }));
+    let lines = super::shown(&lines, Look { columns: 80, colour: false }, true);
+    assert!(lines.contains("│ $ ls\n│ > cwd: /<U+000D>\n│ > $ rm x\n│ cwd: \"src\"\n"), "{lines}");
 }
 
 #[test]

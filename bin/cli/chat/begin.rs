@@ -115,8 +115,13 @@ impl Chat {
         Ok(())
     }
 
-    /// Says how to come back to the conversation, if there is one that is kept.
-    pub(super) fn farewell(&self) {
+    /// Says how to come back to the conversation, if there is one that is kept. One in which nothing was said or done is
+    /// removed.
+    pub(super) async fn farewell(&self) {
+        if self.is_nothing {
+            let _removed_or_left = self.opened.runtime.delete(self.session.clone()).await;
+            return;
+        }
         if !(self.is_person && self.is_begun && self.is_stored) {
             return;
         }

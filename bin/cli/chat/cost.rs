@@ -49,8 +49,8 @@ pub(super) fn table<'a>(records: impl Iterator<Item = &'a Record> + Clone, price
         }
     }
     let mut text = if needed(&rows) <= columns { side_by_side(&rows) } else { one_below_another(&rows) };
-    if prices.is_empty() {
-        text.push_str("no prices are configured: [prices.\"provider:model\"] sets the price of a model\n");
+    if !session.cost(prices).is_known() {
+        text.push_str("no price is known: [prices.\"provider:model\"] sets the price of a model\n");
     }
     if session.total().estimated > 0 {
         text.push_str("the tokens of interrupted calls are estimated\n");

@@ -18,6 +18,7 @@ fn record(turn: &str, model: &str, usage: Option<Usage>) -> Record {
         response_id: None,
         model: ModelName::parse(model).unwrap(),
         latency_ms: 1,
+        cost: None,
     };
     Record {
         format: FORMAT,
@@ -72,10 +73,10 @@ fn the_table_counts_the_last_turn_and_the_session_by_model() {
                    model  calls  input  cached  output     cost
         last turn  a:b        1      0       -       0  unknown
         session    a:b        1      0       -       0  unknown
-        no prices are configured: [prices."provider:model"] sets the price of a model
+        no price is known: [prices."provider:model"] sets the price of a model
         the provider did not report the tokens of some calls
     "#]]
-    .assert_eq(&table([record("t", "a:b", None)].iter(), &Prices::new(), 80));
+    .assert_eq(&table([record("t", "a:b", None)].iter(), &Prices::default(), 80));
     assert_eq!(table([].iter(), &prices(), 80), "no usage in this session yet\n");
 }
 
@@ -93,8 +94,8 @@ fn the_line_of_a_turn_says_tokens_and_money_where_they_are_known() {
         summary(&turn, 3_210, &session, &prices()),
         "[1,200 tokens in, 34 out; 3.2 s; 0.0013 USD, session 0.0013 USD and more]"
     );
-    assert_eq!(summary(&turn, 3_210, &session, &Prices::new()), "[1,200 tokens in, 34 out; 3.2 s]");
-    assert_eq!(summary(&spent("a:small", None), 90, &session, &Prices::new()), "[90 ms]");
+    assert_eq!(summary(&turn, 3_210, &session, &Prices::default()), "[1,200 tokens in, 34 out; 3.2 s]");
+    assert_eq!(summary(&spent("a:small", None), 90, &session, &Prices::default()), "[90 ms]");
 }
 
 #[test]

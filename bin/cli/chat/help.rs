@@ -31,7 +31,7 @@ const fn command(name: &'static str, takes: Takes, form: &'static str, does: &'s
 }
 
 /// Every command, in the order of the help.
-pub(super) const COMMANDS: [Command; 23] = [
+pub(super) const COMMANDS: [Command; 24] = [
     command("/help", Takes::Nothing, "", "this list"),
     command("/status", Takes::Nothing, "", "the model, the session, its folder and what it has used"),
     command("/context", Takes::Nothing, "", "how much of the model's context is used, and when it is condensed"),
@@ -54,6 +54,12 @@ pub(super) const COMMANDS: [Command; 23] = [
         Takes::Action,
         "",
         "the tool servers; /mcp restart ID restarts one, /mcp reload reads the configuration again",
+    ),
+    command(
+        "/permissions",
+        Takes::Nothing,
+        "",
+        "what may run without asking, what is denied, and what was decided for good",
     ),
     command("/ps", Takes::Nothing, "", "the state of every actor of this process"),
     command("/sessions", Takes::Nothing, "", "the sessions used last"),

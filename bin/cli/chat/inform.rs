@@ -1,5 +1,6 @@
 //! The commands that only look: they need no model and change nothing, so they are obeyed during a turn as well.
 
+use bob::approvals::PermissionMode;
 use bob::model::ToolResult;
 use bob::sessions::SessionFilter;
 use bob::store::Fact;
@@ -12,6 +13,7 @@ use bob::{AgentRuntime, ModelName, SessionId};
 use bob_config::Config;
 
 use super::own_commands::OwnCommands;
+use super::permissions::Rules;
 use super::{cost, help};
 use crate::commands::file_changes::{self, OTHERS, Which};
 use crate::commands::sessions::rows::{self, First};
@@ -40,6 +42,7 @@ pub(super) struct View<'a> {
     pub(super) own: &'a OwnCommands,
     pub(super) facts: &'a Facts,
     pub(super) is_person: bool,
+    pub(super) mode: PermissionMode,
 }
 
 /// What of the configuration `/status` and `/context` show.
@@ -48,6 +51,8 @@ pub(super) struct Facts {
     pub(super) store: String,
     /// The share of the context at which a conversation is condensed, in percent.
     pub(super) condense_percent: u32,
+    /// What may run.
+    rules: Rules,
 }
 
 impl Facts {
@@ -57,8 +62,8 @@ impl Facts {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio between 0 and 1")]
         let condense_percent = condense_percent as u32;
         let files: Vec<String> = config.files().all().map(|file| file.display().to_string()).collect();
-        let config = if files.is_empty() { "built in".to_owned() } else { files.join(", over ") };
-        Self { config, store, condense_percent }
+        let config_files = if files.is_empty() { "built in".to_owned() } else { files.join(", over ") };
+        Self { config: config_files, store, condense_percent, rules: Rules::of(config) }
     }
 }
 
@@ -79,6 +84,7 @@ impl View<'_> {
                 Ok(ps::table::tree(&tree, &metrics, true))
             }
             ("/sessions", _) => self.sessions().await,
+            ("/permissions", _) => self.facts.rules.text(self.mode),
             ("/status", _) => self.status().await,
             ("/context", _) => self.context().await,
             ("/diff", which) => self.diff(which).await,
@@ -121,7 +127,8 @@ impl View<'_> {
 
     async fn sessions(self) -> Result<String, Failure> {
         let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
-        let sessions = self.opened.runtime.sessions(filter, None).await?.sessions;
+        let mut sessions = self.opened.runtime.sessions(filter, None).await?.sessions;
+        sessions.retain(|summary| summary.parent.is_none());
         let columns = self.is_person.then(|| Look::now().columns);
         Ok(rows::rows(&sessions, First::Time, columns).into_iter().map(|row| row + "\n").collect())
     }

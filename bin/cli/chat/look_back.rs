@@ -33,7 +33,7 @@ impl Chat {
         self.spent = Spending::of_records(records.iter().map(|record| &**record));
         self.is_asked = false;
         self.left = None;
-        self.is_begun = !records.is_empty();
+        (self.is_begun, self.is_nothing) = (!records.is_empty(), false);
         let folded = Session::fold(self.session.clone(), &records);
         self.cwd.clone_from(&folded.latest_options().cwd);
         if self.is_person {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::AgentRuntime;
+use bob::model::catalogue::{Catalogue, ModelCatalogPort, Standing};
 use bob::sessions::SessionFilter;
 use bob_config::Config;
 use tokio::runtime::Handle;
@@ -24,14 +25,18 @@ const WAIT: Duration = Duration::from_millis(500);
 /// Looks things up in this runtime, this configuration and this folder.
 pub(super) fn of(opened: &OpenRuntime, config: &Config, own: &OwnCommands, folder: PathBuf) -> LookUp {
     let (runtime, handle) = (opened.runtime.clone(), Handle::current());
-    let (models, own) = (models(config), own.clone());
+    let (models, own) = (models(config, &opened.catalogue), own.clone());
     Arc::new(move |wanted, prefix| match wanted {
         Wanted::Session => {
             let filter =
                 SessionFilter { prefix: Some(prefix.to_owned()), limit: MOST_SESSIONS, ..SessionFilter::default() };
             let page = handle.block_on(async { tokio::time::timeout(WAIT, runtime.sessions(filter, None)).await });
             let Ok(Ok(page)) = page else { return Vec::new() };
-            page.sessions.iter().map(|summary| summary.session.to_string()).collect()
+            page.sessions
+                .iter()
+                .filter(|summary| summary.parent.is_none())
+                .map(|summary| summary.session.to_string())
+                .collect()
         }
         Wanted::Model => models.iter().filter(|model| model.starts_with(prefix)).cloned().collect(),
         Wanted::File => mentions::completions(prefix, &folder),
@@ -46,9 +51,14 @@ pub(super) fn of(opened: &OpenRuntime, config: &Config, own: &OwnCommands, folde
     })
 }
 
-/// The models the configuration names, and the beginnings of those of its providers.
-pub(super) fn models(config: &Config) -> BTreeSet<String> {
+/// The models and selectors the configuration names, the beginnings of the models of its providers, and the models of the
+/// catalogue that can be run.
+pub(super) fn models(config: &Config, catalogue: &Catalogue) -> BTreeSet<String> {
+    let book = catalogue.book();
+    let runs = book.entries().iter().filter(|entry| *book.standing(entry.name.provider()) == Standing::Ready);
+    let runs = runs.map(|entry| entry.name.to_string());
+    let selectors = config.models.keys().map(|name| format!("select:{name}"));
     let named = std::iter::once(&config.runtime.default_model).chain(&config.llm.fallback).chain(config.prices.keys());
     let providers = config.providers.keys().map(|provider| format!("{provider}:"));
-    named.cloned().chain(providers).filter(|model| !model.is_empty()).collect()
+    named.cloned().chain(providers).chain(selectors).chain(runs).filter(|model| !model.is_empty()).collect()
 }

@@ -30,7 +30,8 @@ pub(super) fn obey(chat: &mut Chat, name: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-fn means(mode: PermissionMode) -> &'static str {
+/// What a mode means, in a few words.
+pub(super) fn means(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "tools that only read run, all others are denied",
         PermissionMode::Ask => "what changes something asks",

@@ -24,7 +24,7 @@ impl Chat {
     /// None that can happen.
     pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
         self.session = new_session()?;
-        self.is_begun = false;
+        (self.is_begun, self.is_nothing) = (false, false);
         self.cwd = self.folder.clone();
         self.spent = Spending::default();
         self.is_asked = false;

@@ -19,7 +19,7 @@ use crate::runtime::signals::Signals;
 use crate::runtime::turn::{self, Work};
 use crate::terminal::screen::Screen;
 use crate::terminal::screen::look::Look;
-use crate::terminal::show::Show;
+use crate::terminal::show::{Show, is_nothing};
 use crate::terminal::spending::Spending;
 use crate::terminal::{notify, print};
 
@@ -112,6 +112,7 @@ impl Chat {
             own: &self.own,
             facts: &self.facts,
             is_person,
+            mode: self.mode,
         };
         let heard = hear(view, &owner, &mut self.typed, |line| waiting.push_back(line));
         let followed = tokio::select! {
@@ -138,6 +139,7 @@ impl Chat {
             None | Some(turn::Interrupted::Once) => told?,
             Some(turn::Interrupted::ToLeave(_)) => {}
         }
+        self.is_nothing = (self.is_nothing || !self.is_begun) && is_nothing(&ended.outcome);
         self.is_begun = true;
         self.ended = Some(Instant::now());
         if is_person && outcome_is_late(&ended.outcome) {

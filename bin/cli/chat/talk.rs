@@ -201,6 +201,7 @@ impl Chat {
             own: &self.own,
             facts: &self.facts,
             is_person: self.is_person,
+            mode: self.mode,
         }
     }
 

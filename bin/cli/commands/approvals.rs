@@ -59,6 +59,16 @@ pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exi
     Ok(Exit::Success)
 }
 
+/// The decisions of a place, each as a line.
+///
+/// # Errors
+/// When they cannot be read.
+pub(crate) fn listed(place: &Place) -> Result<Vec<String>, Failure> {
+    let failed = |error| Failure::usage(format!("cannot read {}: {error}", place.file.display()));
+    let known = place.read().map_err(failed)?;
+    Ok(known.decided.iter().map(|standing| row(standing, &known)).collect())
+}
+
 fn of_id<'a>(id: &str, known: &'a Known) -> Result<&'a Arc<Standing>, Failure> {
     let nothing = || {
         let id = print::on_one_line(id, MOST_SHOWN);

@@ -28,7 +28,7 @@ use crate::runtime::signals::Signals;
 use crate::runtime::trust;
 use crate::terminal::{print, progress};
 
-/// How long the model may take to its answer, beyond the start of a local server.
+/// How long the model may take to its answer. The start of a local server does not count.
 const MODEL_PATIENCE: Duration = Duration::from_secs(30);
 
 /// How many characters of the names of tools are shown.
@@ -232,10 +232,7 @@ fn reached(server: &ServerStatus) -> Result<String, String> {
 /// A tiny real request, in a session that is not stored.
 async fn model(config: &Config, opened: &OpenRuntime) -> Result<String, String> {
     let session = SessionId::parse("doctor").map_err(|error| error.to_string())?;
-    let starting = config.providers.get(opened.default_model.provider()).and_then(|provider| provider.start.as_ref());
-    let patience =
-        MODEL_PATIENCE + starting.map_or(Duration::ZERO, |start| Duration::from_millis(start.ready_timeout_ms));
-    let turn_timeout_ms = u64::try_from(patience.as_millis()).unwrap_or(u64::MAX);
+    let turn_timeout_ms = u64::try_from(MODEL_PATIENCE.as_millis()).unwrap_or(u64::MAX);
     let request = AgentRequest {
         allow_tools: Some(Vec::new()),
         limits: Some(Limits { max_steps: 1, turn_timeout_ms, ..config.runtime.limits }),
@@ -243,19 +240,20 @@ async fn model(config: &Config, opened: &OpenRuntime) -> Result<String, String> 
         ..AgentRequest::text(session, "Say ok.")
     };
     match opened.runtime.run(request).await {
-        Ok(result) => judged(result.response(), patience),
+        Ok(result) => judged(result.response()),
         Err(error) => Err(advice(&error)),
     }
 }
 
-fn judged(outcome: &TurnOutcome, patience: Duration) -> Result<String, String> {
+fn judged(outcome: &TurnOutcome) -> Result<String, String> {
     let answered = || format!("{} answered in {} ms", name(outcome), outcome.duration_ms);
     match (&outcome.error, outcome.finish_reason) {
         // A malformed reply still proves that the model can be reached.
         (Some(AgentError::Llm(error)), _) if error.kind == LlmErrorKind::Malformed => Ok(answered()),
         (Some(error), _) => Err(advice(error)),
         (None, FinishReason::GuardExceeded) if outcome.steps == 0 => {
-            Err(format!("no answer within {} s; is the provider overloaded, or its address wrong?", patience.as_secs()))
+            let seconds = MODEL_PATIENCE.as_secs();
+            Err(format!("no answer within {seconds} s; is the provider overloaded, or its address wrong?"))
         }
         (None, _) => Ok(answered()),
     }

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bob::ModelName;
 use bob::approvals::DeniedCall;
-use bob::model::{StopReason, Usage};
+use bob::model::{Delegated, StopReason, Usage};
 use bob::sessions::{FinishReason, GuardReason, RequestId, ResumeToken, TranscriptEntry, TurnOutcome};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -39,6 +39,9 @@ pub(crate) struct ResultObject<'a> {
     stop_reason: Option<StopReason>,
     tool_transcript: &'a [TranscriptEntry],
     usage: Usage,
+    /// What sub-agents used beside that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    delegated: Option<&'a Delegated>,
     steps: u32,
     duration_ms: u64,
     saved: bool,
@@ -84,6 +87,7 @@ impl<'a> ResultObject<'a> {
             stop_reason: outcome.stop_reason,
             tool_transcript: &outcome.tool_transcript,
             usage: outcome.usage,
+            delegated: outcome.delegated.as_deref(),
             steps: outcome.steps,
             duration_ms: outcome.duration_ms,
             saved: outcome.saved,
@@ -112,6 +116,7 @@ impl<'a> ResultObject<'a> {
             stop_reason: None,
             tool_transcript: &[],
             usage: Usage::default(),
+            delegated: None,
             steps: 0,
             duration_ms: 0,
             saved: false,

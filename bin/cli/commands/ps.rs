@@ -173,7 +173,8 @@ pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Fai
         return Err(client::unexpected());
     };
     let pid = process.hello.pid;
-    print::note(&format!("process {pid} is draining; {running} running, {waiting} waiting"));
+    let turns = print::counted(running, "running turn");
+    print::note(&format!("draining process {pid}: {turns} will finish, no new ones are started; {waiting} waiting"));
     if args.no_wait {
         return Ok(Exit::Success);
     }

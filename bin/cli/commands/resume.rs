@@ -47,7 +47,7 @@ pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) ->
     };
     let result = match said {
         Ok(said) => match opened.runtime.resume_stream(token, said).await {
-            Ok(stream) => run::told(&opened, stream, args.output, &mut signals).await,
+            Ok(stream) => run::told(&opened, stream, args.output, false, &mut signals).await,
             Err(error) => Err(error.into()),
         },
         Err(failure) => Err(failure),

@@ -106,6 +106,7 @@ async fn one_turn(
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let session = session(args, opened).await?;
+    let is_unnamed = args.session.is_none() && args.resume.is_none() && !args.continue_last;
     if let Some(folder) = folder {
         let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
         let patch = OptionsPatch { cwd: Change::Set(cwd.to_owned()), ..OptionsPatch::default() };
@@ -118,13 +119,17 @@ async fn one_turn(
         output_schema,
         interactive: true,
         input: said,
+        // As a program is told of its caller's trace.
+        traceparent: std::env::var("TRACEPARENT").ok(),
+        tracestate: std::env::var("TRACESTATE").ok(),
         ..AgentRequest::text(session, String::new())
     };
     let stream = opened.runtime.run_stream(request).await?;
-    told(opened, stream, args.output, signals).await
+    told(opened, stream, args.output, is_unnamed, signals).await
 }
 
-/// Prints a turn as it goes and its outcome at the end.
+/// Prints a turn as it goes and its outcome at the end. `is_new`: the session was made for it, and has no name that
+/// its caller knows.
 ///
 /// # Errors
 /// When it was not taken, or stdout cannot be written.
@@ -132,11 +137,15 @@ pub(crate) async fn told(
     opened: &OpenRuntime,
     stream: AgentStream,
     form: OutputForm,
+    is_new: bool,
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
     let is_text = form == OutputForm::Text;
     let live = (is_text && screen::is_drawn_on()).then(Live::new);
     let mut shown = Show::new(is_text && io::stdout().is_terminal());
+    if is_new {
+        shown = shown.of_new_session();
+    }
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
     let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| match form {
@@ -160,6 +169,10 @@ pub(crate) async fn told(
             // The signal of a closed terminal explains failed writes.
             if ended.caught.is_none() {
                 told?;
+            }
+            // A session in which nothing happened is nothing to come back to; if it cannot be removed now, it stays.
+            if is_new && show::is_nothing(&ended.outcome) {
+                let _removed_or_left = opened.runtime.delete(ended.outcome.session_id.clone()).await;
             }
         }
         OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,

@@ -1,10 +1,11 @@
 //! `sessions`: reads and changes the store directly; starts no tree and no server.
 //!
-//! - `find`: sessions by the beginning of their ids; `rows`: lists of sessions
+//! - `find`: sessions by the beginning of their ids; `rows`: lists of sessions; `family`: those that work for others
 //! - `show`, `markdown`: a conversation as text; `search`: text in all of them
 //! - `change`: options and titles; `fork`: a copy up to a turn
 
 mod change;
+mod family;
 pub(crate) mod find;
 pub(crate) mod fork;
 mod markdown;
@@ -41,8 +42,9 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
     let store = assemble::store(config, false)?;
     let listing = Listing::Store(&*store);
     match action {
-        SessionsAction::List { limit, json } => {
-            let mut page = listing.all(None).await?;
+        SessionsAction::List { limit, children, json } => {
+            let page = listing.all(None).await?;
+            let mut page = SessionPage { sessions: family::ordered(page.sessions, *children, *json), ..page };
             match (limit.unwrap_or(if *json { 0 } else { MOST_LISTED }), json) {
                 (0, false) => table(&page, usize::MAX)?,
                 (most, false) => table(&page, most)?,

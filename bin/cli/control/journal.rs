@@ -20,7 +20,7 @@ fn said(fact: &Fact) -> (&'static str, String) {
     match fact {
         Fact::Options(_) | Fact::Configured { .. } => ("options", String::new()),
         Fact::Input(input) => ("input", input.text()),
-        Fact::Started { model } => ("started", model.to_string()),
+        Fact::Started { model, .. } => ("started", model.to_string()),
         Fact::Answered(answered) => {
             let calls = answered.calls.iter().map(|call| format!("> {} {}", call.name, call.arguments));
             let text = answered.text.trim().to_owned();

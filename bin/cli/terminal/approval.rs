@@ -45,6 +45,7 @@ pub(crate) fn open_question(session: &SessionId, open: &OpenTurn, offers_always:
         like: asked.tool.as_ref().map(|tool| tool.like.clone()).unwrap_or_default(),
         changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
         timeout_ms: 0,
+        agents: Vec::new(),
     })
 }
 

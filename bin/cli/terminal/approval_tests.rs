@@ -28,6 +28,7 @@ fn question(name: &str, arguments: Value) -> ApprovalQuestion {
         like: Vec::new(),
         changes: None,
         timeout_ms: 1,
+        agents: Vec::new(),
     }
 }
 

@@ -5,6 +5,7 @@
 //! wrap after a full line, and the bar above could not be erased. So a few columns stay free.
 
 use std::io;
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 
 use indicatif::TermLike;
 
@@ -20,10 +21,36 @@ const USUAL: (u16, u16) = (80, 24);
 #[derive(Debug)]
 pub(crate) struct Screen {
     /// How many of its columns are not used.
-    pub(crate) free: u16,
+    free: u16,
+    /// The width at which what is on the screen was drawn; 0 where nothing is.
+    drawn_at: AtomicU16,
+    /// Whether something was written since the last drawing.
+    is_written: AtomicBool,
+}
+
+/// What erases a drawing of so many full rows after the terminal has another width, and goes to where it began: its rows
+/// are one long line, which the terminal has wrapped anew.
+fn reflowed(rows: usize, drawn_at: u16, width: u16) -> String {
+    let cells = rows * usize::from(drawn_at);
+    let now = cells.div_ceil(usize::from(width.max(1)));
+    let up = if now > 1 { format!("\x1b[{}A", now - 1) } else { String::new() };
+    // The library goes down and up again by the rows that it knows: there must be room for them.
+    let room = if rows > 1 { format!("{}\x1b[{}A", "\n".repeat(rows - 1), rows - 1) } else { String::new() };
+    format!("{up}\r\x1b[J{room}")
+}
+
+/// Whether the terminal wraps its lines anew when its width changes, as nearly all do.
+fn reflows() -> bool {
+    let is_console = std::env::var_os("TERM").is_some_and(|term| term == "linux");
+    !is_console && std::env::var_os("XTERM_VERSION").is_none()
 }
 
 impl Screen {
+    /// A terminal of which so many columns are not used.
+    pub(crate) fn new(free: u16) -> Self {
+        Self { free, drawn_at: AtomicU16::new(0), is_written: false.into() }
+    }
+
     /// Columns and rows.
     fn size() -> (u16, u16) {
         match rustix::termios::tcgetwinsize(io::stderr()) {
@@ -53,6 +80,12 @@ impl TermLike for Screen {
     }
 
     fn move_cursor_up(&self, rows: usize) -> io::Result<()> {
+        // Only the first movement of a drawing begins at what the last one left.
+        let drawn_at = self.drawn_at.swap(0, Ordering::Relaxed);
+        let width = self.width();
+        if drawn_at != 0 && drawn_at != width && reflows() {
+            return Self::write(&reflowed(rows + 1, drawn_at, width));
+        }
         Self::go(rows, 'A')
     }
 
@@ -73,6 +106,10 @@ impl TermLike for Screen {
     }
 
     fn write_str(&self, text: &str) -> io::Result<()> {
+        // A return alone draws nothing.
+        if text != "\r" && !text.is_empty() {
+            self.is_written.store(true, Ordering::Relaxed);
+        }
         Self::write(text)
     }
 
@@ -81,6 +118,22 @@ impl TermLike for Screen {
     }
 
     fn flush(&self) -> io::Result<()> {
+        let is_written = self.is_written.swap(false, Ordering::Relaxed);
+        self.drawn_at.store(if is_written { self.width() } else { 0 }, Ordering::Relaxed);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drawing_is_found_after_the_terminal_has_wrapped_it_anew() {
+        assert_eq!(reflowed(1, 100, 100), "\r\x1b[J");
+        // Six rows of 100 columns are twelve of 50, and three of 200.
+        assert_eq!(reflowed(6, 100, 50), "\x1b[11A\r\x1b[J\n\n\n\n\n\x1b[5A");
+        assert_eq!(reflowed(6, 100, 200), "\x1b[2A\r\x1b[J\n\n\n\n\n\x1b[5A");
+        assert_eq!(reflowed(1, 100, 40), "\x1b[2A\r\x1b[J");
     }
 }

@@ -79,6 +79,8 @@ pub(crate) struct Show {
     limit: Option<u64>,
     /// Whether the last question offered decisions that apply to later sessions.
     offers_always: bool,
+    /// Whether the session was made for this turn.
+    is_new: bool,
 }
 
 impl Show {
@@ -96,7 +98,13 @@ impl Show {
             is_talk: false,
             limit: None,
             offers_always: true,
+            is_new: false,
         }
+    }
+
+    /// Shows the only turn of a session that has no name.
+    pub(crate) fn of_new_session(self) -> Self {
+        Self { is_new: true, ..self }
     }
 
     /// Shows the turns of a conversation.
@@ -135,7 +143,7 @@ impl Show {
             }
             AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
                 let wait = Duration::from_millis(*delay_ms).as_secs_f64();
-                Some(format!("[{reason}; asking {model} again in {wait:.1} s ({attempt} of {of})]"))
+                Some(format!("[{reason}; retrying {model} in {wait:.1} s ({attempt}/{of})]"))
             }
             AgentEvent::ActionMalformed { .. } => {
                 self.is_malformed = true;
@@ -194,7 +202,7 @@ impl Show {
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(question))));
         }
         pieces.push(Piece::End);
-        let remarks = remarks(outcome, !self.has_denied, self.is_talk, self.limit, self.offers_always);
+        let remarks = remarks(self, outcome);
         pieces.extend(remarks.into_iter().map(Piece::Note));
         pieces
     }
@@ -302,13 +310,8 @@ fn one_line(name: &str, arguments: &Value) -> String {
 }
 
 /// Remarks about an outcome besides its content.
-fn remarks(
-    outcome: &TurnOutcome,
-    shows_denied: bool,
-    is_talk: bool,
-    limit: Option<u64>,
-    offers_always: bool,
-) -> Vec<String> {
+fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
+    let Show { has_denied, is_talk, limit, offers_always, is_new, .. } = *shown;
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -324,7 +327,7 @@ fn remarks(
         }
         FinishReason::Error => {}
     }
-    for denied in outcome.denied.iter().filter(|_| shows_denied) {
+    for denied in outcome.denied.iter().filter(|_| !has_denied) {
         remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
     }
     let kept = match outcome.saved {
@@ -332,11 +335,23 @@ fn remarks(
         false => "warning: this turn could not be saved, or is not saved yet".to_owned(),
     };
     match &outcome.error {
+        // There is nothing to come back to.
+        Some(error) if (is_new || is_talk) && outcome.saved && is_nothing(outcome) => {
+            remarks.extend([format!("error: {error}"), format!("[{}]", advice::what_to_do(error))]);
+        }
         Some(error) => remarks.extend([format!("error: {error}"), format!("[{kept}; {}]", advice::what_to_do(error))]),
         None if !outcome.saved => remarks.push(format!("[{kept}]")),
         None => {}
     }
     remarks
+}
+
+/// Whether a turn failed before a model said or a tool did anything.
+pub(crate) fn is_nothing(outcome: &TurnOutcome) -> bool {
+    outcome.finish_reason == FinishReason::Error
+        && outcome.content.trim().is_empty()
+        && outcome.tool_transcript.is_empty()
+        && outcome.usage.total_tokens == 0
 }
 
 /// How to resume a suspended turn; `offers_always` as in the policy.

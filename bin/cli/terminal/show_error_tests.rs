@@ -54,7 +54,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
     for error in models.into_iter().chain(others) {
         for saved in [true, false] {
             let outcome = TurnOutcome { error: Some(error.clone()), saved, ..failed() };
-            let said = remarks(&outcome, true, false, None, true);
+            let said = remarks(&Show::new(false), &outcome);
             assert_eq!(said.len(), 2, "{said:?}");
             assert!(said[0].starts_with("error: ") && said.iter().all(|line| !line.contains('\n')), "{said:?}");
             let (kept, to_do) = said[1].split_once("; ").expect("what was kept, and what to do");
@@ -137,4 +137,22 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
 
 fn failed() -> TurnOutcome {
     TurnOutcome::bare(SessionId::parse("s").unwrap(), TurnId::new("t"), FinishReason::Error, "")
+}
+
+#[test]
+fn a_session_in_which_nothing_was_said_or_done_is_not_named_as_something_to_come_back_to() {
+    let error = AgentError::from(LlmError::new(LlmErrorKind::Unauthorized, "no such key"));
+    let nothing = TurnOutcome { error: Some(error), saved: true, ..failed() };
+    let said = |show: Show, outcome: &TurnOutcome| remarks(&show, outcome).join("\n");
+    for show in [Show::new(false).of_new_session(), Show::new(false).talking()] {
+        assert_eq!(said(show, &nothing), "error: no such key\n[fix the API key, then retry]");
+    }
+    let named = "error: no such key\n[saved in session s; fix the API key, then retry]";
+    assert_eq!(said(Show::new(false), &nothing), named, "its name was given");
+    let usage = bob::model::Usage { total_tokens: 3, ..bob::model::Usage::default() };
+    assert_eq!(
+        said(Show::new(false).of_new_session(), &TurnOutcome { usage, ..nothing }),
+        named,
+        "a model has answered"
+    );
 }

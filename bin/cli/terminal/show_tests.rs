@@ -160,7 +160,7 @@ fn an_answer_that_broke_off_begins_again() {
             out "Hel"
             out "\n"
             err [the answer broke off and begins again]
-            err [the stream was cut; asking local:m again in 1.2 s (1 of 2)]
+            err [the stream was cut; retrying local:m in 1.2 s (1/2)]
             out "Hello."
             out "\n"
         "#]],

@@ -1,18 +1,54 @@
-//! Usage: tokens by model, and their cost where prices are configured.
+//! Usage: tokens by model, and their cost where prices are known.
 //!
 //! It sums up events and journals and prints nothing. A model without a price has an unknown cost, never zero.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bob::ModelName;
 use bob::events::{AgentEvent, Delta};
 use bob::model::Usage;
+use bob::model::catalogue::{Catalogue, ModelCatalogPort, Rate};
 use bob::store::Record;
 use bob::store::{Fact, StepCost};
-use bob_config::Price;
+use bob_config::{Config, Price};
 
-/// Prices by `provider:model`, each for a million tokens.
-pub(crate) type Prices = BTreeMap<String, Price>;
+/// Prices of models, each for a million tokens: those of the configuration, then those of the catalogue.
+#[derive(Clone, Default)]
+pub(crate) struct Prices {
+    configured: BTreeMap<String, Price>,
+    catalogue: Option<Arc<Catalogue>>,
+}
+
+impl Prices {
+    /// The prices of a configuration and its catalogue.
+    pub(crate) fn of(config: &Config, catalogue: &Arc<Catalogue>) -> Self {
+        Self { configured: config.prices.clone(), catalogue: Some(Arc::clone(catalogue)) }
+    }
+
+    /// The price of a model.
+    fn get(&self, model: &ModelName) -> Option<Price> {
+        if let Some(price) = self.configured.get(model.as_str()) {
+            return Some(price.clone());
+        }
+        let price = self.catalogue.as_ref()?.price(model)?;
+        Some(Price {
+            input: price.input.amount(),
+            output: price.output.amount(),
+            cached_input: price.cached_input.map(Rate::amount),
+            cache_write: price.cache_write.map(Rate::amount),
+            currency: price.currency.as_ref().to_owned(),
+        })
+    }
+}
+
+/// The prices of a configuration alone.
+#[cfg(test)]
+impl<const N: usize> From<[(String, Price); N]> for Prices {
+    fn from(configured: [(String, Price); N]) -> Self {
+        Self { configured: configured.into(), catalogue: None }
+    }
+}
 
 /// Bytes of a token, about.
 const BYTES_A_TOKEN: u64 = 4;
@@ -80,7 +116,7 @@ impl Spending {
         let mut asked = None;
         for record in records {
             let cost: Option<&StepCost> = match &record.fact {
-                Fact::Started { model } => {
+                Fact::Started { model, .. } => {
                     asked = Some(model);
                     None
                 }
@@ -146,9 +182,9 @@ impl Spending {
     pub(crate) fn cost(&self, prices: &Prices) -> Cost {
         let mut cost = Cost::default();
         for (model, used) in &self.by_model {
-            match prices.get(&model.to_string()) {
+            match prices.get(model) {
                 Some(price) => {
-                    *cost.amounts.entry(price.currency.clone()).or_default() += price_of(&used.usage, price);
+                    *cost.amounts.entry(price.currency.clone()).or_default() += price_of(&used.usage, &price);
                     cost.is_short |= used.unknown > 0;
                 }
                 None => cost.is_short = true,

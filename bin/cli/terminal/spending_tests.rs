@@ -40,7 +40,7 @@ fn prices() -> Prices {
 
 #[test]
 fn each_kind_of_token_has_its_price() {
-    let price = &prices()["a:b"];
+    let price = &prices().get(&ModelName::parse("a:b").unwrap()).unwrap();
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
     close(price_of(&usage(1_000_000, None, 0), price), 1.0);
     close(price_of(&usage(1_000_000, Some(400_000), 250_000), price), 0.6 + 0.2 + 1.0);
@@ -48,7 +48,10 @@ fn each_kind_of_token_has_its_price() {
     close(price_of(&written, price), 0.5 + 0.2 + 0.2);
     // A provider that counts wrongly costs no negative amount.
     close(price_of(&usage(10, Some(1_000_000), 0), price), 5e-6);
-    close(price_of(&usage(1_000_000, Some(1_000_000), 0), &prices()["c:d"]), 10.0);
+    close(
+        price_of(&usage(1_000_000, Some(1_000_000), 0), &prices().get(&ModelName::parse("c:d").unwrap()).unwrap()),
+        10.0,
+    );
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! It opens the store's folder and starts nothing. The front ends use it, and so can embedding programs that want to
 //! support the configuration file.
 //!
+//! - `catalogue`: prices, capabilities and selectors of models
 //! - `model`: providers and keys
 //! - `servers`: the programs that serve a provider on this machine
 //! - `tool_servers`: the tool servers
@@ -12,6 +13,7 @@
 //! - `protection`: files that local tools do not touch
 //! - `skills`: folders of skills
 
+mod catalogue;
 mod hooks;
 mod model;
 mod prompt;
@@ -30,6 +32,7 @@ use std::time::Duration;
 use bob::config::{CondenseRules, PromptFiles, TurnConfig};
 use bob::model::LlmPort;
 use bob::model::RetryPolicy;
+use bob::model::catalogue::Catalogue;
 use bob::model::server::Progress;
 use bob::sessions::InvalidId;
 use bob::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
@@ -43,6 +46,7 @@ use crate::{Config, builtin};
 use bob::RuntimeBuilder;
 use bob::approvals::{ApprovalMemory, ApprovalPort};
 
+pub use catalogue::facts as model_facts;
 pub use hooks::{hooks, program_of_hook};
 pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
@@ -57,6 +61,8 @@ pub use tool_servers::tool_servers;
 pub struct Assembly {
     /// The model port; it reports synchronously whether a model's provider is known and has its key.
     pub model: Arc<dyn LlmPort>,
+    /// The catalogue of models.
+    pub catalogue: Arc<Catalogue>,
     /// The model turns run on unless they name one.
     pub default_model: ModelName,
     /// Where local tools work and stay, absolute.
@@ -106,10 +112,15 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let open = |choice: &TapeChoice| taped::open(choice, config, environment);
     let is_replay = |choice: &&TapeChoice| matches!(choice, TapeChoice::Replay(_));
     let replayed = choices.tape.as_ref().filter(is_replay).map(open).transpose()?;
-    let model = match &replayed {
-        Some(Opened::Replaying(tape)) => tape.model(),
-        Some(Opened::Recording(_)) | None => model(config, environment, addresses.clone())?,
+    let (facts, model) = match &replayed {
+        Some(Opened::Replaying(tape)) => (catalogue::kept(config), tape.model()),
+        Some(Opened::Recording(_)) | None => {
+            let facts = catalogue::facts(config);
+            let model = model::knowing(config, environment, addresses.clone(), Some(Arc::clone(&facts)))?;
+            (facts, model)
+        }
     };
+    let catalogue = Catalogue::new(facts, Arc::clone(&model));
     let store = match choices.store {
         Some(store) => store,
         None => store_telling(config, choices.take_over, choices.made)?,
@@ -121,6 +132,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let hooks = hooks(config, builder.watcher())?;
     let builder = builder
         .model(Arc::clone(&model))
+        .models(Arc::clone(&catalogue))
         .model_servers(addresses, specs)
         .store(store)
         .turn_config(turn_config)
@@ -134,20 +146,25 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .protection(protection(config, choices.private))
         .retry(retry)
         .max_concurrent_turns(usize::try_from(config.runtime.max_concurrent_turns).unwrap_or(usize::MAX))
+        .max_parallel_subagents(config.runtime.max_parallel_subagents)
         .passivate_after(Duration::from_millis(config.runtime.passivate_after_ms))
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
     let builder = choices.approvals.into_iter().fold(builder, RuntimeBuilder::approvals);
     let builder = choices.memory.into_iter().fold(builder, RuntimeBuilder::approval_memory);
     let builder = hooks.into_iter().fold(builder, RuntimeBuilder::hook_programs);
     let builder = with_skills(builder, config)?;
+    let agents = config.subagents.iter().map(crate::SubAgent::agent).collect::<Result<Vec<_>, _>>()?;
+    let builder = agents.into_iter().fold(builder, RuntimeBuilder::subagent);
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     // A recording brings its tools.
     let offers_web = config.policy.web_fetch && replayed.is_none();
     let builder = if offers_web { with_web(builder)? } else { builder };
     let tape = match (replayed, &choices.tape) {
         (None, Some(choice)) => {
-            // Fails before anything is written if the model cannot be called.
-            model.capabilities(&default_model)?;
+            // Fails before anything is written if the model cannot be called; what a selector selects is not known yet.
+            if !default_model.is_selector() {
+                catalogue.around(Arc::clone(&model)).capabilities(&default_model)?;
+            }
             Some(open(choice)?)
         }
         (replayed, _) => replayed,
@@ -157,7 +174,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         Some(Opened::Replaying(tape)) => builder.replay(tape),
         None => builder,
     };
-    Ok(Assembly { model, default_model, workspace, builder, tape })
+    Ok(Assembly { model: catalogue.around(model), catalogue, default_model, workspace, builder, tape })
 }
 
 #[cfg(feature = "web")]

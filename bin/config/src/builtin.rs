@@ -25,9 +25,10 @@ const MODELS: [(&str, &str); 8] = [
 const LOCAL: &str = "local:smollm2-135m";
 
 /// What starts the model on this machine, as it is kept for programs without a copy of the repository.
-const SCRIPTS: [(&str, &str); 3] = [
+const SCRIPTS: [(&str, &str); 4] = [
     ("local-model.sh", include_str!("../files/local-model.sh")),
     ("local_model.py", include_str!("../files/local_model.py")),
+    ("local_model_install.py", include_str!("../files/local_model_install.py")),
     ("local-model-tools.jinja", include_str!("../files/local-model-tools.jinja")),
 ];
 
@@ -72,7 +73,7 @@ fn local(script: &str) -> String {
          capabilities = {{ native_tools = true, json_schema = true, system_role = true, context_tokens = 8192 }}\n\
          [providers.local.start]\n\
          command = \"sh\"\n\
-         args = [{script}]\n\
+         args = [{script}, \"--port\", \"{{port}}\"]\n\
          ready_timeout_ms = 180000\n\
          inherit_env = [\"PIP_*\", \"SSL_CERT_FILE\", \"SSL_CERT_DIR\"]\n"
     )

@@ -3,6 +3,8 @@
 //! They check the merged tree, not the finished structs, because its values know their positions. A value of the
 //! wrong type is skipped; the reader reports it.
 
+mod selectors;
+
 use std::collections::BTreeMap;
 
 use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
@@ -16,9 +18,11 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     }
     providers(root, findings);
     prices(root, findings);
+    selectors::check(root, findings);
     tool_names(root, findings);
     servers(root, findings);
     hooks(root, findings);
+    subagents(root, findings);
     prompt_and_skills(root, findings);
     if let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("sqlite"))
         && cfg!(not(feature = "sqlite"))
@@ -147,6 +151,19 @@ fn hooks(root: &Table<'_>, findings: &mut Findings) {
             let message = format!("`hooks.{}.{path}` means nothing with on = \"{on}\"", name.get_ref());
             findings.add(key.span(), message);
         }
+    }
+}
+
+fn subagents(root: &Table<'_>, findings: &mut Findings) {
+    let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
+    let agents = root.get("subagents").and_then(tree::list);
+    for (index, item) in agents.into_iter().flat_map(|agents| agents.iter()).enumerate() {
+        let Some(id) = tree::table(item).and_then(|agent| agent.get("id")) else { continue };
+        let Some(text) = tree::text(id) else { continue };
+        if let Some(first) = ids.get(text) {
+            findings.add(id.span(), format!("`subagents[{index}].id`: subagents[{first}] has this id already"));
+        }
+        ids.entry(text).or_insert(index);
     }
 }
 

@@ -7,7 +7,7 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 14] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
@@ -19,6 +19,7 @@ const TABLES: [(&str, &str); 13] = [
     ("[prompt]", "prompt"),
     ("[[skills.sources]]", "skills.sources.*"),
     ("[skills]", "skills"),
+    ("[[subagents]]", "subagents.*"),
     ("[store]", "store"),
     ("[log]", "log"),
 ];
@@ -174,7 +175,9 @@ fn the_table_of_keys_and_the_schema_know_the_same_keys() {
     // A date is the wrong type for every key, so a key the schema knows is a wrong type and never an unknown key.
     for key in keys().iter().filter(|key| *key != "providers.*.kind") {
         let line = match key.split_once(".*.") {
-            Some((table @ ("mcp.servers" | "skills.sources"), key)) => format!("[[{table}]]\n{key} = 2026-01-01"),
+            Some((table @ ("mcp.servers" | "skills.sources" | "subagents"), key)) => {
+                format!("[[{table}]]\n{key} = 2026-01-01")
+            }
             _ => format!("{} = 2026-01-01", key.replace(".*.", ".\"local/x\".")),
         };
         let line = format!("providers.s.kind = 'scripted'\n{}", line.replace("providers.\"local/x\"", "providers.s"));

@@ -7,6 +7,7 @@
 //! - `assemble`: maps a configuration onto a `RuntimeBuilder`
 //! - `schema`, `endpoints`, `hooks`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
 //!   values
+//! - `models`: the keys about the catalogue and the selection of models
 //! - `table`: the macro that declares keys; `keys`: the rules for values
 //! - `layers`: environment and command line as further documents, and their merge
 //! - `interpolate`: `${VAR}`
@@ -34,6 +35,7 @@ mod keys;
 mod layers;
 mod load;
 mod merged;
+mod models;
 mod prices;
 mod privileges;
 mod problem;
@@ -44,6 +46,7 @@ pub mod sanitise;
 mod schema;
 mod secret;
 mod source;
+mod subagents;
 mod syntax;
 mod table;
 mod tree;
@@ -56,6 +59,7 @@ pub use files::{Files, NAME};
 pub use hooks::Hook;
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, load, load_all, parse, text_of};
+pub use models::{ModelsCatalog, Selector};
 pub use prices::Price;
 pub use privileges::{Privilege, PrivilegeKind};
 pub use problem::{Origin, Problem};
@@ -63,8 +67,9 @@ pub use report::ConfigError;
 pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
 pub use source::digest;
+pub use subagents::SubAgent;
 pub use words::{
-    HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport,
+    AgentMode, HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport,
 };
 
 impl Config {

@@ -19,8 +19,8 @@ use bob::tools::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
 
 use super::{
-    Config, Hook, Llm, Log, Mcp, McpServer, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource, Skills,
-    Store, Transport,
+    Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
+    SkillSource, Skills, Store, Transport,
 };
 
 /// One thing a configuration does.
@@ -86,12 +86,17 @@ impl Config {
             llm,
             providers,
             prices: _,
+            // Names one of the models that the configuration could name.
+            models: _,
+            models_catalog,
             policy,
             tools,
             mcp,
             hooks,
             prompt,
             skills,
+            // They may do less than the agents that call them.
+            subagents: _,
             store,
             log,
         } = self;
@@ -103,6 +108,7 @@ impl Config {
         for (name, provider) in providers.iter().filter(|(name, _)| !is_built_in(name)) {
             self.provider(name, provider, &mut privileges);
         }
+        self.catalogue(models_catalog, &mut privileges);
         self.policy(policy, &mut privileges);
         rules(tools, &mut privileges);
         let Mcp { servers } = mcp;
@@ -144,6 +150,22 @@ impl Config {
             let what = format!("the provider {name} is a script, {script}, that says which tools are called");
             privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
         }
+    }
+
+    /// Its source is asked, or read; prices and abilities decide which of the models is selected, and nothing else.
+    fn catalogue(&self, catalog: &ModelsCatalog, privileges: &mut Vec<Privilege>) {
+        let ModelsCatalog { source, refresh_interval_ms: _, cache_ttl_ms: _, quality_tiers: _, latency_class: _ } =
+            catalog;
+        if let Some(address) = catalog.address() {
+            privileges.push(sends::catalogue(self, address));
+            return;
+        }
+        let file = source.as_ref().map(|file| self.resolve(file)).filter(|file| loosens::is_outside(self, file));
+        privileges.extend(file.map(|file| {
+            let what =
+                format!("the catalogue of models is read from {}, outside its folder", loosens::shown(self, &file));
+            Privilege::new(PrivilegeKind::Loosens, what)
+        }));
     }
 
     fn server(&self, server: &McpServer, privileges: &mut Vec<Privilege>) {
@@ -264,6 +286,7 @@ fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
         limits: _,
         max_history_messages: _,
         max_concurrent_turns: _,
+        max_parallel_subagents: _,
         passivate_after_ms: _,
         shutdown_grace_ms: _,
         // An interrupted turn to resume comes with a store, which is classified.

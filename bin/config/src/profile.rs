@@ -15,6 +15,7 @@ pub(super) fn terminal() -> String {
         max_consecutive_errors,
         max_identical_calls,
         max_total_tokens,
+        max_cost,
         turn_timeout_ms,
         progress_timeout_ms,
         tool_timeout_ms,
@@ -28,6 +29,7 @@ pub(super) fn terminal() -> String {
          max_consecutive_errors = {max_consecutive_errors}\n\
          max_identical_calls = {max_identical_calls}\n\
          max_total_tokens = {max_total_tokens}\n\
+         max_cost = {max_cost}\n\
          turn_timeout_ms = {turn_timeout_ms}\n\
          progress_timeout_ms = {progress_timeout_ms}\n\
          tool_timeout_ms = {tool_timeout_ms}\n\

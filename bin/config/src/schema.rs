@@ -10,17 +10,20 @@ use std::path::PathBuf;
 use bob::approvals::PermissionMode;
 use bob::config::{Limits, OnRestart};
 use bob::model::ToolModeChoice;
+use bob::model::catalogue::Cost;
 use bob::tools::{Policy as ToolPolicy, Risk};
 use bob::tools::{SECRET_FILES, SandboxMode, ToolOverride};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::hooks::Hook;
-use super::keys::Rule::{CallPattern, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{CallPattern, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
+use super::models::{ModelsCatalog, Selector};
 use super::prices::Price;
 use super::secret::Secret;
 use super::source::Source;
+use super::subagents::SubAgent;
 use super::table::{keys, section};
 use super::words::{LimitsProfile, LogFormat, StoreKind};
 
@@ -47,6 +50,10 @@ pub struct Config {
     pub providers: BTreeMap<String, Provider>,
     /// Prices by `provider:model`.
     pub prices: BTreeMap<String, Price>,
+    /// Selectors of models by name.
+    pub models: BTreeMap<String, Selector>,
+    /// Where the catalogue of models comes from.
+    pub models_catalog: ModelsCatalog,
     /// The tool policy.
     pub policy: Policy,
     /// `[tools."<name or pattern>"]`: settings of one tool, or of all that match a pattern. Each setting is taken
@@ -60,6 +67,8 @@ pub struct Config {
     pub prompt: Prompt,
     /// Skills and where they are found.
     pub skills: Skills,
+    /// Sub-agents.
+    pub subagents: Vec<SubAgent>,
     /// Where sessions are kept.
     pub store: Store,
     /// Logging.
@@ -72,12 +81,15 @@ keys! {
         llm: Llm,
         providers: BTreeMap<String, Provider>,
         prices: BTreeMap<String, Price>,
+        models: BTreeMap<String, Selector>,
+        models_catalog: ModelsCatalog,
         policy: Policy,
         tools: BTreeMap<String, ToolOverride>,
         mcp: Mcp,
         hooks: BTreeMap<String, Hook>,
         prompt: Prompt,
         skills: Skills,
+        subagents: Vec<SubAgent>,
         store: Store,
         log: Log,
         ..Self::default()
@@ -97,6 +109,8 @@ section! {
         pub max_history_messages: usize = 50 => COUNT,
         /// Maximum of concurrent turns in this process.
         pub max_concurrent_turns: u32 = 1024 => COUNT,
+        /// Maximum of sub-agents that work for one turn at a time.
+        pub max_parallel_subagents: usize = 4 => Whole(1, 1_000),
         /// Idle time after which a session leaves memory, milliseconds.
         pub passivate_after_ms: u64 = 60_000 => TIME,
         /// Time running turns get at shutdown, milliseconds.
@@ -113,6 +127,7 @@ keys! {
         max_consecutive_errors: u32 => COUNT,
         max_identical_calls: u32 => COUNT,
         max_total_tokens: u64 => Whole(0, 1_000_000_000_000),
+        max_cost: Cost => Decimal(0.0, 1_000_000.0),
         turn_timeout_ms: u64 => TIME,
         progress_timeout_ms: u64 => Whole(0, 7 * 24 * 3_600_000),
         tool_timeout_ms: u64 => TIME,

@@ -1,5 +1,6 @@
 //! Enumerated values.
 
+use bob::TaskContext;
 use bob::approvals::PermissionMode;
 use bob::config::OnRestart;
 use bob::model::ToolModeChoice;
@@ -31,6 +32,7 @@ words!(OnRestart: Report Resume);
 words!(SandboxMode: Off On Required);
 words!(ToolModeChoice: Auto Json Native);
 words!(Risk: Low Medium High);
+words!(TaskContext: None Summary);
 words!(PermissionMode: Plan Ask Edits Auto);
 words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 
@@ -89,6 +91,14 @@ words! {
         Stdio,
         /// Streamable HTTP.
         Http,
+    }
+}
+
+words! {
+    /// How the caller of a sub-agent waits for it.
+    pub enum AgentMode {
+        /// The call ends with the answer.
+        Inline,
     }
 }
 

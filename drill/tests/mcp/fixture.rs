@@ -134,6 +134,8 @@ impl Fixture {
             mode: None,
             allow: None,
             traceparent: "".into(),
+            child: None,
+            tracestate: None,
         };
         (Arc::new(call), Arc::new(context))
     }

@@ -1,6 +1,7 @@
 //! The output of a tool, and its rendering for a model.
 
 use super::content::ContentPart;
+use super::delegated::Delegated;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -59,6 +60,9 @@ pub struct ToolOutput {
     /// then dropped. Ignored for a failed call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub waits_for: Option<String>,
+    /// What other sessions used for the call: it counts as used by the turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Box<Delegated>>,
 }
 
 impl ToolOutput {

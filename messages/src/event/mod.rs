@@ -29,6 +29,7 @@ use crate::context::RequestContext;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
+use crate::models::{Ranked, Refused};
 use crate::options::ParentTurn;
 use crate::outcome::TurnOutcome;
 use crate::skills::SkillForm;
@@ -53,6 +54,12 @@ pub enum AgentEvent {
         cwd: Option<String>,
         /// The caller's W3C trace context.
         traceparent: Option<String>,
+        /// Its `tracestate`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tracestate: Option<Arc<str>>,
+        /// The name of the session's agent, if it has one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        agent: Option<String>,
         /// The tools on offer.
         tools: Vec<ToolName>,
         /// The tool servers, and how each is doing.
@@ -271,6 +278,23 @@ pub enum AgentEvent {
         restarts: u32,
         /// Why.
         reason: String,
+    },
+    /// The turn's model was selected by a selector, or none fits. Right after `turn.started`; not repeated when the turn
+    /// is taken up again.
+    #[serde(rename = "model.selected")]
+    ModelSelected {
+        /// The selector.
+        selector: ModelName,
+        /// The model; null when no model fits.
+        model: Option<ModelName>,
+        /// Why, in a sentence.
+        why: String,
+        /// How many candidates there were.
+        candidates: usize,
+        /// The best of them, the first one selected.
+        ranked: Vec<Ranked>,
+        /// What refused the others.
+        refused: Vec<Refused>,
     },
     /// The turn's skills were selected, or restored after a crash. Omitted for a turn without skills.
     #[serde(rename = "skills.selected")]

@@ -176,6 +176,8 @@ impl Rebuild {
             model: open.model.clone(),
             cwd: self.session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
+            tracestate: open.input.tracestate.clone(),
+            agent: self.session.options.agent.clone(),
             tools: Vec::new(),
             servers: Vec::new(),
             parent: self.session.options.parent.clone(),

@@ -5,6 +5,8 @@ use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, Ticket, ToolName};
 use crate::llm::{Capabilities, LlmAnswer, LlmError, ModelProfile, RawCall};
+use crate::models::{ModelPrice, Rate};
+use crate::session_state::Session;
 use crate::store::{Answered, Ended, Fact, Record, StepCost, StoreError};
 use crate::tools::{
     CallTraits, Grant, Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource, Verdict,
@@ -174,6 +176,7 @@ fn answer(text: String, calls: Vec<RawCall>, cost: &StepCost) -> LlmAnswer {
         response_id: cost.response_id.clone(),
         model: cost.model.clone(),
         latency_ms: cost.latency_ms,
+        cost: cost.cost,
     }
 }
 
@@ -268,7 +271,15 @@ impl Driver<'_> {
             images: !refuses,
             audio: !refuses,
         };
-        Ok(Arc::new(ModelProfile { model, capabilities }))
+        // The costs are those of the journal.
+        let price = self.is_priced().then(|| ModelPrice::usd(Rate::default(), Rate::default()));
+        Ok(Arc::new(ModelProfile { model, capabilities, price }))
+    }
+
+    /// Whether the model had a price: it must have one where the cost is bounded.
+    fn is_priced(&self) -> bool {
+        let session = self.owner.as_ref().and_then(|owner| owner.turn.session());
+        session.and_then(Session::running).is_some_and(|open| !open.input.limits.max_cost.is_zero())
     }
 
     /// Reconstructs the prompt files; the journal only tells whether one was missing.

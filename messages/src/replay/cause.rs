@@ -5,12 +5,14 @@ use crate::approvals::{Decision, Scope};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
 use crate::ids::{ModelName, RequestId};
 use crate::input::{ResumeReply, Steer, TurnInput};
+use crate::models::{ModelBook, Recorded};
 use crate::options::{Configuring, OptionsPatch, SessionChange};
 use crate::outcome::{EndReason, SuspendReason};
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Ended, Fact, Record};
 use crate::turn::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED, TurnMessage};
 use crate::turn_config::{OnRestart, TurnConfig};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// Result of a question that the person skipped.
@@ -106,14 +108,27 @@ impl Driver<'_> {
     /// Reconstructs the rules of turns from the journal.
     pub(super) fn turn_config(&self, on_restart: OnRestart) -> Arc<TurnConfig> {
         let model = self.journal[self.done..].iter().find_map(|record| match &record.fact {
-            Fact::Started { model } => Some(model.clone()),
+            Fact::Started { model, .. } => Some(model.clone()),
             _another => None,
         });
         let mut turn_config = TurnConfig { snapshot_every: 0, ..TurnConfig::new(model.unwrap_or_else(placeholder)) };
         (turn_config.max_waiting, turn_config.on_restart) = (usize::MAX, on_restart);
         // Texts of prompt files and prompt sizes are not journaled.
         (turn_config.reads_files, turn_config.condense) = (true, None);
+        turn_config.models = self.selections();
         Arc::new(turn_config)
+    }
+
+    /// The models that were selected: a replay selects none.
+    fn selections(&self) -> Option<Arc<ModelBook>> {
+        let recorded = self.journal.iter().filter_map(|record| match (&record.fact, &record.turn) {
+            (Fact::Started { model, selected: Some(selected) }, Some(turn)) => {
+                Some((turn.clone(), Recorded { model: model.clone(), selected: (**selected).clone() }))
+            }
+            _another => None,
+        });
+        let recorded: BTreeMap<_, _> = recorded.collect();
+        (!recorded.is_empty()).then(|| Arc::new(ModelBook { recorded, ..ModelBook::closed("it is replayed") }))
     }
 
     /// Returns the message that resumed or closed a suspended turn.

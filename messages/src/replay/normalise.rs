@@ -16,7 +16,7 @@ const NAMES: [&str; 4] = ["turn", "submission", "token", "approval"];
 
 /// Keys whose values are times, derived from times (a prompt contains the run time of an interrupted call), or
 /// describe the owner or the location, or are estimates that older journals do not have.
-const TIMES: [&str; 10] = [
+const TIMES: [&str; 11] = [
     "at",
     "expires_at",
     "id",
@@ -25,6 +25,7 @@ const TIMES: [&str; 10] = [
     "latency_ms",
     "duration_ms",
     "traceparent",
+    "tracestate",
     "prompt_bytes",
     "estimated",
 ];

@@ -125,7 +125,7 @@ impl Session {
                 self.opened = true;
             }
             Fact::Input(input) => self.waiting.push_back(Arc::clone(input)),
-            Fact::Started { model } => self.start(model, record.at),
+            Fact::Started { model, selected } => self.start(model, selected.as_deref(), record.at),
             Fact::Answered(answered) => self.answer(answered),
             Fact::Malformed { text, complaint, cost } => self.malformed(text, complaint, cost),
             Fact::Intent { call, traits } => {

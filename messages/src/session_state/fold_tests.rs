@@ -59,6 +59,7 @@ fn cost() -> StepCost {
         response_id: Some("resp".to_owned()),
         model: model(),
         latency_ms: 7,
+        cost: None,
     }
 }
 
@@ -111,6 +112,7 @@ fn one_of_each() -> Vec<Fact> {
             turn: TurnId::new("t0"),
             call: CallId::new("c9"),
             depth: 2,
+            line: None,
         }),
         title: Some("Roof".into()),
     };
@@ -124,17 +126,19 @@ fn one_of_each() -> Vec<Fact> {
         changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()), is_rough: false }],
         is_error: false,
         waits_for: None,
+        delegated: Some(Box::default()),
     };
     let (id, name) = (CallId::new("c1"), ToolName::new("local/write"));
     let whole = ToolResult { call: id.clone(), name, status: CallStatus::Ok, output, duration_ms: 3 };
     let error = AgentError::Llm(LlmError { status: Some(503), ..LlmError::new(LlmErrorKind::Unavailable, "down") });
     let guard_reason = Some(GuardReason::MaxSteps);
     let unpriced = StepCost { usage: None, ..cost() };
-    let condensed = Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, attempts: 1 };
+    let condensed =
+        Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, cost: None, attempts: 1 };
     vec![
         Fact::Options(Arc::new(options)),
         Fact::Input(Arc::new(TurnInput { options: Some(Arc::default()), ..(*input(2)).clone() })),
-        Fact::Started { model: model() },
+        Fact::Started { model: model(), selected: None },
         Fact::Answered(Box::new(Answered {
             text: "so".into(),
             calls: vec![call(1, "local/write"), call(2, "ask_user")],
@@ -166,7 +170,7 @@ fn one_of_each() -> Vec<Fact> {
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Box::new(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) })),
         Fact::Condensed(Box::new(condensed)),
-        Fact::Condensed(Box::new(Condensed { summary: None, keeps: 4, usage: None, attempts: 2 })),
+        Fact::Condensed(Box::new(Condensed { summary: None, keeps: 4, usage: None, cost: None, attempts: 2 })),
         Fact::SkillsSelected(SelectedSkills {
             skills: vec![SelectedSkill {
                 name: "review".into(),
@@ -234,7 +238,7 @@ fn check(fact: Fact, expected: Expect) {
 #[test]
 fn records_as_they_are_written() {
     check(
-        Fact::Started { model: model() },
+        Fact::Started { model: model(), selected: None },
         expect![[
             r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"started","body":{"model":"scripted:m"}}"#
         ]],
@@ -273,7 +277,7 @@ fn records_as_they_are_written() {
 
 #[test]
 fn what_is_no_record_is_refused() {
-    let good = serde_json::to_value(&*record(1, Fact::Started { model: model() })).unwrap();
+    let good = serde_json::to_value(&*record(1, Fact::Started { model: model(), selected: None })).unwrap();
     for (field, value) in
         [("kind", json!("started_again")), ("kind", json!(7)), ("body", json!({})), ("version", json!(-1))]
     {
@@ -300,7 +304,7 @@ fn facts() -> impl Strategy<Value = Fact> {
     prop_oneof![
         1 => any::<bool>().prop_map(|with| Fact::Options(Arc::new(SessionOptions { cwd: with.then(|| "/".to_owned()), ..SessionOptions::default() }))),
         2 => (0_u64..4).prop_map(|number| Fact::Input(input(number))),
-        2 => Just(Fact::Started { model: model() }),
+        2 => Just(Fact::Started { model: model(), selected: None }),
         4 => (said, calls).prop_map(|(text, calls)| {
             let calls = calls.into_iter().map(|(number, name)| call(number, name)).collect();
             Fact::Answered(Box::new(Answered::bare(text, calls, cost())))

@@ -25,7 +25,7 @@ impl Journal {
     fn begins(&mut self, turn: u64, parts: Vec<ContentPart>) {
         let input = TurnInput::bare(TurnId::new(format!("t{turn}")), ResumeToken::new("secret"), parts);
         self.write(turn, Fact::Input(Arc::new(input)));
-        self.write(turn, Fact::Started { model: ModelName::parse("scripted:m").unwrap() });
+        self.write(turn, Fact::Started { model: ModelName::parse("scripted:m").unwrap(), selected: None });
     }
 
     fn ends(&mut self, turn: u64) {
@@ -52,6 +52,7 @@ impl Journal {
             response_id: None,
             model: ModelName::parse("scripted:m").unwrap(),
             latency_ms: 1,
+            cost: None,
         };
         self.write(turn, Fact::Answered(Box::new(Answered::bare("", vec![Arc::new(call)], cost))));
         let output = ToolOutput { parts, ..ToolOutput::default() };

@@ -2,10 +2,11 @@
 
 use crate::Millis;
 use crate::approvals::AskedTool;
-use crate::chat::{CallStatus, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
+use crate::chat::{CallStatus, Delegated, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Spent;
+use crate::models::Selected;
 use crate::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
 use crate::skills::SelectedSkills;
 use crate::store::Suspension;
@@ -23,6 +24,9 @@ pub struct OpenTurn {
     pub submission: TurnId,
     /// The model it runs on.
     pub model: ModelName,
+    /// How that was selected, if it was not named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Box<Selected>>,
     /// The model that answered last: a fallback may have, and a provider may say more exactly which.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answered_by: Option<ModelName>,
@@ -36,6 +40,9 @@ pub struct OpenTurn {
     pub stop_reason: Option<StopReason>,
     /// Tokens so far.
     pub usage: Usage,
+    /// What sub-agents used.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delegated: Option<Box<Delegated>>,
     /// How many replies in a row were no action.
     pub malformed_in_a_row: u32,
     /// Where in the history the user's message is.

@@ -130,6 +130,7 @@ impl Session {
         if let (Some(turn), Some(usage)) = (&mut self.open, &condensed.usage) {
             turn.usage.add(usage);
             turn.spent.tokens = turn.usage.total_tokens;
+            turn.spent.cost = turn.spent.cost.plus(condensed.cost.unwrap_or_default());
         }
         let is_result = |at: &usize| matches!(self.history.get(*at).map(Arc::as_ref), Some(Message::Tool { .. }));
         let cut = self.history.len().saturating_sub(condensed.keeps);

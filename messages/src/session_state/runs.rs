@@ -8,6 +8,7 @@ use crate::chat::{CallStatus, FinishReason, Message, ToolResult, Usage};
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Spent;
+use crate::models::Selected;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::store::Ended;
 use crate::tools::ToolOutput;
@@ -25,7 +26,7 @@ impl Session {
         }
     }
 
-    pub(super) fn start(&mut self, model: &ModelName, at: Millis) {
+    pub(super) fn start(&mut self, model: &ModelName, selected: Option<&Selected>, at: Millis) {
         let Some(input) = self.waiting.pop_front() else { return };
         if let Some(options) = &input.options {
             // It may have waited: what it brings holds from its own turn on.
@@ -37,12 +38,14 @@ impl Session {
             submission: input.turn.clone(),
             input,
             model: model.clone(),
+            selected: selected.cloned().map(Box::new),
             answered_by: None,
             started_at: at,
             spent: Spent::default(),
             text: String::new(),
             stop_reason: None,
             usage: Usage::default(),
+            delegated: None,
             malformed_in_a_row: 0,
             message_at,
             tripped: None,
@@ -175,6 +178,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
         stop_reason: turn.stop_reason,
         tool_transcript: turn.full_transcript(),
         usage: turn.usage,
+        delegated: turn.delegated.clone(),
         steps: turn.spent.steps,
         duration_ms: ended
             .duration_ms

@@ -74,6 +74,7 @@ impl Session {
         turn.spent.steps += 1;
         turn.stop_reason = Some(cost.stop_reason);
         turn.answered_by = Some(cost.model.clone());
+        turn.spent.cost = turn.spent.cost.plus(cost.cost.unwrap_or_default());
         if let Some(usage) = &cost.usage {
             turn.usage.add(usage);
             turn.spent.tokens = turn.usage.total_tokens;
@@ -114,11 +115,15 @@ impl Session {
     }
 
     pub(super) fn result(&mut self, result: &Arc<ToolResult>) {
-        let result = self.kept(result);
+        let (result, used) = (self.kept(result), result.output.delegated.clone());
         let Some(turn) = &mut self.open else { return };
         let Some(step) = &mut turn.step else { return };
         let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
         open.result = Some(result);
+        if let Some(used) = used {
+            turn.spent.delegate(&used, &turn.input.limits);
+            turn.delegated.get_or_insert_default().add(&used);
+        }
         if step.is_complete() {
             self.close_step();
         }

@@ -7,6 +7,7 @@ use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, TenantId, TurnId};
 use crate::input::TurnInput;
+use crate::models::{Cost, Selected};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
 use crate::skills::SelectedSkills;
@@ -27,8 +28,11 @@ pub enum Fact {
     Input(Arc<TurnInput>),
     /// The oldest waiting input's turn began.
     Started {
-        /// The model it runs on.
+        /// The model it runs on; a selector that selected none is named itself.
         model: ModelName,
+        /// How it was selected, if it was not named.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        selected: Option<Box<Selected>>,
     },
     /// A model call ended with an action.
     Answered(Box<Answered>),
@@ -155,6 +159,9 @@ pub struct StepCost {
     pub model: ModelName,
     /// How long the call took, in milliseconds.
     pub latency_ms: u64,
+    /// What it cost, if its price was known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Cost>,
 }
 
 /// One model call that ended with an action.

@@ -40,12 +40,16 @@ fn every_format_there_was_is_read_and_unknown_fields_are_ignored() {
     let model = ModelName::parse("scripted:m").unwrap();
     for format in Formats::KNOWN.all() {
         let read = Formats::KNOWN.read(&text(format, "started", &started())).unwrap();
-        assert_eq!((read.format, &read.fact), (format, &Fact::Started { model: model.clone() }));
+        assert_eq!((read.format, &read.fact), (format, &Fact::Started { model: model.clone(), selected: None }));
         assert_eq!(Formats::KNOWN.brought_up(&text(format, "started", &started())), Ok(None), "it stands as it is");
     }
     let old = text(0, "begun", &json!({"with": "scripted:m"}));
     let read = FROM_ZERO.read(&old).unwrap();
-    assert_eq!((read.format, &read.fact), (1, &Fact::Started { model }), "the last step left it as it was");
+    assert_eq!(
+        (read.format, &read.fact),
+        (1, &Fact::Started { model, selected: None }),
+        "the last step left it as it was"
+    );
     let brought_up = FROM_ZERO.brought_up(&old).unwrap().unwrap();
     assert_eq!(Formats::KNOWN.read(&brought_up), Ok(read));
 }

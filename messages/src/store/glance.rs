@@ -151,6 +151,9 @@ pub fn title(parts: &[ContentPart]) -> Option<Box<str>> {
 }
 
 fn first_words(text: &str) -> Option<Box<str>> {
+    if is_clean_line(text) {
+        return Some(text.into());
+    }
     let text = &text[..text.floor_char_boundary(LOOKED_AT)];
     let mut line = String::new();
     let mut is_cut = false;
@@ -178,6 +181,14 @@ fn first_words(text: &str) -> Option<Box<str>> {
     (!line.is_empty()).then(|| line.into_boxed_str())
 }
 
+/// Whether a text is short and is its own first words: of most it is so, and each session has one.
+fn is_clean_line(text: &str) -> bool {
+    let is_plain = |bytes: &[u8]| bytes.iter().all(|byte| matches!(byte, b' '..=b'~'));
+    let has_gap = || text.as_bytes().windows(2).any(|two| two == b"  ");
+    let is_trimmed = !text.is_empty() && !text.starts_with(' ') && !text.ends_with(' ');
+    text.len() <= TITLE && is_trimmed && is_plain(text.as_bytes()) && !has_gap()
+}
+
 /// Characters that show nothing and change how others are shown.
 fn is_unseen(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
@@ -197,6 +208,10 @@ mod tests {
         assert_eq!(of("  Fix the\n\tbuild \u{1b}[31mnow\u{7}  ").as_deref(), Some("Fix the build [31mnow"));
         assert_eq!(of("a\u{202e}b \u{200b} c").as_deref(), Some("ab c"));
         assert_eq!(of(" \n\u{200b} "), None);
+        for plain in ["Fix it", " Fix it", "Fix it ", "Fix  it", "Fix\u{7f}it", "Fix\tit"] {
+            assert_eq!(of(plain).as_deref(), Some("Fix it"), "{plain:?}");
+        }
+        assert_eq!((of(""), of(" ")), (None, None));
         let long = of(&"word ".repeat(100)).unwrap();
         assert!(long.ends_with("word…") && long.chars().count() <= TITLE + 1, "{long}");
         let one = of(&"x".repeat(10_000)).unwrap();

@@ -185,6 +185,7 @@ impl Turn {
                 like: tool.map(|tool| tool.like.clone()).unwrap_or_default(),
                 changes,
                 timeout_ms: open.input.limits.approval_timeout_ms,
+                agents: self.agents_above(),
             });
             effects.push(Effect::Report(TurnNews::Paused { submission: open.submission.clone(), question }));
         }

@@ -7,7 +7,7 @@
 use super::approvals::{approved, decided, denied};
 use super::prompt::Frame;
 use super::state::{Calling, Running, Slot, State};
-use super::{Effect, Turn, TurnMessage, interrupted};
+use super::{Effect, Turn, TurnMessage, agents, interrupted};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
 use crate::ids::Ticket;
@@ -54,6 +54,9 @@ impl Turn {
                     }
                     None => Slot::Waiting,
                 }
+            } else if open.call.name.is_ask_user() && self.is_sub_agent() {
+                answers.push((Arc::clone(&open.call), ToolReturn::note(CallStatus::Error, agents::NOBODY_TO_ASK)));
+                Slot::Finished
             } else if open.call.name.is_ask_user() {
                 Slot::Question
             } else {
@@ -220,6 +223,7 @@ impl Turn {
         let may_run_behind =
             |slot: &Slot| matches!(slot, Slot::Running(_) | Slot::Recording { .. } | Slot::Checking { run: true, .. });
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
+        let mut agents = self.agents_at_work(&calling.slots);
         for at in 0..calling.slots.len() {
             match &calling.slots[at] {
                 Slot::Finished => {}
@@ -233,6 +237,7 @@ impl Turn {
                     let (grant, traits) = (grant.clone(), *traits);
                     let may_run = match traits.read_only {
                         true => !blocked,
+                        false if agents.may_begin(at) => true,
                         false => !unfinished && !calling.slots.iter().any(may_run_behind),
                     };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
@@ -241,6 +246,7 @@ impl Turn {
                         } else {
                             let doubted = self.open_calls().get(at).is_some_and(|open| open.intent.is_some());
                             self.record_in_turn(Fact::Intent { call: call.id.clone(), traits });
+                            agents.begins(at);
                             Slot::Recording { grant, until: self.awaited(), doubted }
                         };
                     }
@@ -266,14 +272,24 @@ impl Turn {
         (read_only, doubted): (bool, bool),
         effects: &mut Vec<Effect>,
     ) -> Slot {
-        let (ticket, context) = (self.ticket(), Arc::clone(&calling.context));
+        let (context, holds) = match self.handed_down(calling, &call) {
+            Ok(context) => context,
+            Err(why) => {
+                let why = ToolReturn::note(CallStatus::Error, format!("not run: {why}"));
+                return self.answer(&call, if doubted { interrupted::doubted(&why) } else { why }, effects);
+            }
+        };
+        let ticket = self.ticket();
         self.called(&call, CallState::Running, effects);
         effects.push(Effect::Call { ticket, call, grant, context });
-        self.running(ticket, read_only, doubted)
+        match self.running(ticket, read_only, doubted) {
+            Slot::Running(running) => Slot::Running(Running { holds, ..running }),
+            slot => slot,
+        }
     }
 
     fn running(&self, ticket: Ticket, read_only: bool, doubted: bool) -> Slot {
-        Slot::Running(Running { ticket, read_only, doubted, since_ms: self.now.lasted_ms, output: None })
+        Slot::Running(Running { ticket, read_only, doubted, since_ms: self.now.lasted_ms, output: None, holds: None })
     }
 
     /// A call that is not sent to its tool gets its result.
@@ -285,6 +301,9 @@ impl Turn {
     /// A call came back: with its result, or without one that comes from outside.
     fn came_back(&mut self, call: &ToolCall, mut returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
         match returned.output.waits_for.take().filter(|_| returned.status == CallStatus::Ok) {
+            Some(_) if self.is_sub_agent() => {
+                self.answer(call, ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE), effects)
+            }
             Some(mut what) => {
                 what.truncate(what.floor_char_boundary(MOST_WORDS_BYTES));
                 self.record_in_turn(Fact::Waits { call: call.id.clone(), what });
@@ -374,6 +393,8 @@ impl Turn {
             mode: open.input.mode.or(options.mode),
             allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
+            child: None,
+            tracestate: open.input.tracestate.clone(),
         }))
     }
 }

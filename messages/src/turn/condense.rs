@@ -65,7 +65,11 @@ impl Turn {
     pub(super) fn condense(&mut self, plan: Plan, effects: &mut Vec<Effect>) {
         match plan.summary_bytes {
             Some(max_bytes) => self.ask_for_summary(plan, max_bytes, 1, None, effects),
-            None => self.shorten(&plan, Condensed { summary: None, keeps: 0, usage: None, attempts: 0 }, effects),
+            None => self.shorten(
+                &plan,
+                Condensed { summary: None, keeps: 0, usage: None, cost: None, attempts: 0 },
+                effects,
+            ),
         }
     }
 
@@ -101,6 +105,7 @@ impl Turn {
             // The rest is for the answer.
             within_ms: limits.longest_wait_ms(self.now.left_of(limits.turn_timeout_ms)) / 2,
             traceparent: frame.traceparent(&open.input.turn, step),
+            tracestate: open.input.tracestate.clone(),
             interactive: open.input.interactive,
         };
         let wait = Condensing { awaiting: ticket, attempts: attempt, plan, usage };
@@ -126,7 +131,8 @@ impl Turn {
         if text.is_none() && attempts < ATTEMPTS && !self.has_spent(usage.as_ref()) {
             return self.ask_for_summary(plan, max_bytes, attempts + 1, usage, effects);
         }
-        self.shorten(&plan, Condensed { summary: text, keeps: 0, usage, attempts }, effects);
+        let cost = self.frame.as_ref().and_then(|frame| frame.cost(usage.as_ref()));
+        self.shorten(&plan, Condensed { summary: text, keeps: 0, usage, cost, attempts }, effects);
     }
 
     /// Whether the turn has no tokens left for another attempt.

@@ -51,7 +51,10 @@ impl Turn {
                         return effects.push(configured(request_id, Err(AgentError::busy(refused))));
                     }
                     let (summary, usage) = (Some(Arc::clone(&change.summary)), change.usage);
-                    self.record(None, Fact::Condensed(Box::new(Condensed { summary, keeps: 0, usage, attempts: 1 })));
+                    self.record(
+                        None,
+                        Fact::Condensed(Box::new(Condensed { summary, keeps: 0, usage, cost: None, attempts: 1 })),
+                    );
                 }
             }
         }

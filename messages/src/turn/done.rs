@@ -29,6 +29,7 @@ impl Turn {
 
     pub(super) fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
         // A turn that was taken up again may fail before it comes back to its calls.
+        self.tell_orphans(effects);
         self.settle_calls(&[], effects);
         let content = self.open_turn().and_then(so_far).unwrap_or_default();
         self.end(Ended { content, error: Some(error), ..Ended::new(FinishReason::Error) }, effects);
@@ -58,6 +59,7 @@ impl Turn {
 
     /// Closes a turn whose actor was killed before it could close it.
     pub(super) fn close(&mut self, reason: EndReason, effects: &mut Vec<Effect>) {
+        self.tell_orphans(effects);
         self.settle_calls(&[], effects);
         let Some(open) = self.open_turn() else { return };
         let ended = ended_by(reason, open);
@@ -75,6 +77,7 @@ impl Turn {
     }
 
     pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
+        self.tell_orphans(effects);
         self.settle_calls(&[], effects);
         let open = self.open_turn();
         let content = open.and_then(so_far).unwrap_or_else(|| format!("({why})"));

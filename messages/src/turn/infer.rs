@@ -77,6 +77,7 @@ impl Turn {
             response_id: answer.response_id.clone(),
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
+            cost: answer.cost.or_else(|| frame.cost(answer.usage.as_ref())),
         };
         self.emit(effects, || event::completed(step, &cost));
         let reasoning = answer.reasoning.as_deref().and_then(Reasoning::of);

@@ -148,6 +148,8 @@ pub enum TurnMessage {
         #[serde(default)]
         asker: Option<Ticket>,
     },
+    /// A person is asked for a session that works for this turn, or no longer: its time stands still meanwhile.
+    AskedBelow { asking: bool },
     /// A message of the user for the running turn.
     Steered {
         /// What, and into which.
@@ -225,6 +227,7 @@ impl TurnMessage {
             | Self::Resume { .. }
             | Self::SaidSoFar { .. }
             | Self::Decided { .. }
+            | Self::AskedBelow { .. }
             | Self::Steered { .. }
             | Self::Flush
             | Self::Withdrawn { .. }

@@ -28,6 +28,7 @@
 mod accept;
 mod acks;
 mod action;
+mod agents;
 mod approvals;
 mod calls;
 mod condense;
@@ -46,6 +47,7 @@ mod output_schema;
 mod prompt;
 mod record;
 mod requests;
+mod select;
 mod skills;
 mod snapshot;
 mod start;
@@ -127,6 +129,9 @@ pub struct Turn {
     tickets: u64,
     /// When the last message came, and how long the turn has run.
     now: Time,
+    /// A person is asked for a session that works for the turn.
+    #[serde(default)]
+    asked_below: bool,
     /// No events are made, since there are no subscribers. Not part of the state: the driver sets it anew.
     #[serde(skip)]
     unwatched: bool,
@@ -150,6 +155,7 @@ impl Turn {
             came_before: false,
             tickets: 0,
             now: Time::default(),
+            asked_below: false,
             unwatched: false,
         }
     }
@@ -317,6 +323,7 @@ impl Turn {
                 self.acks.push((0, Ack::Flushed));
                 self.settle_acks(Settled::Durable, e);
             }
+            (state, M::AskedBelow { asking }) => (self.state, self.asked_below) = (state, asking),
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),
             (state, _late_or_out_of_place) => self.state = state,
@@ -374,6 +381,9 @@ impl Turn {
     /// Whether the turn's time stands still, since it waits for a person.
     fn asks_a_person(&self) -> bool {
         let State::CallTool(calling) = &self.state else { return false };
+        if self.asked_below {
+            return true;
+        }
         self.approvals() == ApprovalsMode::Wait && calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)))
     }
 }

@@ -108,7 +108,8 @@ impl Outbox {
             return;
         }
         self.wanted = false;
-        let records = std::mem::take(&mut self.unsent);
+        // Its room is kept for what is written next.
+        let records = self.unsent.drain(..).collect();
         self.send(session, ticket(), records, self.awaited > self.durable, effects);
     }
 

@@ -5,11 +5,12 @@
 //! equal prompts.
 
 use super::{history, output_schema};
-use crate::chat::{CallStatus, ContentPart, Message, complaint};
+use crate::chat::{CallStatus, ContentPart, Message, Usage, complaint};
 use crate::condense;
 use crate::event::{AgentEvent, StepEvent};
 use crate::ids::{ToolName, TurnId};
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::models::Cost;
 use crate::session_state::{OpenTurn, Session};
 use crate::tools::ToolSet;
 use crate::trace;
@@ -40,6 +41,8 @@ pub(super) struct Frame {
     pub(super) tools: Arc<ToolSet>,
     /// The trace the turn belongs to, and the header of its newest step.
     trace: String,
+    #[serde(default)]
+    flags: trace::Flags,
     header: (u32, Arc<str>),
     system: Arc<str>,
     envelope: Option<Arc<Value>>,
@@ -113,15 +116,16 @@ impl Frame {
             (ToolMode::Native, _) => None,
         };
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
+        let flags = trace::flags(input.and_then(|input| input.traceparent.as_deref()));
         let (trace, header, counted) = (trace.unwrap_or_default(), (0, Arc::default()), Counted::default());
         let (system, summary) = (system.into(), summary(session));
-        Self { mode, profile, tools, trace, header, system, envelope, cut_layers, cut_bytes, counted, summary }
+        Self { mode, profile, tools, trace, flags, header, system, envelope, cut_layers, cut_bytes, counted, summary }
     }
 
     /// The header that carries a step's trace on.
     pub(super) fn traceparent(&mut self, turn: &TurnId, step: u32) -> Arc<str> {
         if self.header.0 != step || self.header.1.is_empty() {
-            self.header = (step, trace::step_traceparent(&self.trace, turn, step));
+            self.header = (step, trace::step_traceparent(&self.trace, turn, step, self.flags));
         }
         Arc::clone(&self.header.1)
     }
@@ -135,6 +139,11 @@ impl Frame {
     /// How many of them are left for the history and its summary.
     pub(super) fn room(&self, percent: u32, session: &Session) -> usize {
         self.fills(percent, session).saturating_sub(self.frame_bytes())
+    }
+
+    /// What a usage costs at the price of the turn's model.
+    pub(super) fn cost(&self, usage: Option<&Usage>) -> Option<Cost> {
+        Some(self.profile.price.as_ref()?.of(usage?))
     }
 
     fn frame_bytes(&self) -> usize {
@@ -199,6 +208,7 @@ impl Frame {
             tools: Arc::clone(&self.tools),
             envelope: self.envelope.clone(),
             traceparent: self.traceparent(&turn.input.turn, step),
+            tracestate: turn.input.tracestate.clone(),
             interactive: turn.input.interactive,
             aside: false,
         };

@@ -30,7 +30,7 @@ fn session(message: &str, facts: Vec<Fact>) -> Session {
 
 fn begin(session: &mut Session, number: u32, message: &str) {
     take(session, Fact::Input(Arc::new(input(number, message, Limits::default()))));
-    take(session, Fact::Started { model: model() });
+    take(session, Fact::Started { model: model(), selected: None });
 }
 
 fn take(session: &mut Session, fact: Fact) {
@@ -48,6 +48,7 @@ fn cost(input_tokens: u64, prompt_bytes: u64) -> StepCost {
         response_id: None,
         model: model(),
         latency_ms: 1,
+        cost: None,
     }
 }
 
@@ -85,7 +86,7 @@ struct Built {
 }
 
 fn build(turn_config: &TurnConfig, session: &Session, capabilities: Capabilities, tools: &Arc<ToolSet>) -> Built {
-    let profile = Arc::new(ModelProfile { model: model(), capabilities });
+    let profile = Arc::new(ModelProfile { model: model(), capabilities, price: None });
     let mut frame = Frame::new(turn_config, &turn_config.layers, session, profile, Arc::clone(tools), "");
     let (request, bytes, event) = frame.request(turn_config, session, session.open.as_ref().expect("a turn"));
     assert_eq!(bytes, request.bytes() as u64);

@@ -5,10 +5,11 @@
 
 use super::Turn;
 use super::prompt::SKILLS_CAP;
+use crate::agent::Agent;
 use crate::event::{AgentEvent, SkillChoice};
 use crate::ids::Ticket;
 use crate::llm::ModelProfile;
-use crate::skills::{Asked, SelectedSkill, SelectedSkills, Selection, SkillIndex, matches, render, select};
+use crate::skills::{Asked, SelectedSkill, SelectedSkills, Selection, SkillIndex, SkillRules, matches, render, select};
 use crate::store::Fact;
 use crate::tools::ToolSet;
 use crate::turn::Effect;
@@ -53,7 +54,18 @@ impl Turn {
             (None, None, _) | (None, _, None) => return Chosen::default(),
             (Some(chosen), _, _) => Selection { chosen: chosen.clone(), dropped: Vec::new() },
             (None, Some((rules, beside)), Some(index)) => {
-                let text = open.input.text();
+                let own = self.own_agent().and_then(Agent::own_skills);
+                let text = own.map_or_else(|| open.input.text(), |names| names.join("\n"));
+                let named = own.map(|names| SkillIndex {
+                    skills: index
+                        .skills
+                        .iter()
+                        .filter(|skill| names.iter().any(|name| name == skill.name()))
+                        .cloned()
+                        .collect(),
+                    ..index.clone()
+                });
+                let rules = SkillRules { top_k: own.map_or(rules.top_k, <[String]>::len), ..rules };
                 let asked = Asked {
                     text: &text,
                     labels: &open.input.labels,
@@ -61,7 +73,7 @@ impl Turn {
                     context_tokens: profile.capabilities.context_tokens,
                     most_bytes: SKILLS_CAP.saturating_sub(beside + 2),
                 };
-                let selection = select(index, asked, &rules);
+                let selection = select(named.as_ref().unwrap_or(index), asked, &rules);
                 self.record_in_turn(Fact::SkillsSelected(selection.chosen.clone()));
                 selection
             }

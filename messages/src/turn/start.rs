@@ -150,10 +150,14 @@ impl Turn {
         let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
         let model = input.model.clone().or_else(|| session.options.model.clone());
         let model = model.unwrap_or_else(|| turn_config.default_model.clone());
+        let (model, selected, said) = super::select::model(turn_config, session, &input, model);
         let turn = Some(input.turn.clone());
         self.tell_began(&input, effects);
-        self.record(turn, Fact::Started { model });
+        self.record(turn, Fact::Started { model, selected });
         self.gather(effects);
+        if let State::Start(wait) = &mut self.state {
+            wait.said.extend(said);
+        }
     }
 
     /// A turn begins whose input was not taken up just now: it waited, perhaps since before this actor, and the
@@ -176,7 +180,15 @@ impl Turn {
         let allow = allow.or_else(|| self.session.as_ref().and_then(|session| session.options.allow_tools.clone()));
         let brought = self.session.as_ref().map(|session| Arc::clone(&session.options.servers)).unwrap_or_default();
         effects.push(Effect::ListTools { ticket: tools_at, allow, brought });
-        effects.push(Effect::Profile { ticket: profile_at, model: open.model.clone() });
+        // A selector that selected nothing has no profile.
+        let profile = super::select::none(open).map(Err);
+        let profile_at = match &profile {
+            Some(_no_model) => None,
+            None => Some(profile_at),
+        };
+        if let Some(ticket) = profile_at {
+            effects.push(Effect::Profile { ticket, model: open.model.clone() });
+        }
         if let Some(ticket) = layers_at {
             effects.push(Effect::ReadLayers { ticket, cwd: self.cwd() });
         }
@@ -184,7 +196,8 @@ impl Turn {
         let until = until.filter(|version| *version > self.outbox.durable);
         self.state = State::Start(Box::new(Gathering {
             tools_at: Some(tools_at),
-            profile_at: Some(profile_at),
+            profile_at,
+            profile,
             layers_at,
             skills_at,
             until,
@@ -215,10 +228,14 @@ impl Turn {
             Ok(profile) => Arc::clone(profile),
             Err(error) => return self.fail(AgentError::Llm(error.clone()), effects),
         };
+        if !open.input.limits.max_cost.is_zero() && profile.price.is_none() {
+            return self.fail(AgentError::Llm(super::select::no_price(&open.model)), effects);
+        }
         if let Some(part) = open.input.parts.iter().find(|part| !profile.capabilities.takes(part)) {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
+        let tools = &self.offered(tools);
         let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
         let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
         let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
@@ -228,6 +245,8 @@ impl Turn {
             model: open.model.clone(),
             cwd: session.options.cwd.clone(),
             traceparent: open.input.traceparent.clone(),
+            tracestate: open.input.tracestate.clone(),
+            agent: session.options.agent.clone(),
             tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
             servers,
             parent: session.options.parent.clone(),

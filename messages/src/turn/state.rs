@@ -4,6 +4,7 @@ use crate::chat::Usage;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ApprovalId, Ticket, TurnId};
+use crate::limits::Below;
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::skills::SkillIndex;
@@ -154,6 +155,9 @@ pub(super) struct Running {
     pub(super) since_ms: u64,
     /// What it has put out until the actor stopped.
     pub(super) output: Option<String>,
+    /// What a sub-agent may use that works for it: so much is not given to another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) holds: Option<Box<Below>>,
 }
 
 impl Calling {

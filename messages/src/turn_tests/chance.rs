@@ -4,6 +4,7 @@ use super::world::model;
 use crate::input::ApprovalsMode;
 use crate::limits::Limits;
 use crate::llm::ToolModeChoice;
+use crate::models::Cost;
 use crate::skills::SkillRules;
 use crate::turn_config::{OnRestart, TurnConfig};
 use proptest::prelude::*;
@@ -38,7 +39,10 @@ impl Setup {
 
 pub(crate) fn limits() -> impl Strategy<Value = Limits> {
     let tokens = prop_oneof![3 => Just(0_u64), 1 => 1_u64..60];
-    (1_u32..=5, 0_u32..=4, 1_u32..=3, 1_u32..=3, tokens).prop_map(|(steps, calls, errors, identical, tokens)| Limits {
+    let cost = prop_oneof![3 => Just(0_u64), 1 => 1_u64..60_000].prop_map(Cost::from_nanos);
+    let all = (1_u32..=5, 0_u32..=4, 1_u32..=3, 1_u32..=3, tokens, cost);
+    all.prop_map(|(steps, calls, errors, identical, tokens, max_cost)| Limits {
+        max_cost,
         max_steps: steps,
         max_tool_calls: calls,
         max_consecutive_errors: errors,

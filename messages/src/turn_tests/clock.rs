@@ -21,6 +21,7 @@ const LIMITS: Limits = Limits {
     max_consecutive_errors: 2,
     max_identical_calls: 3,
     max_total_tokens: 0,
+    max_cost: crate::models::Cost::ZERO,
     turn_timeout_ms: 90_000,
     progress_timeout_ms: 0,
     tool_timeout_ms: 15_000,

@@ -19,6 +19,8 @@ type Planned = (usize, u8, bool);
 
 const TOOLS: [&str; 3] = ["local__read", "local__write", "local__deny"];
 const TOKENS: u64 = 15;
+/// What a token costs, by the price of the world's model.
+const NANOS_A_TOKEN: u64 = 1_000;
 
 #[derive(Debug, Default, PartialEq)]
 struct Counted {
@@ -46,6 +48,8 @@ fn by_hand(limits: &Limits, replies: &[Vec<Planned>]) -> Counted {
             Some(GuardReason::MaxSteps)
         } else if limits.max_total_tokens > 0 && tokens >= limits.max_total_tokens {
             Some(GuardReason::MaxTotalTokens)
+        } else if !limits.max_cost.is_zero() && tokens * NANOS_A_TOKEN >= limits.max_cost.nanos() {
+            Some(GuardReason::MaxCost)
         } else {
             None
         };

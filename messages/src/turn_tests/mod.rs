@@ -14,6 +14,7 @@ mod recovery;
 mod replies;
 mod resume;
 mod simulation;
+mod sizes;
 pub(crate) mod stories;
 mod told;
 pub(crate) mod world;

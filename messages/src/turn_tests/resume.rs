@@ -179,6 +179,7 @@ impl Life {
                 | TurnNews::Unpaused { .. }
                 | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }
+                | TurnNews::Orphaned { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}

@@ -15,6 +15,7 @@ use crate::ids::{ModelName, ResumeToken, SessionId, Ticket, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Limits;
 use crate::llm::{Capabilities, LlmAnswer, LlmError, LlmRequest, ModelProfile, RawCall};
+use crate::models::{ModelPrice, Rate};
 use crate::session_state::Session;
 use crate::skills::{FrontMatter, Skill, SkillIndex};
 use crate::store::{Append, Claim, Record, StoreError, latest};
@@ -76,6 +77,7 @@ pub(crate) fn answer(text: &str, calls: &[(&str, &str)]) -> LlmAnswer {
             .collect(),
         stop_reason: if calls.is_empty() { StopReason::Stop } else { StopReason::ToolCalls },
         usage: Some(Usage { input_tokens: 10, output_tokens: 5, total_tokens: 15, ..Usage::default() }),
+        cost: None,
         response_id: None,
         model: model(),
         latency_ms: 1,
@@ -140,6 +142,8 @@ pub(crate) struct World {
     pub(crate) now: i64,
     pub(crate) turn_config: Arc<TurnConfig>,
     pub(crate) capabilities: Capabilities,
+    /// What the model costs: a dollar for a million tokens of both kinds.
+    pub(crate) price: Option<ModelPrice>,
     pub(crate) epoch: u64,
     pub(crate) stored: Vec<Arc<Record>>,
     pub(crate) questions: Vec<Question>,
@@ -162,6 +166,7 @@ impl World {
             now: 0,
             turn_config: Arc::new(turn_config),
             capabilities: Capabilities { native_tools: true, ..Capabilities::default() },
+            price: Some(ModelPrice::usd(Rate::from_amount(1.0), Rate::from_amount(1.0))),
             epoch: 0,
             stored: Vec::new(),
             questions: Vec::new(),
@@ -252,7 +257,8 @@ impl World {
             Question::Skills(ticket) => TurnMessage::SkillsListed { ticket: *ticket, index: Arc::clone(&self.skills) },
             Question::Output(ticket, output) => TurnMessage::OutputChecked { ticket: *ticket, result: fits(output) },
             Question::Profile(ticket) => {
-                let profile = ModelProfile { model: model(), capabilities: self.capabilities.clone() };
+                let profile =
+                    ModelProfile { model: model(), capabilities: self.capabilities.clone(), price: self.price.clone() };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
             }
             Question::Layers(ticket) => {

@@ -12,7 +12,7 @@ use crate::session_table::{PendingReply, SessionEntry};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::outcome::EndReason;
-use bob_messages::reply::Reply;
+use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
 use std::sync::Arc;
@@ -48,22 +48,28 @@ impl SessionsState {
             let error = format!("the session has {waiting} inputs waiting; try again when it has answered");
             return self.refuse(pending, AgentError::busy(error));
         }
+        // A child runs in the place of the turn that waits for it: with a slot of its own it could wait for its parent's.
+        let in_place = self.has_its_parents_place(&pending);
         // Submissions of one session are admitted in the order in which they came.
-        let is_admitted = queued_count == 0 && self.admission.is_open(has_slot);
+        let is_admitted = queued_count == 0 && (in_place || self.admission.is_open(has_slot));
         if !is_admitted && self.admission.is_full() {
             return self.refuse(pending, self.overloaded());
         }
+        let above = self.note_child(session, &pending);
         let entry = self.table.entry(session, turn_config);
         entry.turn_config = Arc::clone(turn_config);
+        if let Some(above) = above.filter(|_| entry.actor.is_none()) {
+            entry.pulse = Pulse::below(&above);
+        }
         // Most sessions have one at a time; the usual growth would make room for four.
         entry.pending.reserve_exact(1);
         entry.pending.push_back(pending);
         self.admission.enqueued();
         if is_admitted {
-            if !has_slot {
+            if !has_slot && !in_place {
                 self.admission.slot_taken();
             }
-            self.admitted(session, myself);
+            self.admitted(session, has_slot || !in_place, myself);
         } else if queued_count == 0 && !has_slot {
             self.admission.queue(session.clone());
         }
@@ -75,11 +81,11 @@ impl SessionsState {
         pending.reply.send(Err(why));
     }
 
-    /// Admits the first queued submission of a session that has a slot.
-    fn admitted(&mut self, session: &SessionId, myself: &Myself) {
+    /// Admits the first queued submission of a session that has a slot, or the place of its parent.
+    fn admitted(&mut self, session: &SessionId, has_slot: bool, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         let was_busy = entry.running().is_some();
-        entry.has_slot = true;
+        entry.has_slot = has_slot;
         let Some(pending) = entry.pending.iter_mut().find(|pending| !pending.admitted) else { return };
         pending.admitted = true;
         self.started.rooms.metrics.admitted(pending.submitted_at.elapsed());
@@ -113,7 +119,7 @@ impl SessionsState {
             self.admission.queue(session.clone());
         }
         while let Some(next) = self.admission.next() {
-            self.admitted(&next, myself);
+            self.admitted(&next, true, myself);
         }
     }
 
@@ -162,7 +168,7 @@ impl SessionsState {
         let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.remove(at)) else { return };
         self.left_queue(session);
         let outcome = Box::new(unheard(session, &pending.submission, EndReason::Cancelled, None));
-        self.answer(session, pending, Ok(outcome));
+        self.answer(session, pending, Ok(outcome), myself);
         // The session may be idle now.
         self.check_idle(session, myself);
         self.remove_if_gone(session);

@@ -20,7 +20,7 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         let Some(turn) = entry.running().cloned() else { return };
         let is_cancelled = entry.recovered.is_none() && entry.pending.front().is_some_and(|first| first.cancelled);
-        let beats = entry.pulse.beats();
+        let signs = entry.pulse.signs();
         let Some(clock) = entry.clock_mut().filter(|clock| clock.left_ms.is_none()) else { return };
         if self.grace_over && !is_cancelled {
             return self.stop(session, EndReason::Shutdown, myself);
@@ -28,7 +28,7 @@ impl SessionsState {
         if clock.deadline.is_none() {
             let now = Instant::now();
             clock.began.get_or_insert(now);
-            let at = clock.run(now, beats);
+            let at = clock.run(now, signs);
             clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn), myself));
         }
     }
@@ -70,8 +70,10 @@ impl SessionsState {
     }
 
     pub(super) fn pause(&mut self, session: &SessionId, turn: &TurnId, question: ApprovalQuestion, myself: &Myself) {
-        let Some(clock) = self.table.get_mut(session).and_then(|entry| entry.clock_of(turn)) else { return };
-        if let Some(key) = clock.pause(Instant::now()) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let signs = entry.pulse.signs();
+        let Some(clock) = entry.clock_of(turn) else { return };
+        if let Some(key) = clock.pause(Instant::now(), signs) {
             self.deadlines.remove(key);
         }
         let at = Instant::now() + Duration::from_millis(clock.approval_timeout_ms);
@@ -79,6 +81,7 @@ impl SessionsState {
         let key = self.deadlines.insert(at, Due::Approval(session.clone(), approval.clone()), myself);
         let asking = super::decisions::ask(&self.started.rooms, question);
         clock.approvals.push(OpenQuestion { approval, key, _task: asking });
+        self.pause_above(session);
     }
 
     /// Removes the deadline of an answered question and withdraws it from the approval port.
@@ -91,23 +94,25 @@ impl SessionsState {
 
     pub(super) fn unpause(&mut self, session: &SessionId, turn: &TurnId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
-        let beats = entry.pulse.beats();
+        let (signs, waits_below) = (entry.pulse.signs(), entry.asking_below > 0);
         let Some(clock) = entry.clock_of(turn) else { return };
         for question in clock.approvals.drain(..) {
             self.deadlines.remove(question.key);
         }
-        if clock.left_ms.is_some() {
-            let at = clock.run(Instant::now(), beats);
+        if clock.left_ms.is_some() && !waits_below {
+            let at = clock.run(Instant::now(), signs);
             clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn.clone()), myself));
         }
+        let above = self.above(session);
+        self.go_on_above(session, above, myself);
     }
 
     /// Looks at a running turn: it ends, or is looked at again.
     fn turn_due(&mut self, session: SessionId, turn: TurnId, now: Instant, myself: &Myself) {
         let Some(entry) = self.table.get_mut(&session) else { return };
-        let beats = entry.pulse.beats();
+        let signs = entry.pulse.signs();
         let Some(clock) = entry.clock_of(&turn) else { return };
-        match clock.look(now, beats) {
+        match clock.look(now, signs) {
             Ok(None) => {}
             Ok(Some(at)) => clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session, turn), myself)),
             Err(reason) => self.stop(&session, reason, myself),

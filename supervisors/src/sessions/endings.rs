@@ -49,7 +49,7 @@ impl SessionsState {
                 if !pending.admitted {
                     self.left_queue(session);
                 }
-                self.answer(session, pending, result);
+                self.answer(session, pending, result, myself);
             }
             None => {
                 if let Ok(outcome) = &result {
@@ -72,10 +72,12 @@ impl SessionsState {
         session: &SessionId,
         mut pending: PendingReply,
         result: Result<Box<TurnOutcome>, AgentError>,
+        myself: &Myself,
     ) {
         for key in pending.clock.reset() {
             self.deadlines.remove(key);
         }
+        self.forget_child(session, &pending, myself);
         match &result {
             Ok(outcome) if pending.repeats(outcome) => self.metrics().repeated(),
             Ok(outcome) => {
@@ -116,6 +118,7 @@ impl SessionsState {
         if let Some(entry) = self.table.get_mut(session) {
             entry.since = Instant::now();
         }
+        self.end_children(session, myself);
         self.arm_first(session, myself);
         self.free_slot(session, myself);
         self.check_idle(session, myself);
@@ -144,8 +147,9 @@ impl SessionsState {
             self.admission.dequeued(usize::from(!pending.admitted));
             let error = AgentError::Internal(why.to_owned());
             let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
-            self.answer(session, pending, Ok(outcome));
+            self.answer(session, pending, Ok(outcome), myself);
         }
+        self.end_children(session, myself);
         self.refuse_changes(session, why);
         self.admission.leave_queue(session);
         self.drop_recovered(session);

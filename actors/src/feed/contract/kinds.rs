@@ -7,6 +7,7 @@ use bob_messages::event::{AgentEvent, CallState, Delta, Envelope, Progress, Skil
 use bob_messages::ids::{ApprovalId, CallId, ModelName, ServerId, SessionId, ToolName, TurnId};
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use bob_messages::mcp::{ServerBrief, ServerState};
+use bob_messages::models::{Ranked, Refused};
 use bob_messages::options::ParentTurn;
 use bob_messages::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
 use bob_messages::skills::SkillForm;
@@ -61,7 +62,8 @@ fn called(state: CallState, progress: Option<Progress>) -> StepEvent {
 
 fn all() -> Vec<StepEvent> {
     let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
-    let parent = ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9"), depth: 1 };
+    let parent =
+        ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9"), depth: 1, line: None };
     let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
     let output = ToolOutput {
         structured: Some(json!({"n": 1})),
@@ -85,6 +87,8 @@ fn all() -> Vec<StepEvent> {
             model: model(),
             cwd: Some("/home".into()),
             traceparent: None,
+            tracestate: None,
+            agent: Some("researcher".to_owned()),
             tools: vec![ToolName::new("local/read_file")],
             servers: vec![server],
             parent: Some(parent),
@@ -121,6 +125,15 @@ fn all() -> Vec<StepEvent> {
             dropped: vec!["long".into()],
             bytes: 300,
             budget_bytes: 4_000,
+        }
+        .into(),
+        AgentEvent::ModelSelected {
+            selector: ModelName::parse("select:cheap").expect("it has two sides"),
+            model: Some(model()),
+            why: "first of 2 candidates by cost_first: about 0.001 USD".into(),
+            candidates: 2,
+            ranked: vec![Ranked { model: model(), rank: "about 0.001 USD".into() }],
+            refused: vec![Refused { why: "lacks vision".into(), count: 1, models: vec![model()] }],
         }
         .into(),
         AgentEvent::LlmRequested { model: model() }.in_step(1),

@@ -80,6 +80,9 @@ fn headers(request: &LlmRequest, attempt: &Attempt<'_>) -> Result<HeaderMap, Llm
     {
         headers.insert("traceparent", trace);
     }
+    if let Some(Ok(state)) = request.tracestate.as_deref().map(HeaderValue::from_str) {
+        headers.insert("tracestate", state);
+    }
     Ok(headers)
 }
 

@@ -98,8 +98,11 @@ pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilit
     if let Some(max_tokens) = provider.max_tokens {
         options = options.with_max_tokens(max_tokens);
     }
-    if !request.traceparent.is_empty() {
-        options = options.with_extra_headers(("traceparent", &*request.traceparent));
+    let parent = Some(("traceparent", &*request.traceparent)).filter(|(_, header)| !header.is_empty());
+    let state = request.tracestate.as_deref().map(|state| ("tracestate", state));
+    let trace: Vec<_> = parent.into_iter().chain(state).collect();
+    if !trace.is_empty() {
+        options = options.with_extra_headers(trace);
     }
     match schema(request, can) {
         Some((name, schema)) => options.with_response_format(JsonSpec::new(name, schema.clone())),

@@ -64,6 +64,11 @@ const OLLAMA: &[Line] = &[
     line("gpt-oss", 4_096),
 ];
 
+/// Whether answers can be bound to a schema in this wire format.
+pub(super) fn takes_schemas(kind: ProviderKind) -> bool {
+    matches!(kind, ProviderKind::OpenAi | ProviderKind::Gemini | ProviderKind::Xai | ProviderKind::Mistral)
+}
+
 /// The profile of a model.
 pub(super) fn profile(kind: ProviderKind, model: &str) -> Capabilities {
     let table = match kind {

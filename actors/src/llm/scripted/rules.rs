@@ -116,6 +116,11 @@ impl ScriptedCall {
 }
 
 impl ScriptedRule {
+    /// Whether all its replies are made at once.
+    pub(super) fn is_at_hand(&self) -> bool {
+        self.delay_ms == 0 && !self.stall && !self.replies.contains(&ScriptedReply::Stall)
+    }
+
     /// The reply to a step, from 1.
     pub(super) fn reply(&self, step: u32) -> Option<&ScriptedReply> {
         let at = usize::try_from(step.saturating_sub(1)).unwrap_or(usize::MAX);

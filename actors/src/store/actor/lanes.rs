@@ -7,6 +7,7 @@
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, Part, Record, StoreError};
+use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ pub(super) enum Start {
 #[derive(Debug, Default)]
 pub(super) struct Lanes {
     /// Only sessions of which something waits or runs.
-    lanes: HashMap<SessionId, Lane>,
+    lanes: HashMap<SessionId, Lane, RandomState>,
     /// Sessions whose head is an append, in the order they became so.
     batchable: VecDeque<SessionId>,
     /// Sessions whose head is something else.

@@ -72,7 +72,7 @@ fn said(turn: &str, text: &str) -> Fact {
 }
 
 fn started() -> Fact {
-    Fact::Started { model: ModelName::parse("scripted:m").expect("a model's name") }
+    Fact::Started { model: ModelName::parse("scripted:m").expect("a model's name"), selected: None }
 }
 
 fn ended(reason: Option<SuspendReason>) -> Fact {
@@ -87,7 +87,8 @@ fn ended(reason: Option<SuspendReason>) -> Fact {
 }
 
 fn of(parent: &str) -> Fact {
-    let parent = ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1"), depth: 1 };
+    let parent =
+        ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1"), depth: 1, line: None };
     Fact::Options(Arc::new(SessionOptions { parent: Some(parent), ..SessionOptions::default() }))
 }
 

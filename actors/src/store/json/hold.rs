@@ -6,6 +6,7 @@
 //! lives, the folder is theirs.
 
 use crate::store::folder::{Folder, Seen};
+use crate::store::full;
 use crate::store::owners::{self, StoreOptions};
 use bob_messages::store::StoreError;
 use rustix::fs::OFlags;
@@ -43,9 +44,7 @@ impl Hold {
         if held.is_some() {
             return Ok(());
         }
-        let failed = |error: io::Error| {
-            StoreError::Unavailable(format!("cannot lock the folder by {}: {error}", self.folder.path_of(FILE)))
-        };
+        let failed = |error: io::Error| full::unavailable("lock the folder by", &self.folder.path_of(FILE), &error);
         let Some(mut file) = self.locked().map_err(failed)? else {
             let name = owners::named_in(&self.folder, FILE).unwrap_or_else(|| "another process".to_owned());
             return Err(self.busy(name));

@@ -125,7 +125,7 @@ impl Journals {
 
     /// An error of the system, with the path and what was tried.
     pub(super) fn unavailable(&self, doing: &str, name: &str, error: &io::Error) -> StoreError {
-        StoreError::Unavailable(format!("cannot {doing} {}: {error}", self.folder.path_of(name)))
+        crate::store::full::unavailable(doing, &self.folder.path_of(name), error)
     }
 
     pub(super) fn unreadable(&self, session: &SessionId, error: Unreadable) -> StoreError {

@@ -7,6 +7,7 @@
 use super::Made;
 use super::file::{self, Inode, emptied};
 use super::steps::{APPLICATION, KNOWN, Known};
+use crate::store::full;
 use bob_messages::store::StoreError;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 use std::cell::Cell;
@@ -24,6 +25,8 @@ pub(super) struct Database {
     pub(super) path: PathBuf,
     inode: Inode,
     pub(super) known: Known,
+    /// Whether it excludes all other connections, so that it is closed after each question.
+    pub(super) is_alone: bool,
     /// As it was when the steps were last looked at.
     data_version: Cell<Option<i64>>,
     /// The next commit happens and tells that it failed.
@@ -82,8 +85,16 @@ impl Database {
     /// Opens a database to read, as a program that knows these formats.
     pub(super) fn open_to_read_of(path: &Path, known: Known) -> Result<Option<Self>, StoreError> {
         let Some(inode) = file::look(path)? else { return Ok(None) };
-        let database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known)?;
-        match database.nature()? {
+        let opened = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known);
+        let opened = match opened.and_then(|database| Ok((database.nature()?, database))) {
+            Err(_no_room) if file::is_disk_full(path) => {
+                let database = Self::connect_alone(path, inode, known)?;
+                (database.nature()?, database)
+            }
+            opened => opened?,
+        };
+        let (nature, database) = opened;
+        match nature {
             Nature::Empty => Err(emptied(path)),
             Nature::Ours(steps) if steps < known.steps.len() => {
                 let path = path.display();
@@ -91,6 +102,16 @@ impl Database {
             }
             Nature::Ours(_) => Ok(Some(database)),
         }
+    }
+
+    /// Opens a database to read where the disk has no room for the index of its log, which others would share: it is in
+    /// memory, and nothing else has the database open meanwhile.
+    pub(super) fn connect_alone(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
+        let mut database = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE, known)?;
+        database.is_alone = true;
+        database.pragma("locking_mode", "EXCLUSIVE")?;
+        database.pragma("query_only", "ON")?;
+        Ok(database)
     }
 
     pub(super) fn connect_to_write(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
@@ -107,6 +128,7 @@ impl Database {
             path: path.to_owned(),
             inode,
             known,
+            is_alone: false,
             data_version: Cell::default(),
             #[cfg(test)]
             loses_commit: Cell::default(),
@@ -335,7 +357,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 
 /// A failure in our words: what could not be done to which file, and what to do.
 fn failed(path: &Path, doing: &str, error: &rusqlite::Error) -> StoreError {
-    let path = path.display();
+    let (at, path) = (path, path.display());
     // Statements are this program's own: that one does not fit is the database's fault.
     let misfit = match error {
         rusqlite::Error::SqlInputError { msg, .. } => Some(msg),
@@ -353,6 +375,10 @@ fn failed(path: &Path, doing: &str, error: &rusqlite::Error) -> StoreError {
         )),
         Some(ErrorCode::NotADatabase) => {
             StoreError::Unavailable(format!("{path} is no database; it was left as it is: name another file"))
+        }
+        Some(ErrorCode::DiskFull) => full::no_room(doing, &path.to_string()),
+        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if file::is_disk_full(at) => {
+            full::no_room(doing, &path.to_string())
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(format!(
             "another process has kept {path} locked for {} s; is it paused?",

@@ -4,6 +4,7 @@
 //! Only SQLite opens the file itself once it is there: its locks end
 //! when any descriptor of the file is closed in the process.
 
+use crate::store::full;
 use crate::store::made::make_folder;
 use bob_messages::store::StoreError;
 use rustix::fs::{self, RenameFlags};
@@ -12,6 +13,9 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+
+/// What SQLite needs beside a database that has a log, in bytes.
+const NEEDED_BYTES: u64 = 64 * 1024;
 
 /// Which file a path leads to: device and inode.
 pub(super) type Inode = (u64, u64);
@@ -85,7 +89,12 @@ fn folder(path: &Path) -> &Path {
 }
 
 pub(super) fn unavailable(doing: &str, path: &Path, error: &io::Error) -> StoreError {
-    StoreError::Unavailable(format!("cannot {doing} {}: {error}", path.display()))
+    full::unavailable(doing, &path.display().to_string(), error)
+}
+
+/// Whether the file system has no more room for the files that SQLite needs beside a database.
+pub(super) fn is_disk_full(path: &Path) -> bool {
+    fs::statvfs(folder(path)).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED_BYTES)
 }
 
 /// A database that has nothing in it was not made like that.

@@ -2,6 +2,7 @@
 //! claim names that file.
 
 use crate::store::folder::Folder;
+use crate::store::full;
 use crate::store::owners::{SUFFIX, StoreOptions, lives, living};
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
@@ -33,9 +34,8 @@ impl Owners {
         if let Some(owner) = &*ours {
             return Ok(Arc::clone(owner));
         }
-        let entered = Owner::enter(&self.folder, &self.options.owner_name).map_err(|error| {
-            StoreError::Unavailable(format!("cannot make an owner's file in {}: {error}", self.folder.path_of("")))
-        })?;
+        let entered = Owner::enter(&self.folder, &self.options.owner_name)
+            .map_err(|error| full::unavailable("make an owner's file in", &self.folder.path_of(""), &error))?;
         Ok(Arc::clone(ours.insert(Arc::new(entered))))
     }
 

@@ -76,6 +76,9 @@ impl Reader {
             tracing::error!("the store panicked while it read; its asker gets no answer");
             self.database = None;
         }
+        if self.database.as_ref().is_some_and(|database| database.is_alone) {
+            self.database = None;
+        }
     }
 
     fn load(&mut self, session: &SessionId, span: Span) -> Result<Vec<Arc<Record>>, StoreError> {

@@ -69,7 +69,10 @@ impl World {
             }
             Waits::Profile(ticket) => {
                 let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
-                TurnMessage::Profiled { ticket, result: Ok(Arc::new(ModelProfile { model: name(), capabilities })) }
+                TurnMessage::Profiled {
+                    ticket,
+                    result: Ok(Arc::new(ModelProfile { model: name(), capabilities, price: None })),
+                }
             }
             Waits::Infer(ticket) => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(self.model())) },
             Waits::Check(ticket, check, context) => {

@@ -72,6 +72,8 @@ impl Workspace {
             mode: Some(PermissionMode::Auto),
             allow: None,
             traceparent: "".into(),
+            child: None,
+            tracestate: None,
         }
     }
 

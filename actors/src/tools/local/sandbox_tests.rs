@@ -31,8 +31,12 @@ struct Outside(tempfile::TempDir);
 
 impl Outside {
     fn new() -> Self {
-        let beside = std::env::current_exe().expect("a test has a program");
-        let folder = tempfile::tempdir_in(beside.parent().expect("in a folder")).expect("a folder");
+        let program = std::env::current_exe().expect("a test has a program");
+        // The program is in the temporary folder when the project is.
+        let (beside, temporary) = (program.parent().expect("in a folder"), std::env::temp_dir());
+        let elsewhere = if program.starts_with(&temporary) { Path::new("/var/tmp") } else { beside };
+        assert!(!elsewhere.starts_with(&temporary), "{} is in the temporary folder", elsewhere.display());
+        let folder = tempfile::tempdir_in(elsewhere).expect("a folder");
         fs::write(folder.path().join("there"), "as it was").expect("a file");
         fs::create_dir(folder.path().join("folder")).expect("a folder");
         Self(folder)

@@ -8,6 +8,7 @@ use super::publisher::Host;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::options::ServerSpec;
+use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -60,7 +61,7 @@ pub struct Attachment {
 
 /// The sessions that were given servers.
 #[derive(Debug, Default)]
-pub(super) struct Brought(RwLock<HashMap<SessionId, Entry>>);
+pub(super) struct Brought(RwLock<HashMap<SessionId, Entry, RandomState>>);
 
 #[derive(Debug, Default)]
 struct Entry {

@@ -12,8 +12,9 @@
 //! not fit it, and only to say why.
 
 use super::cost::Cost;
+use super::quick::Quick;
 use super::survey::{self, Survey};
-use super::{FEW_STEPS, MAX_COMPLAINTS, Misfit, STEPS_PER_VALUE, clip, plain, small};
+use super::{FEW_STEPS, MAX_COMPLAINTS, Misfit, STEPS_PER_VALUE, clip, plain};
 use jsonschema::{PatternOptions, Validator};
 use serde_json::Value;
 use std::sync::OnceLock;
@@ -33,6 +34,8 @@ const DEEP_STACK_BYTES: usize = 64 << 20;
 pub(in crate::tools) struct Checker {
     /// Empty as long as the plain keywords of the schema were enough.
     validator: OnceLock<Result<Validator, String>>,
+    /// The schema, where it has plain keywords alone.
+    quick: Option<Quick>,
     /// How many values the schema consists of.
     values: usize,
     /// Whether each of its parts is reached in one way only.
@@ -51,7 +54,8 @@ impl Checker {
             0..=NEAR => Ok(compile(schema)?).into(),
             _ => Ok(compile_apart(schema)?).into(),
         };
-        Ok(Self { validator, values, is_tree })
+        let quick = validator.get().is_none().then(|| Quick::read(schema));
+        Ok(Self { validator, quick, values, is_tree })
     }
 
     /// Checks arguments against the schema, which must be the one that was read.
@@ -60,11 +64,10 @@ impl Checker {
     /// What is wrong with them.
     pub(in crate::tools) fn check(&self, schema: &Value, arguments: &Value) -> Result<(), Misfit> {
         let steps = self.steps(schema, arguments).ok_or(Misfit::TooMuch)?;
-        let validator = match self.validator.get() {
-            None if small::Checker.check(schema, arguments).is_ok() => return Ok(()),
-            None => self.validator.get_or_init(|| compile(schema)),
-            Some(validator) => validator,
-        };
+        if self.quick.as_ref().is_some_and(|quick| quick.takes(arguments)) {
+            return Ok(());
+        }
+        let validator = self.validator.get_or_init(|| compile(schema));
         let validator = validator.as_ref().map_err(|why| Misfit::Complaints(vec![why.clone()]))?;
         if validator.is_valid(arguments) {
             return Ok(());

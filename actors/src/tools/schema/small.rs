@@ -1,5 +1,4 @@
 //! What is checked of a value without the feature `json-schema`: types, choices, bounds of numbers, required and unknown properties.
-//! With it, a value that fits a schema that says no more ([`plain`](super::plain)).
 //!
 //! At each level that `properties` and `items` lead to. Every other keyword is passed over, `$ref` and `anyOf` among
 //! them: what they would refuse, a tool has to refuse itself. A tool of typed arguments does.
@@ -29,7 +28,6 @@ enum Place<'a> {
 }
 
 impl Checker {
-    #[cfg(any(test, not(feature = "json-schema")))]
     /// Reads a schema.
     ///
     /// # Errors
@@ -175,7 +173,6 @@ fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
-#[cfg(any(test, not(feature = "json-schema")))]
 fn is_schema(schema: &Value, place: &str) -> Result<(), String> {
     let Value::Object(keywords) = schema else {
         return if schema.is_boolean() { Ok(()) } else { Err(clip(&format!("{place}: {schema} is no schema"))) };

@@ -3,6 +3,7 @@
 use super::agent_runtime::AgentRuntime;
 use super::approvals::Asks;
 use super::builder::RuntimeBuilder;
+use super::models::Models;
 use super::runtime::{Inner, Runtime};
 use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
@@ -13,6 +14,7 @@ use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
 use bob_actors::tools::ToolHooks;
+use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
 use bob_actors::watchdog::Watchdog;
@@ -22,7 +24,7 @@ use bob_supervisors::sessions;
 use bob_supervisors::tools::DesiredServers;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::{Surroundings, ToolServers};
-use bob_supervisors::{StartError, TreeSpec, model_server};
+use bob_supervisors::{StartError, TreeSpec, model_server, models};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 
@@ -39,6 +41,9 @@ pub enum BuildError {
     /// The list of tool servers is invalid: a duplicate or invalid id.
     #[error("{0}")]
     ToolServers(String),
+    /// The list of sub-agents is invalid: a duplicate or unusable name.
+    #[error("{0}")]
+    SubAgents(String),
     /// A required tool server did not start; contains the reason and the end of its stderr.
     #[error("a required tool server is not available: {0}")]
     RequiredServer(String),
@@ -57,7 +62,9 @@ impl RuntimeBuilder {
         if builder.local_tools && !builder.taped.is_replay() {
             builder.add_local_tools();
         }
-        builder.hooked().on_tape().start().await
+        let rooms = Rooms::default();
+        let agents = builder.add_subagents(&rooms)?;
+        builder.hooked().on_tape().start(rooms, agents).await
     }
 
     #[cfg(feature = "local-tools")]
@@ -81,8 +88,12 @@ impl RuntimeBuilder {
         self
     }
 
-    async fn start(self) -> Result<Runtime, BuildError> {
+    async fn start(self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
+        let model = match &self.models {
+            Some(catalogue) => catalogue.around(model),
+            None => model,
+        };
         let (tools, ports) = (self.tools.clone(), self.tools);
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
@@ -100,7 +111,7 @@ impl RuntimeBuilder {
             prompt_files,
             compactor: self.compactor,
             watchdog: Watchdog::with_hook(self.hook),
-            ..Rooms::default()
+            ..rooms
         };
         let feed = Feed::new(self.sinks);
         rooms.watchdog.watch(self.blocked_after);
@@ -134,9 +145,13 @@ impl RuntimeBuilder {
         // Session folders are compared with these paths; symbolic links must not make that fail.
         let roots = turn_config.roots.iter().map(|root| absolute(root)).collect();
         let (servers, specs) = self.model_servers;
+        let rooms = Rooms { model_servers: servers.clone(), ..rooms };
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
-            further: specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)).collect(),
+            further: models::child(&rooms, self.models.as_ref().map(|catalogue| catalogue.facts()))
+                .into_iter()
+                .chain(specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)))
+                .collect(),
             rooms,
             feed,
             store: self.store.unwrap_or_else(|| MemoryStore::new()),
@@ -146,13 +161,16 @@ impl RuntimeBuilder {
             policy: self.policy,
             servers: desired,
         };
+        let turn_config = Arc::new(TurnConfig { roots, ..turn_config });
+        agents.iter().for_each(|agents| agents.run_by(&turn_config));
         let tree = bob_supervisors::start(spec).await?;
         let runtime = Runtime::new(Inner {
             tree,
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            turn_config: Arc::new(TurnConfig { roots, ..turn_config }),
+            models: self.models.map(Models::new),
+            turn_config,
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,

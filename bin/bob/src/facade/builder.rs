@@ -1,5 +1,6 @@
 //! The configuration of a runtime, with defaults.
 
+use super::agent::Agent;
 use super::approvals::ApprovalPort;
 use super::taped::Taped;
 use bob_actors::approvals::{ApprovalMemory, Memory};
@@ -9,6 +10,7 @@ use bob_actors::feed::EventSink;
 use bob_actors::hooks::HookPrograms;
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
+use bob_actors::models::Catalogue;
 #[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptFiles;
 use bob_actors::skills::SkillPort;
@@ -86,6 +88,7 @@ pub struct RuntimeBuilder {
     pub(super) protection: Protection,
     pub(super) retry: RetryPolicy,
     pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
+    pub(super) models: Option<Arc<Catalogue>>,
     pub(super) watcher: Watcher,
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: Vec<ServerSpec>,
@@ -106,6 +109,9 @@ pub struct RuntimeBuilder {
     pub(super) hook_programs: Option<HookPrograms>,
     pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
+    pub(super) subagents: Vec<Agent>,
+    /// How many sub-agents work for one turn at a time.
+    pub(super) max_parallel_subagents: usize,
 }
 
 /// Registers a bundle of things with a builder before `build` freezes it: a model,
@@ -151,6 +157,7 @@ impl RuntimeBuilder {
             protection: Protection::default(),
             retry: RetryPolicy::default(),
             model_servers: (ModelServers::default(), Vec::new()),
+            models: None,
             watcher: Watcher::new(),
             #[cfg(feature = "mcp")]
             tool_servers: Vec::new(),
@@ -171,6 +178,8 @@ impl RuntimeBuilder {
             hook_programs: None,
             taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
+            subagents: Vec::new(),
+            max_parallel_subagents: 4,
         }
     }
 

@@ -80,7 +80,8 @@ impl Runtime {
                 max_bytes,
                 question_bytes: question_bytes / attempt as usize,
                 within_ms: limits.longest_wait_ms(MOST_MS),
-                traceparent: trace::traceparent(&span, &span[..16]).into(),
+                traceparent: trace::traceparent(&span, &span[..16], trace::Flags::default()).into(),
+                tracestate: None,
                 interactive: true,
             };
             let (reply, answer) = Reply::channel();

@@ -7,6 +7,7 @@ use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::limits::Limits;
+use bob_messages::models::Cost;
 use bob_messages::options::{ParentTurn, SessionOptions};
 use std::sync::Arc;
 
@@ -73,6 +74,7 @@ impl AgentRequest {
             max_tool_calls: of.left.tool_calls,
             // 0 is no bound.
             max_total_tokens: of.left.tokens.map_or(0, |tokens| tokens.max(1)),
+            max_cost: of.left.cost.map_or(Cost::ZERO, |cost| cost.max(Cost::from_nanos(1))),
             turn_timeout_ms: of.left.time_ms,
             tool_timeout_ms: of.tool_timeout_ms,
             ..Limits::default()
@@ -86,7 +88,8 @@ impl AgentRequest {
         Self {
             context: of.context.clone(),
             request_id: Some(RequestId::new(call.idempotency_key())),
-            traceparent: Some(of.traceparent.to_string()),
+            traceparent: Some(of.call_traceparent(&call.call.id)),
+            tracestate: of.tracestate.as_deref().map(str::to_owned),
             approvals: of.approvals,
             mode: of.mode,
             allow_tools: of.allow.as_ref().map(|allowed| allowed.to_vec()),

@@ -94,7 +94,7 @@ async fn take_up(
     approval: &ApprovalId,
     decision: &Decision,
 ) -> Result<bool, AgentError> {
-    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**runtime.turn_config()).clone() });
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*runtime.turn_config_now()).clone() });
     let input = super::finish::as_owed(open);
     let mut owed = runtime.hand_in(folded.id.clone(), input, turn_config);
     let mut said = pin!(say_when_live(runtime, &folded.id, approval, decision));

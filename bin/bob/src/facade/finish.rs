@@ -22,7 +22,7 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
     let found = runtime.folded(session.clone()).await?;
-    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**runtime.turn_config()).clone() });
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*runtime.turn_config_now()).clone() });
     let owed: Vec<_> = interrupted(&found)
         .into_iter()
         .map(|input| (input.turn.clone(), runtime.hand_in(session.clone(), input, Arc::clone(&turn_config))))

@@ -223,6 +223,7 @@ impl AgentRuntime for Runtime {
             self.0.watcher.idle(STOP_WITHIN).await;
             let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
             self.0.tree.feed.flush(SINKS_WITHIN).await;
+            self.keep_latencies().await;
         }
         .boxed()
     }

@@ -36,8 +36,11 @@ pub struct AgentRequest {
     pub request_id: Option<RequestId>,
     /// The tools this turn is limited to, by name or pattern; `None` means all that policy allows.
     pub allow_tools: Option<Vec<String>>,
-    /// W3C trace context of the caller.
+    /// W3C trace context of the caller: its span is around the turn's, its flags decide what is recorded.
     pub traceparent: Option<String>,
+    /// The `tracestate` that came with it, which is handed on to models and tool servers; up to 1,024 bytes of printable
+    /// ASCII, else it is dropped.
+    pub tracestate: Option<String>,
     /// How a call that needs approval is handled.
     pub approvals: ApprovalsMode,
     /// What the turn may do without asking; else the session's mode, else the policy's.
@@ -69,6 +72,7 @@ impl AgentRequest {
             request_id: None,
             allow_tools: None,
             traceparent: None,
+            tracestate: None,
             approvals: ApprovalsMode::Deny,
             mode: None,
             limits: None,

@@ -1,6 +1,7 @@
 //! The handle to a running tree, and the one way in for requests.
 
 use super::context;
+use super::models::Models;
 use super::request::{AgentRequest, AgentRunResult};
 use super::submission::{Handed, Owe, Said, hand_in};
 use bob_actors::child::Watcher;
@@ -18,6 +19,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::session_state::Session;
 use bob_messages::store::{Part, Record, StoreError, StoreMessage};
 use bob_messages::submission::SessionsMessage;
+use bob_messages::trace;
 use bob_messages::turn_config::TurnConfig;
 #[cfg(feature = "mcp")]
 use bob_supervisors::tools::servers::ToolServers;
@@ -44,6 +46,7 @@ pub(super) struct Inner {
     pub(super) tree: Tree,
     pub(super) model: Arc<dyn LlmPort>,
     pub(super) turn_config: Arc<TurnConfig>,
+    pub(super) models: Option<Models>,
     pub(super) limits: Limits,
     pub(super) shutdown_grace: Duration,
     pub(super) watcher: Watcher,
@@ -98,6 +101,7 @@ impl Runtime {
     /// The model the session would take for this request, where it matters before the request is
     /// taken: whether a model takes more than text is judged at once.
     pub(super) async fn session_model(&self, request: &AgentRequest) -> Result<Option<ModelName>, AgentError> {
+        self.models_settled(request.model.as_ref()).await;
         let says = request.model.is_some() || request.options.is_some();
         if says || request.input.iter().all(|part| matches!(part, ContentPart::Text { .. })) {
             return Ok(None);
@@ -133,11 +137,7 @@ impl Runtime {
         options.iter_mut().try_for_each(|options| context::set_tenant(options, context.as_deref()))?;
         let model =
             request.model.as_ref().or(options.as_ref().and_then(|options| options.model.as_ref())).or(of_session);
-        let capabilities = inner.model.capabilities(model.unwrap_or(&inner.turn_config.default_model))?;
-        if let Some(part) = request.input.iter().find(|part| !capabilities.takes(part)) {
-            let model = model.unwrap_or(&inner.turn_config.default_model);
-            return Err(AgentError::Invalid(format!("the model {model} does not take {} parts", part.kind())));
-        }
+        self.takes(model.unwrap_or(&inner.turn_config.default_model), &request.input)?;
         if let Some(schema) = &request.output_schema {
             let misfit = |why| AgentError::Invalid(format!("the output schema cannot be used: {why}"));
             bob_actors::tools::output::check_schema(schema).map_err(misfit)?;
@@ -161,12 +161,13 @@ impl Runtime {
             approvals: request.approvals,
             limits: request.limits.unwrap_or(inner.limits),
             options: options.map(Arc::new),
+            tracestate: trace::state(request.traceparent.as_deref(), request.tracestate.as_deref()).map(Arc::from),
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
             output_schema: request.output_schema,
         });
-        let (session, turn_config) = (request.session, Arc::clone(&inner.turn_config));
+        let (session, turn_config) = (request.session, self.turn_config_now());
         let (over, until_over) = oneshot::channel::<()>();
         if request.cancel.is_some() {
             reply = reply.map(move |answer| {
@@ -226,11 +227,18 @@ impl Runtime {
     ) -> Owed {
         let (reply, owed) = Reply::channel();
         let handed = Handed::Reply(Box::new(Said { submission, token, said, limits: self.0.limits }));
-        self.send_in(session, handed, Arc::clone(&self.0.turn_config), reply);
+        self.send_in(session, handed, self.turn_config_now(), reply);
         owed
     }
 
     fn send_in(&self, session: SessionId, handed: Handed, turn_config: Arc<TurnConfig>, reply: Owe) {
+        let reply = match self.0.tree.feed.submitted(handed.submission()) {
+            Some(until_answered) => reply.map(move |answer| {
+                drop(until_answered);
+                answer
+            }),
+            None => reply,
+        };
         hand_in(&self.0.tree.rooms.sessions, session, handed, turn_config, reply);
     }
 

@@ -143,7 +143,7 @@ pub(super) fn new_name() -> RequestId {
 /// Sends a change to the sessions supervisor, and again if the supervisor restarts: a change has an id and is made
 /// once.
 pub(super) async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
-    let (asked, turn_config) = (Arc::new(asked), Arc::clone(runtime.turn_config()));
+    let (asked, turn_config) = (Arc::new(asked), runtime.turn_config_now());
     let (reply, answer) = Reply::channel();
     let question = move |reply, _asked| SessionsMessage::Configure { session, asked, turn_config, reply };
     runtime.0.tree.rooms.sessions.ask(Again::ONCE, reply, question);

@@ -31,6 +31,16 @@ pub(super) enum Handed {
     Reply(Box<Said>),
 }
 
+impl Handed {
+    /// The id of the submission.
+    pub(super) fn submission(&self) -> &TurnId {
+        match self {
+            Self::Input(input) => &input.turn,
+            Self::Reply(said) => &said.submission,
+        }
+    }
+}
+
 /// A reply to a suspended turn.
 #[derive(Clone)]
 pub(super) struct Said {

@@ -1,3 +1,5 @@
 //! The programs that serve a model on this machine.
 
-pub use bob_actors::model_server::{Endpoint, InvalidEndpoint, ModelServerSpec, ModelServers, Progress, Ready};
+pub use bob_actors::model_server::{
+    Endpoint, InvalidEndpoint, ModelServerSpec, ModelServers, PORT, Progress, Ready, STATE,
+};

@@ -103,7 +103,7 @@ impl Run {
             turn: Turn::new(session.clone()),
             session,
             submission,
-            profile: Arc::new(ModelProfile { model: name, capabilities }),
+            profile: Arc::new(ModelProfile { price: model.price(&name), model: name, capabilities }),
             tools,
             policy,
             turn_timeout_ms: limits.turn_timeout_ms,
@@ -334,6 +334,7 @@ impl Run {
             | TurnNews::Unpaused { .. }
             | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
+            | TurnNews::Orphaned { .. }
             | TurnNews::Flushed
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}

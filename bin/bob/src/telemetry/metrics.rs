@@ -1,7 +1,7 @@
 //! Counts and durations since the exporter began.
 
-use super::names;
 use super::spans::{Span, Value};
+use bob_actors::telemetry::names;
 
 const SECONDS: [f64; 14] = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const TOKENS: [f64; 14] = [

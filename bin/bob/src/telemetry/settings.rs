@@ -1,6 +1,6 @@
 //! Where telemetry is sent, and what of it: the standard `OTEL_*` variables.
 
-use super::names;
+use bob_actors::telemetry::names;
 use std::collections::BTreeMap;
 use std::time::Duration;
 

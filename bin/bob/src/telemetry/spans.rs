@@ -2,13 +2,15 @@
 //!
 //! Ids are derived from turn, step and call, so two processes that share a turn tell of one trace.
 
-use super::names;
+use bob_actors::telemetry::names;
 use bob_messages::chat::{CallStatus, FinishReason};
 use bob_messages::event::{AgentEvent, CallState, Envelope};
 use bob_messages::ids::{CallId, SessionId, TurnId};
+use bob_messages::trace::Flags;
 use bob_messages::{Millis, trace};
 use serde::Serialize;
 use std::collections::HashMap;
+use std::sync::Arc;
 
 /// A turn that was refused has no end: at most this many are followed.
 const MOST_TURNS: usize = 10_000;
@@ -34,6 +36,9 @@ pub(super) struct Span {
     pub(super) trace: [u8; 16],
     pub(super) id: [u8; 8],
     pub(super) parent: Option<[u8; 8]>,
+    /// The caller's `tracestate`.
+    pub(super) state: Option<Arc<str>>,
+    pub(super) flags: Flags,
     pub(super) name: String,
     pub(super) kind: Kind,
     pub(super) start: Millis,
@@ -115,8 +120,12 @@ impl Spans {
     }
 
     fn run(&self, envelope: &Envelope, session: &SessionId, turn: &TurnId) -> Option<Span> {
-        let AgentEvent::TurnStarted { submission, model, .. } = &envelope.event else { return None };
-        let mut span = blank(envelope, format!("{} {}", names::INVOKE_AGENT, self.agent), Kind::Internal)?;
+        let AgentEvent::TurnStarted { submission, model, traceparent, tracestate, agent, .. } = &envelope.event else {
+            return None;
+        };
+        let agent = agent.as_deref().unwrap_or(&self.agent);
+        let mut span = blank(envelope, format!("{} {agent}", names::INVOKE_AGENT), Kind::Internal)?;
+        (span.state, span.flags) = (tracestate.clone(), trace::flags(traceparent.as_deref()));
         if submission == turn {
             // Also the run of a later process, if the first did not live to end its own.
             span.start = made(turn).filter(|at| (0..OLDEST).contains(&(envelope.time - at))).unwrap_or(envelope.time);
@@ -125,7 +134,7 @@ impl Spans {
             span.id = later_run(turn, submission);
         }
         span.text(names::OPERATION, names::INVOKE_AGENT);
-        span.text(names::AGENT, &self.agent);
+        span.text(names::AGENT, agent);
         span.text(names::CONVERSATION, session);
         span.text(names::PROVIDER, model.provider());
         span.text(names::REQUEST_MODEL, model.model());
@@ -214,7 +223,8 @@ impl Run {
     }
 
     fn below(&self, envelope: &Envelope, name: String, kind: Kind) -> Option<Span> {
-        Some(Span { parent: Some(self.span.id), ..blank(envelope, name, kind)? })
+        let (state, flags) = (self.span.state.clone(), self.span.flags);
+        Some(Span { parent: Some(self.span.id), state, flags, ..blank(envelope, name, kind)? })
     }
 }
 
@@ -222,7 +232,8 @@ fn blank(envelope: &Envelope, name: String, kind: Kind) -> Option<Span> {
     let (start, began, end) = (envelope.time, envelope.time, envelope.time);
     let parent = envelope.parent_span_id.as_deref().and_then(digits);
     let (trace, id) = (digits(&envelope.trace_id)?, digits(&envelope.span_id)?);
-    Some(Span { trace, id, parent, name, kind, start, began, end, attributes: Vec::new(), is_error: false })
+    let (state, flags, attributes, is_error) = (None, Flags::default(), Vec::new(), false);
+    Some(Span { trace, id, parent, state, flags, name, kind, start, began, end, attributes, is_error })
 }
 
 /// The span of a run that goes on with a suspended turn.

@@ -36,6 +36,9 @@ fn request(resource: &[(String, String)], content: impl FnOnce(&mut Out)) -> Vec
 fn span(out: &mut Out, span: &Span) {
     out.bytes(1, &span.trace);
     out.bytes(2, &span.id);
+    if let Some(state) = &span.state {
+        out.text(3, state);
+    }
     if let Some(parent) = &span.parent {
         out.bytes(4, parent);
     }
@@ -61,6 +64,7 @@ fn span(out: &mut Out, span: &Span) {
     if span.is_error {
         out.message(15, |out| out.number(3, FAILED));
     }
+    out.fixed32(16, span.flags.bits());
 }
 
 fn metric(out: &mut Out, series: &Series, since: Millis, now: Millis) {
@@ -126,6 +130,11 @@ impl Out {
 
     fn fixed(&mut self, field: u64, number: u64) {
         self.varint(field << 3 | 1);
+        self.0.extend(number.to_le_bytes());
+    }
+
+    fn fixed32(&mut self, field: u64, number: u32) {
+        self.varint(field << 3 | 5);
         self.0.extend(number.to_le_bytes());
     }
 

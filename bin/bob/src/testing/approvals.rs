@@ -43,6 +43,7 @@ fn question(choices: &[&str], text: &str) -> ApprovalQuestion {
         like: Vec::new(),
         changes: None,
         timeout_ms: 30_000,
+        agents: Vec::new(),
         context: None,
     }
 }

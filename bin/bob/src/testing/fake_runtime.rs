@@ -192,6 +192,8 @@ impl FakeRuntime {
             model: ModelName::parse("fake:model").unwrap_or_else(|never| unreachable!("{never}")),
             cwd: None,
             traceparent: None,
+            tracestate: None,
+            agent: None,
             tools: state.tools.iter().map(|tool| tool.id.clone()).collect(),
             servers: Vec::new(),
             parent: None,

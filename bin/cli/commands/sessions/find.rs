@@ -58,7 +58,11 @@ impl Listing<'_> {
     /// A text that begins no id, or several of them; when the store cannot be read.
     pub(crate) async fn find(self, text: &str) -> Result<SessionId, Failure> {
         let id = SessionId::parse(text)?;
-        let found = self.all(Some(text)).await?.sessions;
+        let mut found = self.all(Some(text)).await?.sessions;
+        // The ids of children begin as that of their parent.
+        if found.iter().any(|summary| summary.parent.is_none()) && found.iter().all(|summary| summary.session != id) {
+            found.retain(|summary| summary.parent.is_none());
+        }
         match found.as_slice() {
             [] => Ok(id),
             [only] => Ok(only.session.clone()),
@@ -80,9 +84,16 @@ impl Listing<'_> {
     /// # Errors
     /// When there is none, or the store cannot be read.
     pub(crate) async fn last(self) -> Result<SessionId, Failure> {
-        let filter = SessionFilter { limit: 1, ..SessionFilter::default() };
-        let last = self.page(filter, None).await?.sessions.into_iter().next();
-        let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
-        last.map(|summary| summary.session).ok_or_else(nothing)
+        let filter = SessionFilter { limit: LARGE_PAGE, ..SessionFilter::default() };
+        let mut cursor: Option<String> = None;
+        loop {
+            let page = self.page(filter.clone(), cursor.as_deref()).await?;
+            // A child session is continued by its parent.
+            if let Some(last) = page.sessions.into_iter().find(|summary| summary.parent.is_none()) {
+                return Ok(last.session);
+            }
+            let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
+            cursor = Some(page.cursor.ok_or_else(nothing)?);
+        }
     }
 }

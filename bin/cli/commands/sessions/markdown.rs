@@ -36,7 +36,7 @@ fn add(text: &mut String, fact: &Fact) {
             said(text, "You, during the turn", &words(parts.iter().map(|part| part.as_text())));
         }
         Fact::Resumed { reply, .. } => said(text, "You", reply),
-        Fact::Started { model } => say(text, &format!("\n## {model}\n")),
+        Fact::Started { model, .. } => say(text, &format!("\n## {model}\n")),
         Fact::Answered(answered) => {
             if !answered.text.trim().is_empty() {
                 say(text, &format!("\n{}\n", answered.text.trim()));

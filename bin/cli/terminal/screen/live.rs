@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::look::{self, Look};
 use crate::terminal::draw::Screen;
-use crate::terminal::{print, spending, stderr};
+use crate::terminal::{print, progress, spending, stderr};
 
 /// How often it is drawn.
 const EVERY: Duration = Duration::from_millis(100);
@@ -63,7 +63,7 @@ impl Live {
             let _writing_to_a_string_cannot_fail = out.write_str(&below.lines(Look::now()));
         };
         let style = ProgressStyle::with_template("{lines}").unwrap_or_else(|_ours| ProgressStyle::default_spinner());
-        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen { free: 0 }), MOST_A_SECOND);
+        let target = ProgressDrawTarget::term_like_with_hz(Box::new(Screen::new(0)), MOST_A_SECOND);
         let bar = ProgressBar::with_draw_target(None, target).with_style(style.with_key("lines", lines));
         bar.finish_and_clear();
         print::above(&bar);
@@ -72,6 +72,7 @@ impl Live {
 
     /// A turn begins.
     pub(crate) fn begin(&self) {
+        progress::drawn(true);
         let (typed, cursor) = self.change(|below| (std::mem::take(&mut below.typed), below.cursor));
         self.change(|below| *below = LiveState { since: Some(Instant::now()), typed, cursor, ..LiveState::default() });
         self.go_on();
@@ -79,6 +80,7 @@ impl Live {
 
     /// Ends the display.
     pub(crate) fn end(&self) {
+        progress::drawn(false);
         self.change(|below| *below = LiveState::default());
         self.pause();
     }
@@ -135,6 +137,10 @@ impl LiveState {
     fn status(&self, look: Look, elapsed: Duration) -> String {
         #[allow(clippy::cast_possible_truncation, reason = "a remainder of ten")]
         let frame = FRAMES[(elapsed.as_millis() / EVERY.as_millis() % 10) as usize];
+        let starting = progress::state();
+        if !starting.is_empty() {
+            return look::cut(&format!("{frame} {starting}"), look.columns);
+        }
         let doing = if self.doing.is_empty() { "waiting" } else { &self.doing };
         let tokens = match self.tokens {
             (0, _) => String::new(),

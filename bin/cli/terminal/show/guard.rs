@@ -1,5 +1,6 @@
 //! The words for a limit that ended a turn: what was used up, and what to do.
 
+use bob::model::catalogue::Cost;
 use bob::sessions::{GuardReason, TurnOutcome};
 
 use super::took;
@@ -26,6 +27,13 @@ pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool) -> S
         GuardReason::MaxConsecutiveErrors => (format!("{} in a row failed", of("tool call")), "max_consecutive_errors"),
         GuardReason::MaxIdenticalCalls => ("the same tool call again and again".to_owned(), "max_identical_calls"),
         GuardReason::MaxTotalTokens => (format!("{} used in this turn", of("token")), "max_total_tokens"),
+        GuardReason::MaxCost => (
+            limit.map_or_else(
+                || "its money".to_owned(),
+                |micros| format!("{} spent in this turn", Cost::from_nanos(micros * 1_000)),
+            ),
+            "max_cost",
+        ),
         GuardReason::TurnTimeout => (format!("the turn took {}", time()), "turn_timeout_ms"),
         GuardReason::NoProgress => (format!("no progress for {}", time()), "progress_timeout_ms"),
     };

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use bob::AgentError;
 use bob::model::Router;
+use bob::model::catalogue::ModelFacts;
 use bob::model::server::ModelServers;
 use bob::model::{LlmPort, ScriptedLlm};
 
@@ -18,13 +19,23 @@ pub type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 /// # Errors
 /// `Invalid` for an unusable script, `Llm` for a provider that is neither built in nor has an address.
 pub fn model(config: &Config, environment: Lookup<'_>, servers: ModelServers) -> Result<Arc<dyn LlmPort>, AgentError> {
+    knowing(config, environment, servers, None)
+}
+
+/// As [`model`], with what the catalogue knows of models where the configuration says nothing.
+pub(super) fn knowing(
+    config: &Config,
+    environment: Lookup<'_>,
+    servers: ModelServers,
+    facts: Option<Arc<ModelFacts>>,
+) -> Result<Arc<dyn LlmPort>, AgentError> {
     let mut router = Router::new();
     for (name, provider) in &config.providers {
         if provider.kind == Some(ProviderKind::Scripted) {
             router = router.with(name, Arc::new(scripted(config, name, provider)?));
         }
     }
-    over_http(config, environment, servers, router)
+    over_http(config, environment, (servers, facts), router)
 }
 
 fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<ScriptedLlm, AgentError> {
@@ -40,7 +51,7 @@ fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<Scripted
 fn over_http(
     config: &Config,
     _environment: Lookup<'_>,
-    _servers: ModelServers,
+    _given: (ModelServers, Option<Arc<ModelFacts>>),
     router: Router,
 ) -> Result<Arc<dyn LlmPort>, AgentError> {
     let scripted = |provider: &Provider| provider.kind == Some(ProviderKind::Scripted);
@@ -56,7 +67,7 @@ fn over_http(
 fn over_http(
     config: &Config,
     environment: Lookup<'_>,
-    servers: ModelServers,
+    (servers, facts): (ModelServers, Option<Arc<ModelFacts>>),
     router: Router,
 ) -> Result<Arc<dyn LlmPort>, AgentError> {
     use bob::model::GenaiLlm;
@@ -71,6 +82,10 @@ fn over_http(
         providers.push(ProviderConfig { name: known.name.to_owned(), timeout_ms, ..ProviderConfig::default() });
     }
     let genai = GenaiLlm::new(&providers, environment)?.with_readiness(Arc::new(servers));
+    let genai = match facts {
+        Some(facts) => genai.with_models(facts),
+        None => genai,
+    };
     Ok(Arc::new(router.otherwise(Arc::new(genai))))
 }
 

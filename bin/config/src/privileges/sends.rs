@@ -31,6 +31,11 @@ pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BT
     sending(config, format!("the tool server {id}"), address, of_headers)
 }
 
+/// The address that is asked for the catalogue of models.
+pub(super) fn catalogue(config: &Config, address: &str) -> Privilege {
+    sending(config, "the catalogue of models is asked for".to_owned(), address, Vec::new())
+}
+
 fn sending(config: &Config, what: String, address: &str, mut variables: Vec<String>) -> Privilege {
     variables.extend(self::variables(config, address));
     variables.sort();

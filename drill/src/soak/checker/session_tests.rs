@@ -32,6 +32,7 @@ fn called(token: &str) -> Fact {
         response_id: None,
         model: model(),
         latency_ms: 0,
+        cost: None,
     };
     let call = ToolCall {
         id: CallId::new("c1"),
@@ -90,7 +91,7 @@ impl Story {
             },
             facts: vec![
                 (turn, input("t1", "s0t0")),
-                (turn, Fact::Started { model: model() }),
+                (turn, Fact::Started { model: model(), selected: None }),
                 (turn, called("s0t0c0")),
                 (turn, intent()),
                 (turn, result()),

@@ -1,6 +1,7 @@
 //! Stories of the guards, each at exactly its limit.
 
 use super::*;
+use crate::models::Cost;
 
 #[test]
 fn max_steps_is_exact() {
@@ -205,4 +206,45 @@ fn max_total_tokens_ends_the_turn_before_the_next_call() {
                 finish t1 GuardExceeded MaxTotalTokens "Stopped: the turn used its 15 tokens (max_total_tokens)." calls Ok
         "#]],
     );
+}
+
+#[test]
+fn max_cost_ends_the_turn_before_the_next_call() {
+    // A call costs 15 millionths.
+    let dear = |nanos| limited(|limits| limits.max_cost = Cost::from_nanos(nanos));
+    let steps = ["user go", "calls local__read {}", "ok 1 a"];
+    check(
+        dear(15_000),
+        &steps,
+        expect![[r#"
+            > user go
+                save options, input, started
+                infer step 1 with 1 messages
+            > calls local__read {}
+                run c00000001 local/read {}
+                save answered
+            > ok 1 a
+                save result, outcome
+                finish t1 GuardExceeded MaxCost "Stopped: the turn cost its 0.000015 (max_cost)." calls Ok
+        "#]],
+    );
+    let world = told(dear(15_001), &steps);
+    assert!(world.questions.iter().any(|question| matches!(question, Question::Infer(..))), "one billionth is left");
+    let tripped =
+        |event: &crate::event::StepEvent| matches!(event.event, crate::event::AgentEvent::GuardTripped { .. });
+    assert!(!world.events.iter().any(tripped));
+}
+
+#[test]
+fn a_bounded_cost_needs_a_price() {
+    let mut told = Teller::new(limited(|limits| limits.max_cost = Cost::from_amount(1.0)));
+    told.world.price = None;
+    told.step("user go");
+    let outcome = told.world.news.iter().find_map(|news| match news {
+        TurnNews::Finished { outcome, .. } => outcome.error.clone(),
+        _ => None,
+    });
+    let error = outcome.expect("the turn fails").to_string();
+    assert!(error.contains("max_cost is set, and no price of") && error.contains("[prices.\""), "{error}");
+    assert!(told.world.questions.iter().all(|question| !matches!(question, Question::Infer(..))));
 }

@@ -5,6 +5,7 @@ mod calls;
 mod decisions;
 mod endings;
 mod guards;
+mod models;
 mod people;
 mod recovery;
 mod skills;
@@ -263,7 +264,7 @@ impl Teller {
                     Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
                 },
-                TurnNews::Flushed | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
+                TurnNews::Orphaned { .. } | TurnNews::Flushed | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }

@@ -85,6 +85,7 @@ fn request(messages: Vec<Message>) -> LlmRequest {
         tools: Arc::new(ToolSet::from(vec![tool("local/read"), tool("mcp/files/list")])),
         envelope: None,
         traceparent: "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01".into(),
+        tracestate: None,
         interactive: true,
         aside: false,
     }

@@ -1,0 +1,38 @@
+//! The table that is built in: a model a line, its fields with tabs between; prices for a million tokens.
+
+use super::{FormatError, named};
+use bob_messages::models::{ModelEntry, ModelPrice, Rate, Requirement};
+
+/// How the table begins.
+const HEAD: &str = "# bob-models 1";
+
+pub(super) fn read(text: &str) -> Result<Vec<ModelEntry>, FormatError> {
+    if !text.starts_with(HEAD) {
+        return Err(super::unknown());
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
+    let entry = |(at, line)| entry(line).ok_or_else(|| FormatError(format!("line {} is no model", at + 1)));
+    lines.map(entry).collect()
+}
+
+fn entry(line: &str) -> Option<ModelEntry> {
+    let mut fields = line.split('\t');
+    let (provider, model) = fields.next()?.split_once(':')?;
+    let mut next = || fields.next().unwrap_or_default();
+    let (context, answer) = (next().parse().ok(), next().parse().ok());
+    let mut rate = || next().parse().ok().map(Rate::from_amount);
+    let (input, output, cached_input, cache_write) = (rate(), rate(), rate(), rate());
+    let price = input.zip(output).map(|(input, output)| ModelPrice {
+        cached_input,
+        cache_write,
+        ..ModelPrice::usd(input, output)
+    });
+    let abilities = next().split(',').filter(|word| !word.is_empty());
+    Some(ModelEntry {
+        name: named(provider, model)?,
+        context_tokens: context,
+        max_output_tokens: answer,
+        price,
+        abilities: abilities.map(Requirement::parse).collect::<Option<_>>()?,
+    })
+}

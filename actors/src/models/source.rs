@@ -1,0 +1,108 @@
+//! Where a catalogue comes from.
+
+use super::formats::{self, MAX_BYTES};
+use bob_messages::models::ModelEntry;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// How long a source may take to answer.
+pub const WITHIN: std::time::Duration = std::time::Duration::from_secs(15);
+
+/// Where a catalogue comes from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum Source {
+    /// It is built in.
+    #[default]
+    BuiltIn,
+    /// A file.
+    File(PathBuf),
+    /// An address.
+    Url(String),
+}
+
+/// The models of a source.
+pub(super) type Entries = Arc<[Arc<ModelEntry>]>;
+
+impl Source {
+    /// Asks the source.
+    ///
+    /// # Errors
+    /// In words, why there is no answer.
+    pub(super) async fn fetch(&self) -> Result<(Entries, Option<String>), String> {
+        match self {
+            Self::BuiltIn => Ok((formats::built_in(), None)),
+            Self::File(path) => {
+                let path = path.clone();
+                let read = tokio::task::spawn_blocking(move || of_file(&path)).await;
+                read.unwrap_or_else(|_panicked| Err("it could not be read".to_owned())).map(|entries| (entries, None))
+            }
+            Self::Url(url) => {
+                let asked = tokio::time::timeout(WITHIN, body(url)).await;
+                let text = asked.unwrap_or_else(|_elapsed| Err(format!("no answer within {} s", WITHIN.as_secs())))?;
+                let parsed =
+                    tokio::task::spawn_blocking(move || read(&text).map(|entries| (entries, Some(text)))).await;
+                parsed.unwrap_or_else(|_panicked| Err("it could not be read".to_owned()))
+            }
+        }
+    }
+}
+
+/// The models of a file.
+pub(super) fn of_file(path: &Path) -> Result<Entries, String> {
+    let size = path.metadata().map_err(|error| error.to_string())?.len();
+    if size > MAX_BYTES as u64 {
+        return Err(format!("it has {size} bytes; at most {MAX_BYTES} are taken"));
+    }
+    read(&std::fs::read_to_string(path).map_err(|error| error.to_string())?)
+}
+
+pub(super) fn read(text: &str) -> Result<Entries, String> {
+    formats::read(text).map_err(|error| error.to_string())
+}
+
+#[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
+async fn body(url: &str) -> Result<String, String> {
+    // One that another part of the process installed before is as good.
+    let _installed_before = rustls::crypto::ring::default_provider().install_default();
+    let url = reqwest::Url::parse(url).map_err(|error| error.to_string())?;
+    let is_plain = url.scheme() == "http";
+    let builder = reqwest::Client::builder()
+        .connect_timeout(std::time::Duration::from_secs(10))
+        // Unpacked bytes could not be bounded.
+        .no_gzip()
+        .redirect(reqwest::redirect::Policy::limited(3))
+        .pool_max_idle_per_host(0);
+    let builder = if is_plain && crate::loopback::is_loopback_host(&url) {
+        builder.no_proxy().tls_certs_only([])
+    } else {
+        builder
+    };
+    let client = builder.build().map_err(|error| format!("the HTTP client cannot start: {error}"))?;
+    let mut response = client.get(url).send().await.map_err(|error| innermost(&error))?;
+    if !response.status().is_success() {
+        return Err(format!("the answer was {}", response.status()));
+    }
+    let mut bytes = Vec::new();
+    while let Some(more) = response.chunk().await.map_err(|error| innermost(&error))? {
+        bytes.extend_from_slice(&more);
+        if bytes.len() > MAX_BYTES {
+            return Err(format!("the answer has more than {MAX_BYTES} bytes"));
+        }
+    }
+    String::from_utf8(bytes).map_err(|_no_text| "the answer is no text".to_owned())
+}
+
+/// The words of the last cause: those before repeat the address.
+#[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
+fn innermost(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(next) = cause.source() {
+        cause = next;
+    }
+    cause.to_string()
+}
+
+#[cfg(not(any(feature = "genai", feature = "mcp", feature = "web")))]
+async fn body(_url: &str) -> Result<String, String> {
+    std::future::ready(Err("this program was built without HTTP (the feature genai)".to_owned())).await
+}

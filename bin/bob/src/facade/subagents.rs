@@ -1,0 +1,57 @@
+//! The sub-agents of a runtime.
+
+use super::agent::Agent;
+use super::build::BuildError;
+use super::builder::RuntimeBuilder;
+use bob_actors::rooms::Rooms;
+use bob_actors::tools::agents::Agents;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+impl RuntimeBuilder {
+    /// Adds a sub-agent: the tool `agent/NAME` of all sessions whose agents may call it. May be called repeatedly.
+    ///
+    /// A call is a session of its own, with its own journal, which works for the call. It has no more than its caller: the
+    /// tools that both have, the narrower mode, its caller's folders, and a share of what its caller's turn has left of
+    /// its limits. What it used counts as used by its caller. The guide `docs/subagents.md` has all of it.
+    #[must_use]
+    pub fn subagent(mut self, agent: Agent) -> Self {
+        self.subagents.push(agent);
+        self
+    }
+
+    /// Maximum of sub-agents that work for one turn at a time, at least 1; default 4. Further calls of a step wait.
+    #[must_use]
+    pub fn max_parallel_subagents(mut self, agents: usize) -> Self {
+        self.max_parallel_subagents = agents.max(1);
+        self
+    }
+
+    /// Adds the sub-agents as tools. A tape has the results of their calls.
+    pub(super) fn add_subagents(&mut self, rooms: &Rooms) -> Result<Option<Agents>, BuildError> {
+        if self.subagents.is_empty() {
+            return Ok(None);
+        }
+        if let Some(agent) = self.subagents.iter().find(|agent| !is_name(agent.name())) {
+            let name = agent.name();
+            let text = format!("the sub-agent {name:?} has no usable name; use 1 to 64 letters, digits, `_` or `-`");
+            return Err(BuildError::SubAgents(text));
+        }
+        let agents: Arc<[Agent]> = std::mem::take(&mut self.subagents).into();
+        let names: BTreeSet<_> = agents.iter().map(Agent::name).collect();
+        if names.len() < agents.len() {
+            return Err(BuildError::SubAgents("two sub-agents have one name; give one of them another".to_owned()));
+        }
+        self.turn_config.subagents = Arc::clone(&agents);
+        self.turn_config.max_parallel_subagents = self.max_parallel_subagents;
+        let agents = Agents::new(agents, self.policy.default_mode(), rooms.sessions.clone());
+        self.tools.push(Arc::new(agents.clone()));
+        Ok(Some(agents))
+    }
+}
+
+/// Whether an agent can have this name, which is part of a tool's.
+fn is_name(name: &str) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    (1..=64).contains(&name.len()) && name.chars().all(fits)
+}

@@ -1,0 +1,94 @@
+//! `/permissions`: what may run without asking, what is denied, and the lasting decisions.
+
+use std::path::PathBuf;
+
+use bob::approvals::PermissionMode;
+use bob_config::{Config, assemble};
+
+use super::mode;
+use crate::commands::approvals;
+use crate::exit::Failure;
+use crate::runtime::remembered::Place;
+
+/// What the configuration says of permissions.
+pub(super) struct Rules {
+    /// Rows of a name and what it is.
+    rows: Vec<(&'static str, String)>,
+    /// The folder that lasting decisions belong to.
+    folder: PathBuf,
+}
+
+impl Rules {
+    pub(super) fn of(config: &Config) -> Self {
+        let rules = &config.policy.rules;
+        let listed = [
+            ("allow", &rules.allow),
+            ("ask", &rules.ask),
+            ("deny", &rules.deny),
+            ("tools", &rules.allow_tools),
+            ("never", &rules.deny_tools),
+            ("programs", &rules.deny_commands),
+        ];
+        let listed = listed.into_iter().filter(|(_, patterns)| !patterns.is_empty());
+        let rows = listed.map(|(name, patterns)| {
+            let what = match name {
+                "allow" => "runs without asking: ",
+                "ask" => "asks in every mode: ",
+                "deny" => "is denied: ",
+                "tools" => "the only tools: ",
+                "never" => "tools that are denied: ",
+                _programs => "programs that are denied: ",
+            };
+            (name, format!("{what}{}", patterns.join(", ")))
+        });
+        let sandbox = ("sandbox", assemble::sandbox(config).to_string());
+        Self { rows: rows.chain([sandbox]).collect(), folder: config.folder.clone() }
+    }
+
+    /// All of it, with the decisions that last.
+    ///
+    /// # Errors
+    /// When the decisions cannot be read.
+    pub(super) fn text(&self, now: PermissionMode) -> Result<String, Failure> {
+        let mode = ("mode", format!("{}: {}", now, mode::means(now)));
+        let mut text: String =
+            std::iter::once(&mode).chain(&self.rows).map(|(name, what)| format!("{name:<8} {what}\n")).collect();
+        let decided = match Place::of(&self.folder) {
+            Some(place) => approvals::listed(&place)?,
+            None => Vec::new(),
+        };
+        if decided.is_empty() {
+            text.push_str("always   no lasting decisions for this folder\n");
+        }
+        for decision in decided {
+            text.push_str(&format!("always   {decision}\n"));
+        }
+        text.push_str("/mode changes the mode, `cli-agent approvals revoke ID` a decision, [policy] the rules\n");
+        Ok(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob_config::{Environment, Overrides, parse};
+    use std::path::Path;
+
+    #[test]
+    fn every_rule_of_the_policy_is_named() {
+        let text = "runtime.default_model = 'a:b'\npolicy.allow = ['local/shell_exec(git *)']\npolicy.ask = ['local/todo']\n\
+                    policy.deny = ['local/write_file(src/**)']\n";
+        let config = parse(text, Path::new("agent.toml"), &Environment::default(), &Overrides::default()).unwrap();
+        let shown = Rules::of(&config).text(PermissionMode::Ask).unwrap();
+        for row in [
+            "mode     ask: what changes something asks",
+            "allow    runs without asking: local/shell_exec(git *)",
+            "ask      asks in every mode: local/todo",
+            "deny     is denied: local/write_file(src/**)",
+            "sandbox  off",
+            "always   ",
+        ] {
+            assert!(shown.lines().any(|line| line.starts_with(row)), "{row}: {shown}");
+        }
+    }
+}

@@ -1,0 +1,1 @@
+../../../scripts/local_model_install.py

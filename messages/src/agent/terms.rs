@@ -1,0 +1,220 @@
+//! What a call of a sub-agent hands down, and the session that works for it.
+//!
+//! A child has no more than its caller: its tools are those that both have, its mode is the narrower one, its folders are
+//! its caller's, and its limits are a share of what its caller's turn has left. Its session and its turn are named after
+//! the call, so a call that is repeated after a crash finds the turn that it began.
+
+use super::{Agent, MAX_DEPTH, TaskContext};
+use crate::Millis;
+use crate::approvals::ApprovalsMode;
+use crate::chat::{ContentPart, ToolCall};
+use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TurnId};
+use crate::input::TurnInput;
+use crate::limits::{Left, Limits};
+use crate::options::{ParentTurn, SessionOptions};
+use crate::permission::PermissionMode;
+use crate::skills::matches;
+use crate::tools::{AgentLine, CallContext, ChildTerms, ToolSet};
+use serde::Deserialize;
+use std::sync::Arc;
+
+/// How many bytes of a caller's session id the id of a child begins with.
+const NAMED_AFTER_BYTES: usize = 80;
+
+/// The turn that calls a sub-agent, as far as its child depends on it.
+#[derive(Debug)]
+pub struct Caller<'a> {
+    /// The agents above and with the session.
+    pub line: AgentLine,
+    /// The limits of the turn.
+    pub limits: &'a Limits,
+    /// What is left of them, without what children that still run may use.
+    pub left: Left,
+    /// The tools of the turn.
+    pub tools: &'a ToolSet,
+    /// The names or patterns the turn is limited to.
+    pub allow: Option<&'a Arc<[String]>>,
+    /// The model of the turn.
+    pub model: &'a ModelName,
+    /// Whether a person is waiting for the turn.
+    pub interactive: bool,
+}
+
+impl AgentLine {
+    /// The line of a session with these options.
+    pub fn of(options: &SessionOptions) -> Self {
+        let line = options.parent.as_ref().and_then(|parent| parent.line.as_deref());
+        let depth = options.parent.as_ref().map_or(0, |parent| parent.depth);
+        line.cloned().unwrap_or_else(|| Self {
+            agents: options.agent.iter().cloned().collect(),
+            levels: MAX_DEPTH.saturating_sub(depth),
+        })
+    }
+
+    /// Why an agent cannot be called from here; `None`: it can.
+    pub fn refuses(&self, agent: &Agent) -> Option<String> {
+        let name = agent.name();
+        if self.agents.iter().any(|above| above == name) {
+            return Some(format!("the agent {name} works on this already, and does not call itself; do it yourself"));
+        }
+        let too_deep = || format!("no agent may work below this one, so {name} cannot be called; do it yourself");
+        (self.levels == 0).then(too_deep)
+    }
+}
+
+impl Agent {
+    /// Decides what a call hands down.
+    ///
+    /// # Errors
+    /// Why the agent cannot be called, for the model.
+    pub fn terms(&self, caller: Caller<'_>, told: impl FnOnce() -> Option<Arc<str>>) -> Result<ChildTerms, String> {
+        let Caller { line, limits, left, tools, allow, model, interactive } = caller;
+        if let Some(why) = line.refuses(self) {
+            return Err(why);
+        }
+        let bounds = self.bounds();
+        let share = |left: u64| left.saturating_mul(u64::from(bounds.budget_percent.min(100))) / 100;
+        let count = |left: u32, own: Option<u32>| {
+            let share = u32::try_from(share(u64::from(left))).unwrap_or(u32::MAX);
+            own.map_or(share, |own| own.min(share))
+        };
+        let time_ms = bounds.timeout_ms.map_or(share(left.time_ms), |own| own.min(share(left.time_ms)));
+        let limits = Limits {
+            max_steps: count(left.steps, bounds.max_steps),
+            max_tool_calls: count(left.tool_calls, bounds.max_tool_calls),
+            // 0 is no bound.
+            max_total_tokens: left.tokens.map_or(0, share),
+            turn_timeout_ms: time_ms,
+            ..*limits
+        };
+        let too_little = |what: &str| {
+            let name = self.name();
+            Err(format!("the turn has too few {what} left to give the agent {name} any; do it yourself"))
+        };
+        match (limits.max_steps, left.tokens, limits.turn_timeout_ms) {
+            (0, _, _) => return too_little("model calls"),
+            (_, Some(_), _) if limits.max_total_tokens == 0 => return too_little("tokens"),
+            (_, _, 0) => return too_little("milliseconds"),
+            _enough => {}
+        }
+        let mut agents = line.agents;
+        agents.push(self.name.clone());
+        Ok(ChildTerms {
+            limits,
+            allow: self.allowed_of(tools, allow),
+            line: Arc::new(AgentLine { agents, levels: bounds.max_depth.min(line.levels - 1) }),
+            model: self.model.as_ref().unwrap_or(model).clone(),
+            interactive,
+            told: if bounds.context == TaskContext::Summary { told() } else { None },
+        })
+    }
+
+    /// The tools that both have. Two lists of patterns have no common one, so those of the turn are listed by name.
+    fn allowed_of(&self, tools: &ToolSet, allow: Option<&Arc<[String]>>) -> Option<Arc<[String]>> {
+        let (own, callers) = match (&self.tools, allow) {
+            (None, callers) => return callers.cloned(),
+            (Some(own), None) => return Some(Arc::clone(own)),
+            (Some(own), Some(callers)) => (own, callers),
+        };
+        let fits = |patterns: &[String], name: &str| patterns.iter().any(|pattern| matches(pattern, name));
+        let names = tools.tools().iter().map(|tool| tool.id.as_str());
+        Some(names.filter(|name| fits(own, name) && fits(callers, name)).map(str::to_owned).collect())
+    }
+}
+
+/// The arguments of a call of an agent.
+#[derive(Debug, Deserialize)]
+struct Task {
+    task: String,
+    #[serde(default)]
+    context: Option<String>,
+}
+
+/// A session that works for a call, and its input.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Delegation {
+    /// The session.
+    pub session: SessionId,
+    /// Its input.
+    pub input: TurnInput,
+}
+
+impl Delegation {
+    /// The child of this call; `unsaid` is the mode of callers that have none, `token` the secret of its turn.
+    ///
+    /// # Errors
+    /// Why there is none, for the model.
+    pub fn of(
+        agent: &Agent,
+        call: &ToolCall,
+        context: &CallContext,
+        unsaid: PermissionMode,
+        (at, token): (Millis, ResumeToken),
+    ) -> Result<Self, String> {
+        let Some(terms) = &context.child else { return Err("an agent is called by a turn of a runtime only".into()) };
+        let task = Task::deserialize(&*call.arguments).map_err(|error| format!("the arguments do not fit: {error}"))?;
+        let named = named_after(&context.session, &context.turn, &call.id);
+        let (session, turn) = named.ok_or("the call has no name that a session could have")?;
+        let options = SessionOptions {
+            tenant: context.context.as_ref().and_then(|context| context.tenant.clone()),
+            cwd: context.roots.first().cloned(),
+            roots: context.roots.iter().skip(1).cloned().collect(),
+            model: Some(terms.model.clone()),
+            allow_tools: terms.allow.clone(),
+            mode: Some(agent.mode_within(context.mode.unwrap_or(unsaid))),
+            parent: Some(ParentTurn::of(context, &call.id)),
+            ..agent.options()
+        };
+        let approvals = match context.approvals {
+            // What suspends the child would suspend nothing else.
+            ApprovalsMode::Suspend | ApprovalsMode::Deny => ApprovalsMode::Deny,
+            ApprovalsMode::Wait => ApprovalsMode::Wait,
+        };
+        let input = TurnInput {
+            request_id: Some(RequestId::new(context.idempotency_key(&call.id))),
+            at,
+            context: context.context.clone(),
+            approvals,
+            limits: terms.limits,
+            options: Some(Arc::new(options)),
+            traceparent: Some(context.call_traceparent(&call.id)),
+            tracestate: context.tracestate.clone(),
+            interactive: terms.interactive,
+            ..TurnInput::bare(turn, token, vec![ContentPart::text(task.text(terms.told.as_deref()))])
+        };
+        Ok(Self { session, input })
+    }
+}
+
+impl Task {
+    fn text(self, told: Option<&str>) -> String {
+        let mut text = self.task;
+        for (title, more) in [("Context:", self.context.as_deref()), ("The conversation so far, in short:", told)] {
+            if let Some(more) = more.filter(|more| !more.trim().is_empty()) {
+                text = format!("{text}\n\n{title}\n{more}");
+            }
+        }
+        text
+    }
+}
+
+/// The session that works for a call: the same one whenever the call is made again.
+pub fn session_of(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<SessionId> {
+    named_after(session, turn, call).map(|(child, _)| child)
+}
+
+fn named_after(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(SessionId, TurnId)> {
+    let hash = blake3::hash(format!("{session}/{turn}/{call}").as_bytes());
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.as_bytes()[..16]);
+    // A UUID whose content is its maker's own: version 8.
+    (bytes[6], bytes[8]) = (bytes[6] & 0x0f | 0x80, bytes[8] & 0x3f | 0x80);
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let turn = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
+    let above = session.as_str();
+    let above = &above[..above.len().min(NAMED_AFTER_BYTES)];
+    // Ids of calls are letters and digits; those of a foreign journal may be anything.
+    let number: String = call.as_str().chars().filter(char::is_ascii_alphanumeric).take(16).collect();
+    let session = SessionId::parse(&format!("{above}.{number}-{}", &hex[..12])).ok()?;
+    Some((session, TurnId::new(turn)))
+}

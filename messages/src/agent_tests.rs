@@ -1,0 +1,136 @@
+use super::*;
+use crate::chat::ToolCall;
+use crate::ids::{CallId, ResumeToken, SessionId, TurnId};
+use crate::limits::{Limits, Spent};
+use crate::tools::{AgentLine, ChildTerms, ToolDescriptor, ToolSet};
+use crate::turn_config::TurnConfig;
+use proptest::prelude::*;
+use serde_json::json;
+
+fn tools(names: &[&str]) -> ToolSet {
+    let tool = |name: &&str| Arc::new(ToolDescriptor::new(ToolName::new(*name), "", json!({})));
+    ToolSet::from(names.iter().map(tool).collect::<Vec<_>>())
+}
+
+fn terms(agent: &Agent, spent: Spent, limits: &Limits, time_ms: u64) -> Result<ChildTerms, String> {
+    let caller = Caller {
+        line: AgentLine { agents: Vec::new(), levels: MAX_DEPTH },
+        limits,
+        left: spent.left_of(limits, time_ms),
+        tools: &ToolSet::default(),
+        allow: None,
+        model: &ModelName::parse("a:b").unwrap(),
+        interactive: false,
+    };
+    agent.terms(caller, || None)
+}
+
+#[test]
+fn the_tools_of_a_child_are_those_that_both_lists_mean() {
+    let all = tools(&["local/read_file", "local/write_file", "mcp/files/read", "agent/x"]);
+    let (own, model) = (Agent::new("a").tools(["local/*", "agent/x"]), ModelName::parse("a:b").unwrap());
+    let limits = Limits::default();
+    let allowed = |agent: &Agent, allow: Option<&[&str]>| {
+        let allow: Option<Arc<[String]>> = allow.map(|names| names.iter().map(|name| (*name).to_owned()).collect());
+        let left = Spent::default().left_of(&limits, 1_000);
+        let line = AgentLine { agents: Vec::new(), levels: 1 };
+        let allow = allow.as_ref();
+        let caller = Caller { line, limits: &limits, left, tools: &all, allow, model: &model, interactive: true };
+        agent.terms(caller, || None).unwrap().allow.map(|names| names.to_vec())
+    };
+    let both = allowed(&own, Some(&["local/read_*", "mcp/**", "agent/*"])).unwrap();
+    assert_eq!(both, ["local/read_file", "agent/x"]);
+    assert_eq!(allowed(&own, None).unwrap(), ["local/*", "agent/x"], "patterns as they are");
+    assert_eq!(allowed(&Agent::new("a"), Some(&["mcp/**"])).unwrap(), ["mcp/**"]);
+    assert_eq!(allowed(&Agent::new("a"), None), None);
+    assert_eq!(allowed(&Agent::new("a").tools([""; 0]), Some(&["*"])).unwrap(), [""; 0]);
+}
+
+#[test]
+fn the_session_of_a_call_is_named_after_it_and_every_call_has_its_own() {
+    let id = |text: &str| SessionId::parse(text).unwrap();
+    let named = |session: &str, turn: &str, call: &str| {
+        session_of(&id(session), &TurnId::new(turn), &CallId::new(call)).unwrap()
+    };
+    let long = "a".repeat(SessionId::MAX_BYTES);
+    let all = [
+        named("s", "t", "c00000001"),
+        named("s", "t", "c00000002"),
+        named("s", "u", "c00000001"),
+        named("r", "t", "c00000001"),
+        named(&long, "t", "c00000001"),
+        named(&long[1..], "t", "c00000001"),
+        named("s", "t", "\u{1b}[2J../../etc"),
+    ];
+    let different: std::collections::BTreeSet<_> = all.iter().collect();
+    assert_eq!(different.len(), all.len());
+    assert_eq!(all[0], named("s", "t", "c00000001"), "the same again");
+    assert!(all[0].as_str().starts_with("s.c00000001-"), "{}", all[0]);
+    let mut deep = id(&long);
+    for _level in 0..MAX_DEPTH {
+        deep = session_of(&deep, &TurnId::new("t"), &CallId::new("c00000001")).unwrap();
+    }
+}
+
+#[test]
+fn a_child_of_a_call_without_terms_or_task_is_refused() {
+    let context: crate::tools::CallContext = serde_json::from_value(json!({
+        "session": "s", "turn": "t", "step": 1, "roots": ["/w"], "tool_timeout_ms": 1, "allow": null, "traceparent": "",
+    }))
+    .unwrap();
+    let call = |arguments: serde_json::Value| ToolCall {
+        id: CallId::new("c00000001"),
+        name: ToolName::new("agent/a"),
+        arguments: arguments.into(),
+        argument_bytes: 0,
+        signatures: Vec::new(),
+    };
+    let agent = Agent::new("a");
+    let of = |call: &ToolCall, context: &crate::tools::CallContext| {
+        Delegation::of(&agent, call, context, PermissionMode::Ask, (1, ResumeToken::new("x")))
+    };
+    assert!(of(&call(json!({"task": "go"})), &context).unwrap_err().contains("by a turn of a runtime only"));
+    let terms = terms(&agent, Spent::default(), &Limits::default(), 1_000).unwrap();
+    let context = crate::tools::CallContext { child: Some(Arc::new(terms)), ..context };
+    assert!(of(&call(json!({"job": "go"})), &context).unwrap_err().contains("do not fit"));
+    let child = of(&call(json!({"task": "go", "context": "x"})), &context).unwrap();
+    assert_eq!(child.input.text(), "go\n\nContext:\nx");
+    assert_eq!(child.input.request_id.unwrap().as_str(), "s/t/c00000001");
+}
+
+#[test]
+fn agents_and_configurations_without_them_read_as_before() {
+    let config = serde_json::to_value(TurnConfig::new(ModelName::parse("a:b").unwrap())).unwrap();
+    let mut old = config.clone();
+    let fields = old.as_object_mut().unwrap();
+    fields.remove("subagents");
+    fields.remove("max_parallel_subagents");
+    let read: TurnConfig = serde_json::from_value(old).unwrap();
+    assert_eq!(read, serde_json::from_value(config).unwrap());
+    assert_eq!(serde_json::to_value(Spent::default()).unwrap().get("below"), None, "what is nothing is not written");
+}
+
+proptest! {
+    #[test]
+    fn the_limits_of_a_child_are_no_more_than_its_share_and_its_own(
+        (steps, calls, tokens, time) in (0_u32..50, 0_u32..50, 0_u64..5_000, 0_u64..100_000),
+        ratio in 1_u32..=100,
+        own in proptest::option::of(1_u32..60),
+    ) {
+        let limits = Limits { max_steps: 50, max_tool_calls: 50, max_total_tokens: 5_000, ..Limits::default() };
+        let spent = Spent { steps, tool_calls: calls, tokens, ..Spent::default() };
+        let agent = Agent::new("a").budget_ratio(f64::from(ratio) / 100.0);
+        let agent = own.into_iter().fold(agent, Agent::max_steps);
+        let share = |left: u64| left * u64::from(ratio) / 100;
+        match terms(&agent, spent, &limits, time) {
+            Ok(ChildTerms { limits: child, .. }) => {
+                prop_assert!(child.max_steps >= 1 && child.turn_timeout_ms >= 1 && child.max_total_tokens >= 1);
+                prop_assert!(u64::from(child.max_steps) <= share(u64::from(50 - steps)).min(u64::from(own.unwrap_or(50))));
+                prop_assert!(u64::from(child.max_tool_calls) <= share(u64::from(50 - calls)));
+                prop_assert!(child.max_total_tokens <= share(5_000 - tokens));
+                prop_assert!(child.turn_timeout_ms <= share(time));
+            }
+            Err(why) => prop_assert!(why.contains("too few")),
+        }
+    }
+}

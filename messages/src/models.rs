@@ -1,0 +1,45 @@
+//! Models, as a catalogue knows them: what each can do and costs, and how one is selected.
+//!
+//! Plain data and pure functions. The catalogue's source, its cache and its refresh are an actor's; the machine selects
+//! once, when a turn begins, from the [`ModelBook`] of that moment.
+//!
+//! - [`price`]: amounts, rates and prices
+//! - [`selector`]: what is asked of a model, and its name `select:…`
+//! - [`book`]: what is known at one moment
+//! - [`selection`]: the selection itself, and why
+
+pub mod book;
+pub mod price;
+pub mod selection;
+pub mod selector;
+
+#[cfg(test)]
+mod naive;
+#[cfg(test)]
+mod selection_tests;
+
+pub use book::{LatencyClass, Listing, ModelBook, ModelEntry, Recorded, Selected, Standing};
+pub use price::{Cost, ModelPrice, Rate};
+pub use selection::{Needs, Ranked, Refusal, Refused, Selection, select};
+pub use selector::{ModelSelector, Preference, Requirement};
+
+use crate::reply::Reply;
+
+/// The mailbox of the ModelsActor.
+#[derive(Debug)]
+pub enum ModelsMessage {
+    /// Ask the source now.
+    Refresh {
+        /// Receives how many models the source has, or why there is no answer.
+        reply: Reply<Result<usize, String>>,
+    },
+    /// It is time to ask the source again.
+    Due,
+    /// The source was asked.
+    Fetched {
+        /// How many models it has, or why there is no answer.
+        result: Result<usize, String>,
+    },
+    /// It is time to keep the measured latencies.
+    Keep,
+}

@@ -1,0 +1,242 @@
+//! Amounts and prices, as whole numbers, so that sums and comparisons are exact.
+
+use crate::chat::Usage;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+use std::sync::Arc;
+
+/// An amount of money, in billionths of the currency of the price. Text and JSON have it as a decimal number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cost(u64);
+
+/// The most an amount can be: a million. Larger ones are exact in no JSON number.
+const MOST_NANOS: u64 = 1_000_000_000_000_000;
+
+/// What a million tokens cost, in millionths of the currency.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Rate(u64);
+
+/// The most a rate can be: ten million for a million tokens.
+const MOST_MICROS: u64 = 10_000_000_000_000;
+
+impl Cost {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// This many billionths; at most a million.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Self(if nanos > MOST_NANOS { MOST_NANOS } else { nanos })
+    }
+
+    /// This amount; what is below zero, or no number, is nothing.
+    pub fn from_amount(amount: f64) -> Self {
+        Self::from_nanos(scaled(amount, 1e9))
+    }
+
+    /// In billionths.
+    pub const fn nanos(self) -> u64 {
+        self.0
+    }
+
+    /// As a decimal number.
+    #[expect(clippy::cast_precision_loss, reason = "an amount is at most 2^50")]
+    pub fn amount(self) -> f64 {
+        self.0 as f64 / 1e9
+    }
+
+    /// In millionths, rounded up.
+    pub const fn micros(self) -> u64 {
+        self.0.div_ceil(1_000)
+    }
+
+    /// Whether it is nothing.
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+    pub const fn is_zero(&self) -> bool {
+        self.0 == 0
+    }
+
+    /// The sum of two amounts.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self::from_nanos(self.0.saturating_add(other.0))
+    }
+
+    /// What is left of an amount; nothing, when more was used.
+    #[must_use]
+    pub const fn less(self, used: Self) -> Self {
+        Self(self.0.saturating_sub(used.0))
+    }
+}
+
+impl Rate {
+    /// This many millionths for a million tokens; at most ten million in all.
+    pub const fn from_micros(micros: u64) -> Self {
+        Self(if micros > MOST_MICROS { MOST_MICROS } else { micros })
+    }
+
+    /// This amount for a million tokens; what is below zero, or no number, is nothing.
+    pub fn from_amount(amount: f64) -> Self {
+        Self::from_micros(scaled(amount, 1e6))
+    }
+
+    /// What a million tokens cost, as a decimal number.
+    #[expect(clippy::cast_precision_loss, reason = "a rate is at most 2^44")]
+    pub fn amount(self) -> f64 {
+        self.0 as f64 / 1e6
+    }
+
+    /// The price of so many tokens, in millionths of millionths.
+    fn of(self, tokens: u64) -> u128 {
+        u128::from(self.0) * u128::from(tokens)
+    }
+}
+
+/// The nearest whole number of parts.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before, and by the callers")]
+fn scaled(amount: f64, parts: f64) -> u64 {
+    let parts = (amount * parts).round();
+    if parts.is_nan() || parts <= 0.0 { 0 } else { parts.min(1e18) as u64 }
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.amount())
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.amount())
+    }
+}
+
+impl Serialize for Cost {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.amount())
+    }
+}
+
+impl<'de> Deserialize<'de> for Cost {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Self::from_amount)
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_f64(self.amount())
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        f64::deserialize(deserializer).map(Self::from_amount)
+    }
+}
+
+/// What a model costs, each for a million tokens.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ModelPrice {
+    /// Tokens of prompts.
+    pub input: Rate,
+    /// Tokens of answers.
+    pub output: Rate,
+    /// Tokens of prompts that the provider had in its cache; as `input` if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<Rate>,
+    /// Tokens of prompts that the provider wrote to its cache; as `input` if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Rate>,
+    /// The currency.
+    #[serde(default = "usd", skip_serializing_if = "is_usd")]
+    pub currency: Arc<str>,
+}
+
+/// The currency of catalogues, and of the bounds of a selector.
+pub const USD: &str = "USD";
+
+fn usd() -> Arc<str> {
+    USD.into()
+}
+
+fn is_usd(currency: &Arc<str>) -> bool {
+    **currency == *USD
+}
+
+impl ModelPrice {
+    /// A price in US dollars, without prices for a cache.
+    pub fn usd(input: Rate, output: Rate) -> Self {
+        Self { input, output, cached_input: None, cache_write: None, currency: usd() }
+    }
+
+    /// Whether it is in US dollars.
+    pub fn is_in_usd(&self) -> bool {
+        is_usd(&self.currency)
+    }
+
+    /// What a prompt and an answer of so many tokens cost, without a cache.
+    pub fn expected(&self, input_tokens: u64, output_tokens: u64) -> Cost {
+        rounded(self.input.of(input_tokens) + self.output.of(output_tokens))
+    }
+
+    /// What this usage cost.
+    pub fn of(&self, usage: &Usage) -> Cost {
+        let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);
+        let written = usage.cache_write_tokens.unwrap_or(0).min(usage.input_tokens - cached);
+        let plain = usage.input_tokens - cached - written;
+        rounded(
+            self.input.of(plain)
+                + self.cached_input.unwrap_or(self.input).of(cached)
+                + self.cache_write.unwrap_or(self.input).of(written)
+                + self.output.of(usage.output_tokens),
+        )
+    }
+}
+
+/// Never less than it was.
+fn rounded(picos: u128) -> Cost {
+    Cost::from_nanos(u64::try_from(picos.div_ceil(1_000)).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_usage_costs_what_its_parts_cost() {
+        let price = ModelPrice {
+            cached_input: Some(Rate::from_amount(0.075)),
+            ..ModelPrice::usd(Rate::from_amount(0.15), Rate::from_amount(0.6))
+        };
+        let usage = Usage {
+            input_tokens: 1_000,
+            cached_input_tokens: Some(400),
+            output_tokens: 100,
+            total_tokens: 1_100,
+            ..Usage::default()
+        };
+        // 600 × 0.15 + 400 × 0.075 + 100 × 0.6, for a million.
+        assert_eq!(price.of(&usage), Cost::from_amount(0.000_18));
+        assert_eq!(price.expected(1_000, 100).to_string(), "0.00021");
+        assert_eq!(serde_json::to_string(&price).unwrap(), r#"{"input":0.15,"output":0.6,"cached_input":0.075}"#);
+    }
+
+    #[test]
+    fn what_is_no_amount_is_nothing_and_what_is_too_much_is_the_most() {
+        for nothing in [-1.0, f64::NAN, f64::NEG_INFINITY, 0.0] {
+            assert!(Cost::from_amount(nothing).is_zero() && Rate::from_amount(nothing) == Rate::default(), "{nothing}");
+        }
+        assert_eq!(Cost::from_amount(f64::INFINITY), Cost::from_nanos(u64::MAX));
+        assert_eq!(Cost::from_nanos(u64::MAX).plus(Cost::from_nanos(5)), Cost::from_amount(1e6));
+    }
+
+    proptest! {
+        #[test]
+        fn json_has_every_amount_exactly(nanos in 0..=MOST_NANOS, micros in 0..=MOST_MICROS) {
+            let (cost, rate) = (Cost::from_nanos(nanos), Rate::from_micros(micros));
+            let text = serde_json::to_string(&(cost, rate)).unwrap();
+            prop_assert_eq!(serde_json::from_str::<(Cost, Rate)>(&text).unwrap(), (cost, rate));
+        }
+    }
+}

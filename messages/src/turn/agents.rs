@@ -1,0 +1,199 @@
+//! Sub-agents: which of them a turn is offered, how many run beside each other, and what a call of one hands down.
+//!
+//! A call of a sub-agent has side effects as far as the journal is concerned, so its intent is durable first, and it may
+//! be made again, since the session that works for it is named after it. Calls of sub-agents run beside each other, unlike
+//! others with side effects: each is a conversation of its own.
+
+use super::state::{Calling, Slot};
+use super::{Effect, Turn};
+use crate::agent::{Agent, Caller, NAMESPACE, session_of};
+use crate::chat::{Message, ToolCall};
+use crate::limits::Below;
+use crate::session_state::{OpenCall, Session};
+use crate::submission::TurnNews;
+use crate::tools::{AgentLine, CallContext, ToolSet};
+use std::sync::Arc;
+
+/// The answer to a question of a sub-agent to the user.
+pub(super) const NOBODY_TO_ASK: &str = "not asked: an agent that works for another one has no user to ask; decide yourself, or say in your answer what is missing";
+
+/// The result of a call of a sub-agent that waits for something outside.
+pub(super) const NOTHING_OUTSIDE: &str =
+    "the tool waits for something outside, which an agent that works for another one cannot; say so in your answer";
+
+/// How many bytes of a conversation a sub-agent is told, and of each message of it.
+const TOLD_BYTES: (usize, usize) = (6 * 1024, 600);
+
+/// The calls of a step that are of sub-agents: which may begin now.
+#[derive(Debug)]
+pub(super) struct AtWork {
+    /// For each call whether it is one.
+    are_agents: Vec<bool>,
+    /// How many more may begin.
+    left: usize,
+    /// From this call on, one with side effects is before them.
+    behind: usize,
+}
+
+impl AtWork {
+    /// Whether the call may begin.
+    pub(super) fn may_begin(&self, at: usize) -> bool {
+        self.left > 0 && at < self.behind && self.are_agents.get(at) == Some(&true)
+    }
+
+    /// The call begins.
+    pub(super) fn begins(&mut self, at: usize) {
+        if self.are_agents.get(at) == Some(&true) {
+            self.left = self.left.saturating_sub(1);
+        }
+    }
+}
+
+impl Turn {
+    /// Whether the session works for a call of an agent.
+    pub(super) fn is_sub_agent(&self) -> bool {
+        let parent = self.session.as_ref().and_then(|session| session.options.parent.as_ref());
+        parent.is_some_and(|parent| parent.line.is_some())
+    }
+
+    /// The agents above and with the session, if it works for a call of an agent.
+    pub(super) fn agents_above(&self) -> Vec<String> {
+        let parent = self.session.as_ref().and_then(|session| session.options.parent.as_ref());
+        parent.and_then(|parent| parent.line.as_ref()).map(|line| line.agents.clone()).unwrap_or_default()
+    }
+
+    /// The sub-agent that the session is of, if it works for a call.
+    pub(super) fn own_agent(&self) -> Option<&Agent> {
+        let name = self.session.as_ref()?.options.parent.as_ref()?.line.as_ref()?.agents.last()?;
+        self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
+    }
+
+    /// The sub-agent that a call is of.
+    fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
+        let name = call.name.as_str().strip_prefix(NAMESPACE)?;
+        self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
+    }
+
+    /// Tells which sessions may still work for calls that get no answer of theirs: the turn is closed without going on. One
+    /// that is stopped while it runs needs not tell, since its children are known then.
+    pub(super) fn tell_orphans(&self, effects: &mut Vec<Effect>) {
+        let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
+        let begun = |open: &&OpenCall| open.result.is_none() && open.intent.is_some() && is_agent(&open.call);
+        for call in self.open_calls().iter().filter(begun) {
+            if let Some(child) = session_of(&session.id, &open.input.turn, &call.call.id) {
+                effects.push(Effect::Report(TurnNews::Orphaned { child }));
+            }
+        }
+    }
+
+    /// These tools without the agents that cannot be called from this session.
+    pub(super) fn offered(&self, tools: &Arc<ToolSet>) -> Arc<ToolSet> {
+        let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return Arc::clone(tools) };
+        if turn_config.subagents.is_empty() {
+            return Arc::clone(tools);
+        }
+        let line = AgentLine::of(&session.options);
+        let refused: Vec<_> = turn_config.subagents.iter().filter(|agent| line.refuses(agent).is_some()).collect();
+        if refused.is_empty() {
+            return Arc::clone(tools);
+        }
+        let is_refused = |name: &str| {
+            name.strip_prefix(NAMESPACE).is_some_and(|name| refused.iter().any(|agent| agent.name() == name))
+        };
+        let left: Vec<_> = tools.tools().iter().filter(|tool| !is_refused(tool.id.as_str())).cloned().collect();
+        Arc::new(ToolSet::from(left))
+    }
+
+    /// Which calls of the step are of sub-agents, and how many more of them may begin.
+    pub(super) fn agents_at_work(&self, slots: &[Slot]) -> AtWork {
+        let Some(turn_config) = self.turn_config.as_ref().filter(|turn_config| !turn_config.subagents.is_empty())
+        else {
+            return AtWork { are_agents: Vec::new(), left: 0, behind: 0 };
+        };
+        let are_agents: Vec<_> = self.open_calls().iter().map(|open| self.agent_of(&open.call).is_some()).collect();
+        let is_agent = |at: usize| are_agents.get(at) == Some(&true);
+        let works = |slot: &Slot| matches!(slot, Slot::Running(_) | Slot::Recording { .. });
+        let working = slots.iter().enumerate().filter(|(at, slot)| is_agent(*at) && works(slot)).count();
+        let is_alone = |(at, slot): (usize, &Slot)| match slot {
+            Slot::Finished | Slot::Question | Slot::Waiting => false,
+            Slot::Running(running) => !running.read_only && !is_agent(at),
+            Slot::Granted { traits, .. } => !traits.read_only && !is_agent(at),
+            Slot::Recording { .. } => !is_agent(at),
+            Slot::Checking { .. } | Slot::Asking(_) => true,
+        };
+        let behind = slots.iter().enumerate().position(is_alone).unwrap_or(slots.len());
+        AtWork { left: turn_config.max_parallel_subagents.max(1).saturating_sub(working), are_agents, behind }
+    }
+
+    /// The context of a call, with what it hands down if it is one of a sub-agent; what its child may use is held for it.
+    ///
+    /// # Errors
+    /// Why the agent cannot be called, for the model.
+    pub(super) fn handed_down(
+        &self,
+        calling: &Calling,
+        call: &ToolCall,
+    ) -> Result<(Arc<CallContext>, Option<Box<Below>>), String> {
+        let as_it_is = || Ok((Arc::clone(&calling.context), None));
+        let Some(agent) = self.agent_of(call) else { return as_it_is() };
+        let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return as_it_is() };
+        let Some(open) = session.running() else { return as_it_is() };
+        let limits = &open.input.limits;
+        let mut left = open.spent.left_of(limits, self.now.left_of(limits.turn_timeout_ms));
+        for slot in &calling.slots {
+            let Slot::Running(running) = slot else { continue };
+            let Some(held) = &running.holds else { continue };
+            left.steps = left.steps.saturating_sub(held.steps);
+            left.tool_calls = left.tool_calls.saturating_sub(held.tool_calls);
+            left.tokens = left.tokens.map(|tokens| tokens.saturating_sub(held.tokens));
+        }
+        let caller = Caller {
+            line: AgentLine::of(&session.options),
+            limits,
+            left,
+            tools: &frame.tools,
+            allow: calling.context.allow.as_ref(),
+            model: &open.model,
+            interactive: open.input.interactive,
+        };
+        let terms = agent.terms(caller, || told(session))?;
+        let held = Below {
+            steps: terms.limits.max_steps,
+            tool_calls: terms.limits.max_tool_calls,
+            tokens: terms.limits.max_total_tokens,
+        };
+        let context = CallContext { child: Some(Arc::new(terms)), ..(*calling.context).clone() };
+        Ok((Arc::new(context), Some(Box::new(held))))
+    }
+}
+
+fn is_agent(call: &ToolCall) -> bool {
+    call.name.as_str().starts_with(NAMESPACE)
+}
+
+/// The conversation in short: its summary, and the beginnings of its newest messages.
+fn told(session: &Session) -> Option<Arc<str>> {
+    let (most, of_each) = TOLD_BYTES;
+    let mut lines = Vec::new();
+    let mut bytes = session.summary.as_ref().map_or(0, |summary| summary.len().min(most / 2));
+    for message in session.history.iter().rev() {
+        let (who, text) = match &**message {
+            Message::User { parts } => ("user", parts.iter().map(|part| part.as_text()).collect::<Vec<_>>().join(" ")),
+            Message::Assistant { text, .. } => ("assistant", text.clone()),
+            Message::Tool { .. } => continue,
+        };
+        let short = &text[..text.floor_char_boundary(of_each)];
+        if short.trim().is_empty() {
+            continue;
+        }
+        let line = format!("{who}: {}{}", short.trim(), if short.len() < text.len() { " …" } else { "" });
+        bytes += line.len() + 1;
+        if bytes > most {
+            break;
+        }
+        lines.push(line);
+    }
+    lines.extend(session.summary.as_ref().map(|summary| summary[..summary.floor_char_boundary(most / 2)].to_owned()));
+    lines.reverse();
+    (!lines.is_empty()).then(|| lines.join("\n").into())
+}

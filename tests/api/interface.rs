@@ -1,0 +1,132 @@
+//! The public paths of the library, and what they lead to.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use syn::{Item, ItemUse, Type};
+
+use crate::print;
+use crate::tree::{ModulePath, Sources, Target, attributes, features, imports, is_public, name};
+
+pub(crate) struct Interface<'s> {
+    sources: &'s Sources,
+    /// What each path leads to, and the features without which it is not there.
+    paths: BTreeMap<String, (Target, String)>,
+    /// The `use` by which something of another module or package is public.
+    used: BTreeMap<String, &'s ItemUse>,
+    walked: BTreeSet<(ModulePath, String)>,
+}
+
+impl<'s> Interface<'s> {
+    pub(crate) fn of(sources: &'s Sources) -> Self {
+        let (paths, used, walked) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
+        let mut interface = Self { sources, paths, used, walked };
+        interface.walk(&vec!["bob".to_owned()], "bob");
+        interface
+    }
+
+    fn walk(&mut self, module: &ModulePath, path: &str) {
+        if !self.walked.insert((module.clone(), path.to_owned())) {
+            return;
+        }
+        let sources = self.sources;
+        for item in sources.items(module).iter().filter(|item| is_public(item)) {
+            let features = features(attributes(item));
+            match item {
+                Item::Mod(inner) => {
+                    let name = inner.ident.to_string();
+                    let below = [module.as_slice(), &[name.clone()]].concat();
+                    self.lead(format!("{path}::{name}"), features, Target::Module(below));
+                }
+                Item::Use(used) => {
+                    for (alias, steps) in imports(&used.tree) {
+                        let target = sources.resolve(module, &steps);
+                        let target = target.unwrap_or_else(|| panic!("{path}: {} leads nowhere", steps.join("::")));
+                        match (alias.as_str(), target) {
+                            ("*", Target::Module(all)) => self.walk(&all, path),
+                            (_, target) => {
+                                self.used.insert(format!("{path}::{alias}"), used);
+                                self.lead(format!("{path}::{alias}"), features.clone(), target);
+                            }
+                        }
+                    }
+                }
+                item => {
+                    let name = name(item).unwrap();
+                    self.lead(format!("{path}::{name}"), features, Target::Item(module.clone(), name));
+                }
+            }
+        }
+    }
+
+    fn lead(&mut self, path: String, features: String, target: Target) {
+        if let Target::Module(module) = &target {
+            self.walk(module, &path);
+        }
+        self.paths.insert(path, (target, features));
+    }
+
+    /// All of it.
+    pub(crate) fn text(&self) -> String {
+        let (mut text, mut told, mut macros) = (String::new(), BTreeSet::new(), BTreeSet::new());
+        for (path, (target, features)) in &self.paths {
+            match target {
+                Target::Module(_) => text.push_str(&format!("\n# mod {path}{features}\n")),
+                Target::Outside(of) => text.push_str(&format!("\n# {path}{features}: {of}\n")),
+                Target::Item(module, name) if told.insert((module, name)) => {
+                    text.push_str(&format!("\n# {path}{features}\n"));
+                    text.push_str(&self.of_item(module, name));
+                    if let Some(Item::Macro(made)) = self.sources.item(module, name) {
+                        macros.extend(made.mac.path.get_ident().map(|of| (module, of.to_string())));
+                    }
+                }
+                Target::Item(module, name) => {
+                    text.push_str(&format!("\n# {path}{features}: {}::{name}, which is above\n", module.join("::")));
+                }
+            }
+        }
+        for (module, name) in macros {
+            let made = self.sources.items(module).iter().find_map(|item| match item {
+                Item::Macro(made) if made.ident.as_ref().is_some_and(|ident| *ident == name) => Some(made),
+                _another => None,
+            });
+            text.push_str(&format!("\n# what {name}! makes\n{}", print::definition(made.unwrap())));
+        }
+        text.trim_start().to_owned()
+    }
+
+    /// The item of this name in a module of the library.
+    pub(crate) fn item(&self, module: &str, name: &str) -> Option<&'s Item> {
+        let path = if module.is_empty() { format!("bob::{name}") } else { format!("bob::{module}::{name}") };
+        let (Target::Item(at, name), _) = self.paths.get(&path)? else { return None };
+        self.sources.item(at, name)
+    }
+
+    /// The `use` that makes it public, which may have a text of its own.
+    pub(crate) fn used(&self, module: &str, name: &str) -> Option<&'s ItemUse> {
+        self.used.get(&format!("bob::{module}::{name}")).copied()
+    }
+
+    /// The modules of the library, without those in them.
+    pub(crate) fn modules(&self) -> Vec<&str> {
+        let inner = self.paths.iter().filter(|(_, (target, _))| matches!(target, Target::Module(_)));
+        let names = inner.filter_map(|(path, _)| path.strip_prefix("bob::"));
+        names.filter(|name| !name.contains("::")).collect()
+    }
+
+    fn of_item(&self, module: &ModulePath, name: &str) -> String {
+        let item = self.sources.item(module, name).unwrap();
+        let target = Target::Item(module.clone(), name.to_owned());
+        let mut blocks = BTreeSet::new();
+        for (at, items) in self.sources.all() {
+            for item in items {
+                let Item::Impl(block) = item else { continue };
+                let Type::Path(of) = &*block.self_ty else { continue };
+                let steps: Vec<_> = of.path.segments.iter().map(|step| step.ident.to_string()).collect();
+                let is_its_own = steps.last().is_some_and(|last| last == name)
+                    && self.sources.resolve(at, &steps).as_ref() == Some(&target);
+                blocks.extend(is_its_own.then(|| print::implemented(block)).flatten());
+            }
+        }
+        blocks.into_iter().fold(print::interface(item), |text, block| text + &block)
+    }
+}

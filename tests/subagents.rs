@@ -1,0 +1,24 @@
+//! Agents that work for calls of other agents: sessions of their own, with no more than their callers have.
+
+#![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
+
+mod support;
+
+#[path = "subagents/asked.rs"]
+mod asked;
+#[path = "subagents/bounds.rs"]
+mod bounds;
+#[path = "subagents/crowds.rs"]
+mod crowds;
+#[path = "subagents/ends.rs"]
+mod ends;
+#[path = "subagents/inline.rs"]
+mod inline;
+#[path = "subagents/killed.rs"]
+mod killed;
+#[path = "subagents/narrow.rs"]
+mod narrow;
+#[path = "subagents/recovered.rs"]
+mod recovered;
+#[path = "subagents/stage.rs"]
+mod stage;
