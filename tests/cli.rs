@@ -24,6 +24,8 @@ mod file_changes;
 mod help;
 #[path = "cli/home.rs"]
 mod home;
+#[path = "cli/hooks.rs"]
+mod hooks;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/models.rs"]

@@ -10,6 +10,7 @@
 //! | [`store`] | access to the session store | `StoreMessage` |
 //! | [`model_server`] | the process of one local model server | `ModelServerMessage` |
 //! | [`feed`] | subscribers of events | – |
+//! | [`hooks`] | programs that are run at points of a turn | – |
 //! | [`metrics`] | counts and latencies of a runtime | – |
 //! | [`approvals`] | ports for approvals of calls | – |
 //! | [`address`] | addresses of actors across restarts | – |
@@ -36,6 +37,7 @@ pub mod compactor;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
 pub mod feed;
+pub mod hooks;
 pub mod llm;
 #[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
 mod loopback;

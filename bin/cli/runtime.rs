@@ -15,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use bob::approvals::ApprovalMemory;
-use bob::config::Hook;
+use bob::config::Hook as ActorHook;
 use bob::events::TracingEventSink;
 use bob::health::TreeEnd;
 use bob::model::LlmPort;
@@ -24,8 +24,8 @@ use bob::store::SessionStore;
 #[cfg(feature = "otel")]
 use bob::telemetry::Telemetry;
 use bob::{AgentError, AgentRuntime, BuildError, ModelName, Runtime};
-use bob_config::Config;
 use bob_config::assemble::{Assembly, Choices, Opened, assemble, store_telling};
+use bob_config::{Config, Hook, HookOn};
 
 use crate::exit::Failure;
 use crate::terminal::warnings::Warnings;
@@ -44,10 +44,10 @@ const SENDING: Duration = Duration::from_secs(1);
 static OPENED: OnceLock<(Runtime, Duration)> = OnceLock::new();
 
 /// The hook of every actor in this process.
-static HOOK: OnceLock<Arc<dyn Hook>> = OnceLock::new();
+static HOOK: OnceLock<Arc<dyn ActorHook>> = OnceLock::new();
 
 /// Has this called in every actor of the runtime that this process opens.
-pub(crate) fn hook(hook: Arc<dyn Hook>) {
+pub(crate) fn hook(hook: Arc<dyn ActorHook>) {
     let _the_first_stays = HOOK.set(hook);
 }
 
@@ -113,7 +113,7 @@ impl OpenRuntime {
         if default_model.is_selector() && catalogue.facts().closed().is_some() {
             catalogue.facts().settled().await;
         }
-        let grace = Duration::from_millis(config.runtime.shutdown_grace_ms);
+        let grace = Duration::from_millis(config.runtime.shutdown_grace_ms) + hooks_time(config);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self {
             runtime,
@@ -172,6 +172,12 @@ impl OpenRuntime {
         };
         end_within(grace + CLOSING, runtime.shutdown(), written, signals.next()).await
     }
+}
+
+/// How long the hooks at the end of the last turn may take.
+fn hooks_time(config: &Config) -> Duration {
+    let is_of_end = |hook: &&Hook| matches!(hook.on, HookOn::Question | HookOn::TurnEnd);
+    config.hooks.values().filter(is_of_end).map(|hook| Duration::from_millis(hook.timeout_ms)).sum()
 }
 
 /// What sends telemetry, if the `OTEL_*` variables ask for it. One that cannot be used stops no command.

@@ -47,6 +47,29 @@ fn g1_a_found_configuration_starts_nothing_until_it_is_trusted() {
 }
 
 #[test]
+fn g1_a_found_configuration_runs_no_hook_until_it_is_trusted() {
+    let found = Found::new();
+    let mark = found.scratch.join("mark");
+    let hook = format!(
+        "[hooks.guard]\non = \"before_call\"\ncalls = [\"local/*\"]\ncommand = \"sh\"\n\
+         args = [\"-c\", \"touch {}\"]\nenv = {{ PROBE = \"canary-value\" }}\n",
+        mark.display()
+    );
+    found.configure(&scripted(&hook));
+    found.script("local/list_dir", &serde_json::json!({}));
+    let run = found.run(["run", "hi"]);
+    assert!(run.code == Some(2) && run.stderr.contains("start the hook guard, before calls of tools"), "{run:?}");
+    let shown = found.run(["trust"]);
+    for part in ["sh -c", "touch", "PROBE", "in folder", "local/*"] {
+        assert!(shown.stderr.contains(part), "{part} is not shown: {}", shown.stderr);
+    }
+    assert!(!shown.stderr.contains("canary-value") && !found.is_there("mark"), "{shown:?}");
+    assert_eq!(found.run(["trust", "--yes"]).code, Some(0));
+    assert_eq!(found.run(["run", "hi"]).code, Some(0));
+    assert!(found.is_there("mark"), "a trusted hook is run");
+}
+
+#[test]
 fn g1_a_found_configuration_sends_nothing_to_an_address_of_its_own() {
     let providers = [
         ("[providers.openai]\nbase_url = \"https://collector.invalid/v1/\"\n", "openai:gpt-4o-mini", true),

@@ -36,6 +36,18 @@ fn what_a_named_configuration_does_now_and_did_not_before_is_told_once_in_one_li
 }
 
 #[test]
+fn a_hook_that_changed_is_told() {
+    let hook = |name: &str| scripted(&format!("[hooks.guard]\non = \"before_call\"\ncommand = \"{name}\"\n"));
+    let found = Found::with(&hook("true"));
+    found.script("local/list_dir", &json!({}));
+    assert_eq!(found.named(["run", "hi"]).code, Some(0));
+    found.configure(&hook("false"));
+    let run = found.named(["tools"]);
+    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("note:")).collect();
+    assert!(told.len() == 1 && told[0].contains("starts the hook guard, before calls of tools"), "{run:?}");
+}
+
+#[test]
 fn what_is_no_deed_is_not_told() {
     let found = Found::with(&scripted(""));
     found.script("local/list_dir", &json!({}));

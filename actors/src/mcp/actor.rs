@@ -8,7 +8,6 @@
 use super::arguments::McpServerArguments;
 use super::keeper::Keeper;
 use super::shared::{Offer, Shared};
-use crate::tools::ToolPort;
 use crate::tools::host::Host;
 use crate::tools::policy::Rules;
 use crate::tools::registry::{Publisher, not_sent};
@@ -163,7 +162,7 @@ impl McpServerState {
         self.phase = Phase::Ready { since: Instant::now() };
         self.arguments.place.was_ready.store(true, Ordering::Relaxed);
         if let Some(Offer { port, server }) = self.shared.take() {
-            let port: Arc<dyn ToolPort> = port;
+            let port = self.arguments.hooks.around(port);
             let port = match &self.arguments.recorder {
                 Some(recorder) => recorder.tools(port),
                 None => port,

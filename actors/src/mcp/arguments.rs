@@ -5,9 +5,9 @@ use crate::address::RETURNS_WITHIN;
 use crate::child::{Ladder, Watcher};
 use crate::secrets::Secrets;
 use crate::tape::Recorder;
-use crate::tools::Policy;
 use crate::tools::grant::KeyPlace;
 use crate::tools::registry::Publisher;
+use crate::tools::{Policy, ToolHooks};
 use bob_messages::options::{ServerSpec, ServerTransport};
 use bob_messages::tools::ToolsMessage;
 use std::fmt;
@@ -33,6 +33,8 @@ pub struct McpServerArguments {
     pub publisher: Option<Publisher>,
     /// Records calls, if a tape is recorded.
     pub recorder: Option<Recorder>,
+    /// What is asked about its calls beside the policy.
+    pub hooks: ToolHooks,
     pub(super) place: Arc<Place>,
 }
 
@@ -49,8 +51,9 @@ pub(super) struct Place {
 impl McpServerArguments {
     /// A server under a policy, without a port for forms.
     pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
-        let (elicit, publisher, recorder) = (None, None, None);
-        Self { spec, policy, watcher, ladder: Ladder::default(), elicit, publisher, recorder, place: Arc::default() }
+        let (elicit, publisher, recorder, hooks) = (None, None, None, ToolHooks::default());
+        let (ladder, place) = (Ladder::default(), Arc::default());
+        Self { spec, policy, watcher, ladder, elicit, publisher, recorder, hooks, place }
     }
 
     /// Takes the place of another server, whose process ends before this one's starts.

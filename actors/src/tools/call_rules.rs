@@ -9,8 +9,8 @@
 //!
 //! A rule that allows must know what is called: it covers a shell line only when it covers each command of it, and no
 //! path with `..`. A rule that asks or denies applies when it may be about a call: to each part of a line that the shell
-//! may turn into what the rule names, and to arguments that it cannot read. Links are not followed; what they may reach is
-//! bounded by the tool.
+//! may turn into what the rule names, and to arguments that it cannot read. A path is judged as it is written here, and by
+//! the gate's actor once more where it leads (see [`leading`](super::leading)).
 
 use super::commands::{base_name, is_assignment, may_begin};
 use super::patterns::{BadPattern, glob};
@@ -57,9 +57,7 @@ impl CallRules {
 
     /// Judges a call: deny beats ask, and ask beats allow.
     pub(super) fn judge(&self, tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> CallRuling<'_> {
-        let may = |rule: &&CallRule| {
-            rule.is_of(tool) && rule.about.as_ref().is_none_or(|about| about.may(tool, call, context))
-        };
+        let may = |rule: &&CallRule| rule.is_of(tool) && rule.may_be_about(tool, call, context);
         if let Some(rule) = self.deny.iter().find(may) {
             return CallRuling::Denied(&rule.text);
         }
@@ -71,6 +69,12 @@ impl CallRules {
             true => CallRuling::Allowed,
             false => CallRuling::Nothing,
         }
+    }
+
+    /// Whether a rule is about the arguments of this tool.
+    pub(super) fn have_arguments_of(&self, tool: &ToolDescriptor) -> bool {
+        let mut all = self.deny.iter().chain(&self.ask).chain(&self.allow);
+        all.any(|rule| rule.about.is_some() && rule.is_of(tool))
     }
 
     /// The rules that deny a tool with any arguments.
@@ -175,8 +179,14 @@ impl CallRule {
         Ok(Self { text: text.to_owned(), tool: glob(tool)?.compile_matcher(), about })
     }
 
-    fn is_of(&self, tool: &ToolDescriptor) -> bool {
+    /// Whether it is about calls of this tool.
+    pub(super) fn is_of(&self, tool: &ToolDescriptor) -> bool {
         self.tool.is_match(tool.id.as_str())
+    }
+
+    /// Whether it may be about this call of its tool.
+    pub(super) fn may_be_about(&self, tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
+        self.about.as_ref().is_none_or(|about| about.may(tool, call, context))
     }
 }
 
@@ -316,7 +326,7 @@ impl PathPattern {
 }
 
 /// A path without `.` and `..`, as it is written: links are not followed.
-fn clean(path: &Path) -> PathBuf {
+pub(super) fn clean(path: &Path) -> PathBuf {
     let mut clean = PathBuf::new();
     for part in path.components() {
         match part {

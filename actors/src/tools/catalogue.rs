@@ -64,7 +64,7 @@ pub(crate) enum Ruled {
 /// The tools of a room, in the order their ports gave them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    tools: Vec<Tool>,
+    tools: Vec<Arc<Tool>>,
     by_name: HashMap<ToolName, usize, RandomState>,
 }
 
@@ -93,13 +93,14 @@ impl Catalogue {
                 catalogue.by_name.insert(name, catalogue.tools.len());
                 let definition = Definition::of(&descriptor);
                 let descriptor = Arc::new(rules.apply_to(descriptor));
-                catalogue.tools.push(Tool { descriptor, definition, port, ruled, checker: OnceLock::new() });
+                let checker = OnceLock::new();
+                catalogue.tools.push(Arc::new(Tool { descriptor, definition, port, ruled, checker }));
             }
         }
         Ok(catalogue)
     }
 
-    pub(crate) fn get(&self, name: &ToolName) -> Option<&Tool> {
+    pub(crate) fn get(&self, name: &ToolName) -> Option<&Arc<Tool>> {
         self.by_name.get(name).map(|&at| &self.tools[at])
     }
 

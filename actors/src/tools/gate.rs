@@ -156,7 +156,7 @@ impl Gate {
         self.refuse_misfits(tool, call)?;
         self.refuse_forbidden_command(tool, call)?;
         let ToolDescriptor { risk, read_only, idempotent, .. } = *tool.descriptor;
-        let wanted = self.wanted(check, tool, context)?;
+        let wanted = wanted(&self.rules, tool, check, context)?;
         Ok(match wanted {
             Some(reason) => {
                 // A rule that asks is answered by a yes to exactly the call.
@@ -176,32 +176,6 @@ impl Gate {
         })
     }
 
-    /// Why a person must be asked about a call that fits its tool; `None`: it may run.
-    fn wanted(&self, check: &CheckRequest, tool: &Tool, context: &CallContext) -> Result<Option<String>, Refusal> {
-        let ruling = self.rules.ruling(&tool.descriptor, &check.call, context);
-        if let CallRuling::Denied(rule) = ruling {
-            return Err(Refusal::Denied(format!("the rule {rule:?} of the policy denies it")));
-        }
-        if let Some(reason) = self.rules.denied_by_mode(&tool.descriptor, context) {
-            return Err(Refusal::Denied(reason));
-        }
-        let is_like = |rules: &[String]| is_like(rules, &tool.descriptor, &check.call, context);
-        let stands = stands(check, || tool.definition.digest(), is_like);
-        Ok(match (stands, ruling) {
-            (Stands::Denied(reason), _) => {
-                let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };
-                return Err(Refusal::Denied(reason.to_owned()));
-            }
-            (Stands::ChangedSinceDenied, _) => Some("the tool was denied for good, and has changed since".to_owned()),
-            // What is always asked about is allowed by a yes to exactly this.
-            (_, CallRuling::Asks(rule)) if !is_allowed_exactly(check, &tool.definition.digest()) => {
-                Some(format!("the rule {rule:?} of the policy asks"))
-            }
-            (Stands::Allowed, _) | (Stands::Nothing, CallRuling::Allowed) => None,
-            (Stands::Nothing, _) => self.rules.asks(&tool.descriptor, context).map(str::to_owned),
-        })
-    }
-
     fn admitted(&self, tool: &Tool, context: &CallContext) -> Admitted {
         let ruled_ms = self.rules.ruled_timeout_ms(&tool.descriptor.id);
         let timeout_ms = ruled_ms.unwrap_or(context.tool_timeout_ms);
@@ -210,8 +184,13 @@ impl Gate {
     }
 
     /// The tool of this name, allowed or not.
-    pub(super) fn tool(&self, name: &ToolName) -> Option<&Tool> {
+    pub(super) fn tool(&self, name: &ToolName) -> Option<&Arc<Tool>> {
         self.catalogue.get(name)
+    }
+
+    /// The rules that it judges by.
+    pub(super) fn rules(&self) -> &Arc<Rules> {
+        &self.rules
     }
 
     /// Lets a call through that arrives with its grant, or says why not.
@@ -229,7 +208,7 @@ impl Gate {
     }
 
     /// The tool a call names, if the rules and the session's list leave it callable.
-    fn find(&self, call: &ToolCall, list: Option<&Names>) -> Result<&Tool, Refusal> {
+    fn find(&self, call: &ToolCall, list: Option<&Names>) -> Result<&Arc<Tool>, Refusal> {
         let name = &call.name;
         let in_list = |name: &ToolName| list.is_none_or(|list| list.contain(name));
         let denied = |why: &str| Refusal::Denied(format!("{name} is {why}"));
@@ -300,6 +279,37 @@ impl Gate {
         self.lists.insert(Arc::clone(allow), Arc::clone(&list));
         Some(list)
     }
+}
+
+/// Why a person must be asked about a call that fits its tool; `None`: it may run.
+pub(super) fn wanted(
+    rules: &Rules,
+    tool: &Tool,
+    check: &CheckRequest,
+    context: &CallContext,
+) -> Result<Option<String>, Refusal> {
+    let ruling = rules.ruling(&tool.descriptor, &check.call, context);
+    if let CallRuling::Denied(rule) = ruling {
+        return Err(Refusal::Denied(format!("the rule {rule:?} of the policy denies it")));
+    }
+    if let Some(reason) = rules.denied_by_mode(&tool.descriptor, context) {
+        return Err(Refusal::Denied(reason));
+    }
+    let is_like = |kept: &[String]| is_like(kept, &tool.descriptor, &check.call, context);
+    let stands = stands(check, || tool.definition.digest(), is_like);
+    Ok(match (stands, ruling) {
+        (Stands::Denied(reason), _) => {
+            let reason = if reason.is_empty() { "calls like this were denied for good" } else { reason };
+            return Err(Refusal::Denied(reason.to_owned()));
+        }
+        (Stands::ChangedSinceDenied, _) => Some("the tool was denied for good, and has changed since".to_owned()),
+        // What is always asked about is allowed by a yes to exactly this.
+        (_, CallRuling::Asks(rule)) if !is_allowed_exactly(check, &tool.definition.digest()) => {
+            Some(format!("the rule {rule:?} of the policy asks"))
+        }
+        (Stands::Allowed, _) | (Stands::Nothing, CallRuling::Allowed) => None,
+        (Stands::Nothing, _) => rules.asks(&tool.descriptor, context).map(str::to_owned),
+    })
 }
 
 #[cfg(test)]

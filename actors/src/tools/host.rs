@@ -7,15 +7,17 @@
 
 use super::gate::{Admitted, Gate, GateError, Judged, Refusal};
 use super::grant::KeyPlace;
+use super::leading::Leading;
 use super::policy::Policy;
 #[cfg(feature = "mcp")]
 use super::policy::Rules;
-use super::port::{Invocation, ToolError, ToolPort};
+use super::port::{Concern, Invocation, ToolError, ToolPort};
 use super::progress::ProgressRoom;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::{Reply, SoFar};
 use bob_messages::tools::{CallContext, CheckRequest, ToolDescriptor, ToolOutput, ToolReturn, ToolsMessage, Verdict};
+use futures_util::future::BoxFuture;
 use futures_util::{FutureExt, poll};
 use ractor::ActorCell;
 use std::fmt;
@@ -111,7 +113,8 @@ impl Host {
         let is_refused = matches!(judged, Judged::Told(Verdict::Deny { .. } | Verdict::Invalid { .. }));
         let port = self.gate.port_of(&check).filter(|_| !is_refused).and_then(|port| self.ports.0.get(port)).cloned();
         let looking = port.as_ref().and_then(|port| port.concern(&check.call, &context));
-        let (Some(port), Some(looking)) = (port, looking) else {
+        let leading = port.as_ref().and_then(|_| self.gate.leading(&check, &context));
+        let (Some(port), true) = (port, looking.is_some() || leading.is_some()) else {
             return match judged {
                 Judged::Told(verdict) => reply.send(verdict),
                 Judged::MayRun(admitted) => self.run(admitted, check.call, context, Asker::Check(reply), owner),
@@ -122,7 +125,7 @@ impl Host {
             let concern = tokio::select! {
                 biased;
                 () = reply.abandoned() => return,
-                concern = looking => concern,
+                concern = looked(leading, looking) => concern,
                 _ = owner.wait(None) => return,
             };
             match reserved.weigh(judged, concern) {
@@ -141,6 +144,19 @@ impl Host {
         let (invocation, limit) = admitted.prepared(&*port, call, context, &self.progress, asker.so_far());
         // In a box, since a task moves what it is given several times.
         tokio::spawn(Box::pin(run(port, invocation, limit, asker, owner.clone())));
+    }
+}
+
+/// What there is to be said of a call before it runs: by the rules over where its path leads, then by its tool.
+async fn looked(leading: Option<Leading>, looking: Option<BoxFuture<'static, Option<Concern>>>) -> Option<Concern> {
+    let led = match leading {
+        Some(leading) => leading.looked_at().await,
+        None => None,
+    };
+    match (led, looking) {
+        (Some(Concern::Deny(reason)), _) => Some(Concern::Deny(reason)),
+        (led, Some(looking)) => Concern::joined(led, looking.await),
+        (led, None) => led,
     }
 }
 

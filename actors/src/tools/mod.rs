@@ -20,6 +20,9 @@
 //! | `grant` | permission bound to exactly one call |
 //! | `standing` | what people decided about a tool before |
 //! | `call_rules`, `patterns` | rules over a tool and its arguments |
+//! | `leading`, `links` | where the path of a call leads, and these rules over that |
+//! | `call_patterns` | patterns of calls that hooks are asked about |
+//! | `hook`, `hooked` | the port that has a say in calls, and the way of a call through it |
 //! | `commands` | which commands a shell line may name, for denials |
 //! | `shell_line` | which commands a shell line runs, for allowances |
 //! | `starting` | arguments that start other programs, which no `*` covers |
@@ -35,6 +38,7 @@ pub mod actor;
 pub mod agents;
 #[cfg(test)]
 mod approvals_tests;
+pub(crate) mod call_patterns;
 mod call_rules;
 pub(crate) mod catalogue;
 mod clip;
@@ -45,8 +49,12 @@ pub mod contract;
 pub mod function;
 pub(crate) mod gate;
 pub(crate) mod grant;
+pub mod hook;
+mod hooked;
 pub(crate) mod host;
+mod leading;
 mod like;
+mod links;
 #[cfg(any(test, feature = "local-tools"))]
 pub mod local;
 pub mod output;
@@ -68,6 +76,7 @@ pub use catalogue::CatalogueError;
 pub use function::{FnTool, schema_of, tool};
 pub use gate::{Gate, GateError};
 pub use grant::KeyPlace;
+pub use hook::{HookedCall, ToolHook, ToolHooks};
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Concern, Invocation, ToolError, ToolPort};
 pub use progress::{ProgressRoom, ProgressSink};

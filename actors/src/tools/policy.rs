@@ -225,6 +225,11 @@ impl Rules {
         self.calls.judge(tool, call, context)
     }
 
+    /// Whether a rule is about what calls of this tool name.
+    pub(crate) fn have_arguments_of(&self, tool: &ToolDescriptor) -> bool {
+        self.calls.have_arguments_of(tool)
+    }
+
     /// The mode of a call's session.
     pub fn mode(&self, context: &CallContext) -> PermissionMode {
         context.mode.unwrap_or_else(|| self.policy.default_mode())

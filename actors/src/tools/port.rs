@@ -79,6 +79,17 @@ pub enum Concern {
     Deny(String),
 }
 
+impl Concern {
+    /// Two that are about one call: a denial is the last word, and two questions are one.
+    pub(crate) fn joined(first: Option<Self>, second: Option<Self>) -> Option<Self> {
+        match (first, second) {
+            (Some(Self::Deny(reason)), _) | (_, Some(Self::Deny(reason))) => Some(Self::Deny(reason)),
+            (Some(Self::Ask(first)), Some(Self::Ask(second))) => Some(Self::Ask(format!("{first}, and it {second}"))),
+            (one, None) | (None, one) => one,
+        }
+    }
+}
+
 /// One call on its way to a tool.
 #[derive(Debug, Clone)]
 pub struct Invocation {
@@ -162,6 +173,11 @@ impl ToolError {
     /// counts as one. The text is `not run: ` and then why.
     pub fn unavailable(why: impl fmt::Display) -> Self {
         Self { text: format!("not run: {why}"), kind: ErrorKind::Unavailable }
+    }
+
+    /// The error with a line of text more.
+    pub(crate) fn noted(self, note: &str) -> Self {
+        Self { text: format!("{}\n{note}", self.text), ..self }
     }
 
     /// Whether the call may have run.

@@ -3,6 +3,7 @@
 //! [`tool`] makes one of an async function; [`ToolPort`] is for programs that have many, or learn of them late.
 
 pub mod file_changes;
+pub mod hooks;
 pub mod servers;
 pub mod skills;
 

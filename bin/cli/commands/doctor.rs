@@ -4,6 +4,8 @@
 //! is 0 if everything is fine, else that of the first group with an error: 2 configuration and keys, 5 model, 6
 //! tools, 7 store.
 
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,7 +18,7 @@ use bob::tools::servers::{ServerState, ServerStatus};
 use bob::tools::{Kernel, SandboxMode};
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use bob_config::assemble::{self, Choices};
-use bob_config::{Config, Environment, Files, Overrides};
+use bob_config::{Config, Environment, Files, Hook, HookOn, Overrides};
 use serde::Serialize;
 use serde_json::json;
 
@@ -148,6 +150,9 @@ async fn examine(files: &Files, report: &mut Report) -> Result<Option<OpenRuntim
     };
     report.add("tools", Exit::Tools, tools)?;
     report.add("sandbox", Exit::Tools, sandbox(&config))?;
+    for (name, hook) in &config.hooks {
+        report.add("hook", Exit::Tools, hooked(&config, name, hook))?;
+    }
     for server in opened.runtime.servers() {
         report.add("server", Exit::Tools, reached(&server))?;
     }
@@ -162,6 +167,31 @@ fn sandbox(config: &Config) -> Result<String, String> {
         return Err(format!("{sandbox}; set [policy] sandbox to \"on\" or \"off\", or use a newer kernel"));
     }
     Ok(sandbox.to_string())
+}
+
+/// Whether the program of a hook can be found; it is not run.
+fn hooked(config: &Config, name: &str, hook: &Hook) -> Result<String, String> {
+    let command = &hook.command;
+    let program = assemble::program_of_hook(config, name, hook);
+    let is_there =
+        |path: &Path| path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match command.contains('/') {
+        true if is_there(&program) => {}
+        false if std::env::split_paths(&path).any(|folder| is_there(&folder.join(command))) => {}
+        true => {
+            return Err(format!("{name}: {} is no program that can be run; correct its `command`", program.display()));
+        }
+        false => return Err(format!("{name}: there is no program {command} on the PATH; correct its `command`")),
+    }
+    let on = match hook.on {
+        HookOn::BeforeCall => "before calls",
+        HookOn::AfterCall => "after calls",
+        HookOn::Question => "at questions",
+        HookOn::TurnEnd => "at the end of turns",
+    };
+    let about = if hook.calls.is_empty() { String::new() } else { format!(" ({})", hook.calls.join(", ")) };
+    Ok(format!("{name}: {command} {on}{}", print::on_one_line(&about, MOST_NAMES)))
 }
 
 /// The files of the configuration.

@@ -9,10 +9,12 @@
 //! - `tool_servers`: the tool servers
 //! - `taped`: the tape, and the secrets kept off it
 //! - `prompt`: texts and files before the history; the files are read for each turn
+//! - `hooks`: programs that are run at points of a turn
 //! - `protection`: files that local tools do not touch
 //! - `skills`: folders of skills
 
 mod catalogue;
+mod hooks;
 mod model;
 mod prompt;
 mod protection;
@@ -45,6 +47,7 @@ use bob::RuntimeBuilder;
 use bob::approvals::{ApprovalMemory, ApprovalPort};
 
 pub use catalogue::facts as model_facts;
+pub use hooks::{hooks, program_of_hook};
 pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
 pub use protection::{protection, sandbox};
@@ -126,6 +129,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
     let builder = RuntimeBuilder::new(default_model.clone());
     let specs = servers::servers(config, choices.progress.as_ref(), builder.watcher())?;
+    let hooks = hooks(config, builder.watcher())?;
     let builder = builder
         .model(Arc::clone(&model))
         .models(Arc::clone(&catalogue))
@@ -147,6 +151,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         .shutdown_grace(Duration::from_millis(config.runtime.shutdown_grace_ms));
     let builder = choices.approvals.into_iter().fold(builder, RuntimeBuilder::approvals);
     let builder = choices.memory.into_iter().fold(builder, RuntimeBuilder::approval_memory);
+    let builder = hooks.into_iter().fold(builder, RuntimeBuilder::hook_programs);
     let builder = with_skills(builder, config)?;
     let agents = config.subagents.iter().map(crate::SubAgent::agent).collect::<Result<Vec<_>, _>>()?;
     let builder = agents.into_iter().fold(builder, RuntimeBuilder::subagent);

@@ -21,6 +21,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     selectors::check(root, findings);
     tool_names(root, findings);
     servers(root, findings);
+    hooks(root, findings);
     subagents(root, findings);
     prompt_and_skills(root, findings);
     if let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("sqlite"))
@@ -126,6 +127,28 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
         }
         for (key, _) in server.iter().filter(|(key, _)| foreign.contains(&&**key.get_ref())) {
             let message = format!("`{path}.{}` means nothing with the transport {transport}", key.get_ref());
+            findings.add(key.span(), message);
+        }
+    }
+}
+
+fn hooks(root: &Table<'_>, findings: &mut Findings) {
+    for (name, item) in root.get("hooks").and_then(tree::table).into_iter().flatten() {
+        if !is_id(name.get_ref()) {
+            findings.add(name.span(), format!("the name of a hook {ID_FORM}"));
+            continue;
+        }
+        let Some(hook) = tree::table(item) else { continue };
+        let on = hook.get("on").and_then(tree::text);
+        let foreign: &[&str] = match on {
+            Some("before_call") => &[],
+            Some("after_call") => &["on_failure"],
+            Some("question" | "turn_end") => &["on_failure", "calls"],
+            Some(_) | None => continue,
+        };
+        for (key, _) in hook.iter().filter(|(key, _)| foreign.contains(&&**key.get_ref())) {
+            let (key, path, on) = (key, key.get_ref(), on.unwrap_or_default());
+            let message = format!("`hooks.{}.{path}` means nothing with on = \"{on}\"", name.get_ref());
             findings.add(key.span(), message);
         }
     }

@@ -6,8 +6,8 @@ use super::secret::{Secret, is_secret_key};
 use super::{Config, Transport};
 
 impl Config {
-    /// Returns every secret value: keys of providers, environment and headers of servers, substituted variables,
-    /// credentials and queries in addresses, and arguments of options with secret names. Excludes the keys that
+    /// Returns every secret value: keys of providers, environment and headers of servers and hooks, substituted
+    /// variables, credentials and queries in addresses, and arguments of options with secret names. Excludes the keys that
     /// well-known providers read from the environment.
     pub fn secrets(&self) -> Vec<SecretString> {
         let mut found: Vec<SecretString> = self.filled.values().map(|value| value.wrapped().clone()).collect();
@@ -18,6 +18,10 @@ impl Config {
                 in_arguments(&start.args, &mut found);
             }
             in_address(provider.base_url.as_deref(), &mut found);
+        }
+        for hook in self.hooks.values() {
+            found.extend(hook.env.values().map(|value| value.wrapped().clone()));
+            in_arguments(&hook.args, &mut found);
         }
         for server in &self.mcp.servers {
             let values = server.env.values().chain(server.headers.values());

@@ -7,7 +7,7 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 13] = [
+const TABLES: [(&str, &str); 14] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
@@ -15,6 +15,7 @@ const TABLES: [(&str, &str); 13] = [
     ("[policy]", "policy"),
     ("[tools.", "tools.*"),
     ("[[mcp.servers]]", "mcp.servers.*"),
+    ("[hooks.", "hooks.*"),
     ("[prompt]", "prompt"),
     ("[[skills.sources]]", "skills.sources.*"),
     ("[skills]", "skills"),
@@ -113,6 +114,7 @@ fn the_example_in_full_is_accepted() {
     assert_eq!(config.mcp.servers.len(), 2);
     assert_eq!(config.skills.sources.len(), 1);
     assert_eq!(config.prices.len(), 1);
+    assert_eq!(config.hooks.len(), 1);
     assert_eq!(config.skills.rules, Config::default().skills.rules);
 }
 
@@ -153,6 +155,7 @@ fn every_default_that_the_example_states_is_the_one_that_holds() {
             let header = plain.split_inclusive(' ').next().unwrap_or_default();
             let needed = match header.trim_start_matches('[').split(['.', ']']).next() {
                 Some("mcp") => "id = 'x'\ncommand = 'x'\n",
+                Some("hooks") => "on = 'before_call'\ncommand = 'x'\n",
                 Some("prices") => "input = 1\noutput = 1\n",
                 _ => "",
             };

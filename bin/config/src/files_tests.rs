@@ -205,3 +205,27 @@ fn a_project_is_asked_about_for_what_it_adds_to_the_users_own_file() {
         "{loosens:?}"
     );
 }
+
+#[test]
+fn a_projects_file_adds_hooks_and_replaces_those_of_the_user_only_with_a_yes() {
+    let hook = |name: &str, command: &str| format!("[hooks.{name}]\non = 'before_call'\ncommand = '{command}'\n");
+    let user = format!("{MODEL}{}", hook("mine", "./mine.sh"));
+    let place = Place::new(Some(&hook("theirs", "./theirs.sh")), Some(&user));
+    let config = place.load();
+    let names: Vec<_> = config.hooks.keys().collect();
+    assert_eq!(names, ["mine", "theirs"]);
+    assert_eq!(config.folder_of_hook("mine"), config.source.user.folder);
+    assert_eq!(config.folder_of_hook("theirs"), config.folder);
+    let of = |project: &str| {
+        let privileges = Place::new(Some(project), Some(&user)).load().privileges();
+        privileges.into_iter().map(|privilege| (privilege.kind, privilege.what)).collect::<Vec<_>>()
+    };
+    let started = |name: &str| (PrivilegeKind::Starts, format!("the hook {name}, before calls of tools"));
+    assert_eq!(of(&hook("theirs", "./theirs.sh")), [started("theirs")]);
+    let replaced = of(&hook("mine", "true"));
+    assert_eq!(replaced[0], started("mine"));
+    assert!(replaced.len() == 2 && replaced[1].1.contains("`hooks.mine` replaces that of your own"), "{replaced:?}");
+    // Also one that only says less about it.
+    let narrowed = of("[hooks.mine]\ncalls = ['local/none']\n");
+    assert!(narrowed.iter().any(|(_, what)| what.contains("`hooks.mine` replaces")), "{narrowed:?}");
+}

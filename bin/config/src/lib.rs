@@ -5,7 +5,7 @@
 //! only its files. [`mod@assemble`] maps it onto the runtime of the library `bob`.
 //!
 //! - `assemble`: maps a configuration onto a `RuntimeBuilder`
-//! - `schema`, `endpoints`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
+//! - `schema`, `endpoints`, `hooks`, `prices`: the structs of all keys, with their defaults and rules; `words`: enumerated
 //!   values
 //! - `models`: the keys about the catalogue and the selection of models
 //! - `table`: the macro that declares keys; `keys`: the rules for values
@@ -29,6 +29,7 @@ mod confided;
 pub mod edit;
 mod endpoints;
 mod files;
+mod hooks;
 mod interpolate;
 mod keys;
 mod layers;
@@ -55,6 +56,7 @@ use std::path::{Path, PathBuf};
 
 pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
 pub use files::{Files, NAME};
+pub use hooks::Hook;
 pub use layers::{Environment, Overrides};
 pub use load::{MAX_FILE_BYTES, load, load_all, parse, text_of};
 pub use models::{ModelsCatalog, Selector};
@@ -66,7 +68,9 @@ pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
 pub use secret::Secret;
 pub use source::digest;
 pub use subagents::SubAgent;
-pub use words::{AgentMode, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport};
+pub use words::{
+    AgentMode, HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport,
+};
 
 impl Config {
     /// The working configuration that ships with the program, every key explained. `init` writes it.
@@ -108,6 +112,12 @@ impl Config {
     /// The folder in which the tool servers are started.
     pub(crate) fn folder_of_servers(&self) -> &Path {
         if self.source.user.servers { &self.source.user.folder } else { &self.folder }
+    }
+
+    /// The folder in which a hook is started: that of the file that says how.
+    pub(crate) fn folder_of_hook(&self, name: &str) -> &Path {
+        let user = &self.source.user;
+        if user.hooks.iter().any(|hook| hook == name) { &user.folder } else { &self.folder }
     }
 
     /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`. By

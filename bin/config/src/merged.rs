@@ -120,10 +120,10 @@ fn masked(text: &FileText<'_>, keys: &[String]) -> String {
     secret::masked(text.text, &root, &broken, keys)
 }
 
-/// The keys of the policy in a lower file that a higher one sets to something else.
+/// The keys of the policy, and the hooks, in a lower file that a higher one sets to something else.
 fn replaced_policy(root: &Table<'_>, over: &Table<'_>) -> Vec<String> {
     let mut replaced = Vec::new();
-    for section in ["policy", "tools"] {
+    for section in ["policy", "tools", "hooks"] {
         let (Some(below), Some(above)) =
             (root.get(section).and_then(tree::table), over.get(section).and_then(tree::table))
         else {
@@ -184,8 +184,14 @@ fn anchor(root: &mut Table<'_>, of: &FileText<'_>) -> OfUser {
             resolve(table_mut(Some(source)).and_then(|source| source.get_mut("path")), true);
         }
     }
+    let is_own_hook = |hook: &Item<'_>| {
+        let command = tree::table(hook).and_then(|hook| hook.get("command"));
+        command.is_some_and(is_own)
+    };
+    let hooks = root.get("hooks").and_then(tree::table).into_iter().flatten();
+    let hooks = hooks.filter(|(_, hook)| is_own_hook(hook)).map(|(name, _)| name.get_ref().to_string()).collect();
     let servers = tree::get(root, "mcp.servers").and_then(tree::list).and_then(|all| all.first()).is_some_and(is_own);
-    OfUser { folder, providers: started, servers }
+    OfUser { folder, providers: started, hooks, servers }
 }
 
 fn table_mut<'i, 't>(item: Option<&'i mut Item<'t>>) -> Option<&'i mut Table<'t>> {

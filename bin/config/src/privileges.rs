@@ -19,8 +19,8 @@ use bob::tools::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
 
 use super::{
-    Config, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime, SkillSource,
-    Skills, Store, Transport,
+    Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
+    SkillSource, Skills, Store, Transport,
 };
 
 /// One thing a configuration does.
@@ -92,6 +92,7 @@ impl Config {
             policy,
             tools,
             mcp,
+            hooks,
             prompt,
             skills,
             // They may do less than the agents that call them.
@@ -112,6 +113,7 @@ impl Config {
         rules(tools, &mut privileges);
         let Mcp { servers } = mcp;
         servers.iter().for_each(|server| self.server(server, &mut privileges));
+        hooks.iter().for_each(|(name, hook)| privileges.push(self.hook(name, hook)));
         self.prompt(prompt, skills, &mut privileges);
         let Store { kind: _, path: _ } = store;
         let is_named = self.store.path.is_some() || self.state().is_none();
@@ -185,6 +187,12 @@ impl Config {
             Transport::Stdio => starts::tool_server(self, id, command.as_deref().unwrap_or_default(), args, env),
             Transport::Http => sends::tool_server(self, id, url.as_deref().unwrap_or_default(), headers),
         });
+    }
+
+    /// What it decides narrows the policy; that it is started, and reads every call, is for a person to know.
+    fn hook(&self, name: &str, hook: &Hook) -> Privilege {
+        let Hook { on, calls, command, args, env, timeout_ms: _, on_failure: _ } = hook;
+        starts::hook(self, (name, *on, calls), command, args, env)
     }
 
     fn policy(&self, policy: &Policy, privileges: &mut Vec<Privilege>) {

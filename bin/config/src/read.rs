@@ -159,9 +159,9 @@ impl<'r> Reader<'r> {
     /// Reads an enumerated value, in lower case.
     pub(super) fn word<T: Copy>(&mut self, item: &Item<'_>, words: &[(&str, T)]) -> Option<T> {
         let text = self.wanted(item, "a string", tree::text(item))?;
-        let found = words.iter().find(|(word, _)| word.to_ascii_lowercase() == text).map(|(_, value)| *value);
+        let found = words.iter().find(|(word, _)| written(word) == text).map(|(_, value)| *value);
         if found.is_none() {
-            let words: Vec<_> = words.iter().map(|(word, _)| word.to_ascii_lowercase()).collect();
+            let words: Vec<_> = words.iter().map(|(word, _)| written(word)).collect();
             self.complain(item, format!("unknown word, expected one of: {}", words.join(", ")), None);
         }
         found
@@ -175,6 +175,20 @@ impl<'r> Reader<'r> {
         }
         number
     }
+}
+
+/// The name of a variant as a file has it: in lower case, with `_` between its words.
+fn written(word: &str) -> String {
+    let mut written = String::with_capacity(word.len() + 1);
+    let mut was_small = false;
+    for c in word.chars() {
+        if was_small && c.is_ascii_uppercase() {
+            written.push('_');
+        }
+        was_small = c.is_ascii_lowercase();
+        written.push(c.to_ascii_lowercase());
+    }
+    written
 }
 
 impl Read for String {

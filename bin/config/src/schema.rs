@@ -16,6 +16,7 @@ use bob::tools::{SECRET_FILES, SandboxMode, ToolOverride};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
+use super::hooks::Hook;
 use super::keys::Rule::{CallPattern, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::models::{ModelsCatalog, Selector};
@@ -60,6 +61,8 @@ pub struct Config {
     pub tools: BTreeMap<String, ToolOverride>,
     /// Tool servers.
     pub mcp: Mcp,
+    /// Programs that are run at points of a turn, by name.
+    pub hooks: BTreeMap<String, Hook>,
     /// The prompt.
     pub prompt: Prompt,
     /// Skills and where they are found.
@@ -83,6 +86,7 @@ keys! {
         policy: Policy,
         tools: BTreeMap<String, ToolOverride>,
         mcp: Mcp,
+        hooks: BTreeMap<String, Hook>,
         prompt: Prompt,
         skills: Skills,
         subagents: Vec<SubAgent>,

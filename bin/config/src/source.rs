@@ -30,6 +30,8 @@ pub(super) struct OfUser {
     pub(super) folder: PathBuf,
     /// The providers that it starts.
     pub(super) providers: Vec<String>,
+    /// The hooks whose programs it names.
+    pub(super) hooks: Vec<String>,
     /// Whether the tool servers are its.
     pub(super) servers: bool,
 }

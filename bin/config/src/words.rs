@@ -10,7 +10,7 @@ use tracing::level_filters::LevelFilter;
 use super::read::{Read, Reader};
 use super::tree::Item;
 
-/// Declares an enumerated value, lower case in the file: of a type defined here or elsewhere.
+/// Declares an enumerated value, in the file in lower case with `_` between words: of a type defined here or elsewhere.
 macro_rules! words {
     ($(#[$meta:meta])* pub enum $name:ident { $($(#[$word_meta:meta])* $word:ident,)* }) => {
         $(#[$meta])*
@@ -109,6 +109,32 @@ words! {
         Eager,
         /// On first use.
         Lazy,
+    }
+}
+
+words! {
+    /// When a hook is run.
+    pub enum HookOn {
+        /// Before a call.
+        BeforeCall,
+        /// After a call that returned.
+        AfterCall,
+        /// When a person is asked.
+        Question,
+        /// When a turn has ended.
+        TurnEnd,
+    }
+}
+
+words! {
+    /// What the failure of a hook comes to before a call.
+    pub enum HookFailure {
+        /// The call is denied.
+        Deny,
+        /// A person is asked.
+        Ask,
+        /// As if it had said nothing.
+        Allow,
     }
 }
 

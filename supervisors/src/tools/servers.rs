@@ -17,8 +17,8 @@ use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
 use bob_actors::tape::Recorder;
-use bob_actors::tools::Policy;
 use bob_actors::tools::registry::{Publisher, ToolRegistry};
+use bob_actors::tools::{Policy, ToolHooks};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{McpMessage, Reloaded};
@@ -58,6 +58,8 @@ pub struct Surroundings {
     pub elicit: Option<Arc<dyn Elicit>>,
     /// Records calls, if a tape is recorded.
     pub recorder: Option<Recorder>,
+    /// What is asked about their calls beside the policy.
+    pub hooks: ToolHooks,
     /// Whether all tools come from a tape: then sessions bring no servers.
     pub is_replay: bool,
     /// How long a session's server keeps running after the last session detached it.
@@ -170,6 +172,7 @@ impl Surroundings {
         arguments.ladder = LADDER;
         arguments.elicit.clone_from(&self.elicit);
         arguments.recorder.clone_from(&self.recorder);
+        arguments.hooks.clone_from(&self.hooks);
         match before {
             Some(before) => arguments.in_place_of(before),
             None => arguments,

@@ -46,6 +46,7 @@ impl Tools {
             watcher: Watcher::new(),
             elicit: None,
             recorder: None,
+            hooks: Default::default(),
             is_replay: false,
             brought_end_after: super::super::brought::ENDS_AFTER,
             brought_bounds: BroughtBounds::default(),

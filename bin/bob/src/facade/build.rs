@@ -13,6 +13,7 @@ use bob_actors::mcp::Elicit;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+use bob_actors::tools::ToolHooks;
 use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
@@ -63,7 +64,7 @@ impl RuntimeBuilder {
         }
         let rooms = Rooms::default();
         let agents = builder.add_subagents(&rooms)?;
-        builder.on_tape().start(rooms, agents).await
+        builder.hooked().on_tape().start(rooms, agents).await
     }
 
     #[cfg(feature = "local-tools")]
@@ -73,6 +74,19 @@ impl RuntimeBuilder {
 
     #[cfg(not(feature = "local-tools"))]
     fn add_local_tools(&mut self) {}
+
+    /// Puts the hooks in front of the tools of this process. In a replay nothing is asked: what they said is on the tape.
+    fn hooked(mut self) -> Self {
+        if self.taped.is_replay() {
+            (self.tool_hooks, self.hook_programs) = (ToolHooks::default(), None);
+        }
+        if let Some(programs) = &self.hook_programs {
+            self.tool_hooks.push(Arc::new(programs.clone()));
+            self.sinks.push(Arc::new(programs.clone()));
+        }
+        self.tools = self.tools.into_iter().map(|tools| self.tool_hooks.around(tools)).collect();
+        self
+    }
 
     async fn start(self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
         let model = self.model.ok_or(BuildError::NoModel)?;
@@ -118,6 +132,7 @@ impl RuntimeBuilder {
                 brought_bounds: self.brought_bounds,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
                 recorder: self.taped.recorder(),
+                hooks: self.tool_hooks,
                 is_replay: self.taped.is_replay(),
             };
             ToolServers::new(surroundings, self.tool_servers)
@@ -160,9 +175,11 @@ impl RuntimeBuilder {
             shutdown_grace: self.shutdown_grace,
             watcher: self.watcher,
             ports,
+            hooks: self.hook_programs,
             draining: AtomicBool::new(false),
         });
         let handle: Weak<Inner> = Arc::downgrade(&runtime.0);
+        runtime.refuse_by_hooks(Weak::clone(&handle));
         runtime.0.tree.rooms.tools.runtime().set(handle);
         match runtime.required_servers().await {
             Ok(()) => Ok(runtime),

@@ -7,6 +7,7 @@ use bob_actors::approvals::{ApprovalMemory, Memory};
 use bob_actors::child::Watcher;
 use bob_actors::compactor::{Compactor, ContextCompactorPort};
 use bob_actors::feed::EventSink;
+use bob_actors::hooks::HookPrograms;
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
 use bob_actors::models::Catalogue;
@@ -16,7 +17,7 @@ use bob_actors::skills::SkillPort;
 use bob_actors::store::SessionStore;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local::Protection;
-use bob_actors::tools::{Policy, ToolPort};
+use bob_actors::tools::{Policy, ToolHook, ToolHooks, ToolPort};
 use bob_actors::watchdog::{BLOCKED_AFTER, Hook};
 use bob_messages::ids::ModelName;
 use bob_messages::limits::Limits;
@@ -104,6 +105,8 @@ pub struct RuntimeBuilder {
     pub(super) rules: SessionRules,
     pub(super) blocked_after: Duration,
     pub(super) hook: Option<Arc<dyn Hook>>,
+    pub(super) tool_hooks: ToolHooks,
+    pub(super) hook_programs: Option<HookPrograms>,
     pub(super) taped: Taped,
     pub(super) shutdown_grace: Duration,
     pub(super) subagents: Vec<Agent>,
@@ -171,6 +174,8 @@ impl RuntimeBuilder {
             rules: SessionRules::default(),
             blocked_after: BLOCKED_AFTER,
             hook: None,
+            tool_hooks: ToolHooks::default(),
+            hook_programs: None,
             taped: Taped::No,
             shutdown_grace: Duration::from_secs(2),
             subagents: Vec::new(),
@@ -239,6 +244,22 @@ impl RuntimeBuilder {
     #[must_use]
     pub fn permission_mode(mut self, mode: PermissionMode) -> Self {
         self.mode = Some(mode);
+        self
+    }
+
+    /// Adds a hook that is asked about calls of every tool, those of tool servers included, behind the hooks that were added
+    /// before. May be called repeatedly.
+    #[must_use]
+    pub fn tool_hook(mut self, hook: Arc<dyn ToolHook>) -> Self {
+        self.tool_hooks.push(hook);
+        self
+    }
+
+    /// Sets the programs that are run at points of a turn. They are asked behind the hooks of
+    /// [`tool_hook`](Self::tool_hook). Make them with [`watcher`](Self::watcher).
+    #[must_use]
+    pub fn hook_programs(mut self, programs: HookPrograms) -> Self {
+        self.hook_programs = Some(programs);
         self
     }
 

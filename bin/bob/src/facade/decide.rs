@@ -1,7 +1,7 @@
 //! A person's decision on its way to its question: in a turn that runs, in one that an earlier process left at the
 //! question, or in one that is suspended on it.
 
-use super::runtime::Runtime;
+use super::runtime::{Inner, Runtime};
 use bob_messages::approvals::{Decision, Heard};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
@@ -12,7 +12,7 @@ use bob_messages::submission::SessionsMessage;
 use bob_messages::turn_config::{OnRestart, TurnConfig};
 use futures_util::FutureExt;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::task::unconstrained;
 
@@ -24,6 +24,26 @@ const LIVE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Delay before a decision is resent.
 const SAID_AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+impl Runtime {
+    /// Has hooks answer questions of this runtime, as long as it is there.
+    pub(super) fn refuse_by_hooks(&self, runtime: Weak<Inner>) {
+        let Some(hooks) = &self.0.hooks else { return };
+        let refuse = move |session: SessionId, approval: ApprovalId, reason: String| {
+            let runtime = runtime.upgrade().map(Runtime);
+            async move {
+                let Some(runtime) = runtime else { return };
+                match decide(&runtime, session, approval, Decision::Deny { reason }).await {
+                    Ok(true) => {}
+                    Ok(false) => tracing::debug!(target: "bob::hook", "a hook's no came after another decision"),
+                    Err(error) => tracing::warn!(target: "bob::hook", %error, "a hook's no was not heard"),
+                }
+            }
+            .boxed()
+        };
+        hooks.refuse_by(Arc::new(refuse));
+    }
+}
 
 /// Decides; whether the decision counts.
 pub(super) async fn decide(

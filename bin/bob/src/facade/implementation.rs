@@ -215,6 +215,11 @@ impl AgentRuntime for Runtime {
             let limit = self.0.shutdown_grace.saturating_add(Duration::from_secs(1));
             let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
             self.0.tree.stop(STOP_WITHIN).await;
+            if let Some(hooks) = &self.0.hooks {
+                // Those of the turns that have just ended.
+                self.0.tree.feed.flush(SINKS_WITHIN).await;
+                hooks.idle(hooks.longest()).await;
+            }
             self.0.watcher.idle(STOP_WITHIN).await;
             let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
             self.0.tree.feed.flush(SINKS_WITHIN).await;

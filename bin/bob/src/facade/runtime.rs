@@ -6,6 +6,7 @@ use super::request::{AgentRequest, AgentRunResult};
 use super::submission::{Handed, Owe, Said, hand_in};
 use bob_actors::child::Watcher;
 use bob_actors::clock;
+use bob_actors::hooks::HookPrograms;
 use bob_actors::llm::LlmPort;
 use bob_actors::tools::ToolPort;
 use bob_messages::chat::ContentPart;
@@ -51,6 +52,8 @@ pub(super) struct Inner {
     pub(super) watcher: Watcher,
     /// The tools of this process, which hear of sessions that end.
     pub(super) ports: Vec<Arc<dyn ToolPort>>,
+    /// Programs that are run at points of a turn.
+    pub(super) hooks: Option<HookPrograms>,
     pub(super) draining: AtomicBool,
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: ToolServers,

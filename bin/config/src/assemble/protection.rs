@@ -17,10 +17,14 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     });
     let servers = config.mcp.servers.iter().flat_map(|server| server.command.iter().chain(&server.args));
     let servers = servers.map(|word| config.folder_of_servers().join(word));
+    let hooks = config.hooks.iter().flat_map(|(name, hook)| {
+        let words = std::iter::once(&hook.command).chain(&hook.args);
+        words.map(move |word| config.folder_of_hook(name).join(word))
+    });
     let scripts = config.providers.values().filter_map(|provider| provider.script.as_ref());
     // A program of the folder that is started, or the script passed to an interpreter, has the power of the
     // configuration.
-    let programs = starts.chain(servers).chain(scripts.map(|word| config.resolve(word)));
+    let programs = starts.chain(servers).chain(hooks).chain(scripts.map(|word| config.resolve(word)));
     let programs = programs.filter(|path| path.is_file());
     // A relative folder of skills is looked up in the session's folder, too.
     let skills = config.skills.sources.iter();

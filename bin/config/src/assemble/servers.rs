@@ -63,6 +63,6 @@ pub(super) fn folder(written: &Path) -> PathBuf {
 }
 
 /// A bare name is looked up on the PATH; a path starts in the configuration's folder.
-fn program(folder: &Path, command: &str) -> OsString {
+pub(super) fn program(folder: &Path, command: &str) -> OsString {
     if command.contains('/') { folder.join(command).into_os_string() } else { command.into() }
 }

@@ -56,6 +56,10 @@ fn everything_else_is_a_deed() {
             "[[mcp.servers]]\nid = \"w\"\ncommand = \"sh\"\nargs = [\"-c\", \"${OPENAI_API_KEY}\"]\n",
             (Starts, "OPENAI_API_KEY"),
         ),
+        (
+            "[hooks.guard]\non = \"before_call\"\ncalls = [\"mcp/**\"]\ncommand = \"./x\"\nenv = { K = \"${OPENAI_API_KEY}\" }\n",
+            (Starts, "the hook guard, before calls of tools"),
+        ),
         ("[prompt]\ninstructions = \"${OPENAI_API_KEY}\"\n", (Fills, "prompt.instructions")),
         ("[prompt]\nbootstrap = \"a ${HOME} b\"\n", (Fills, "HOME")),
         ("[prompt]\nfiles = [\"a\", \"${HOME}\"]\n[policy]\nworkspace=\".\"\n", (Fills, "prompt.files[1]")),

@@ -67,6 +67,8 @@ fn is_expected(place: &[String]) -> bool {
         ["providers", _, "api_key" | "base_url"]
             | ["providers", _, "start", "command"]
             | ["providers", _, "start", "args" | "env", _]
+            | ["hooks", _, "command"]
+            | ["hooks", _, "args" | "env", _]
             | ["mcp", "servers", _, "url" | "command"]
             | ["mcp", "servers", _, "args" | "env" | "headers", _]
     )

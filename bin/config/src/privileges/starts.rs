@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::{Privilege, PrivilegeKind};
-use crate::{Config, Secret, Start};
+use crate::{Config, HookOn, Secret, Start};
 
 /// Programs that fetch a package and run it.
 const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
@@ -27,6 +27,25 @@ pub(super) fn tool_server(
 ) -> Privilege {
     let (folder, environment) = (config.folder_of_servers(), env.keys().cloned().collect());
     started(config, folder, format!("the tool server {id}"), (command, args), environment)
+}
+
+/// The program of a hook.
+pub(super) fn hook(
+    config: &Config,
+    (name, on, calls): (&str, HookOn, &[String]),
+    command: &str,
+    args: &[String],
+    env: &BTreeMap<String, Secret>,
+) -> Privilege {
+    let what = match on {
+        HookOn::BeforeCall => "before calls of tools",
+        HookOn::AfterCall => "after calls of tools",
+        HookOn::Question => "at questions",
+        HookOn::TurnEnd => "at the end of turns",
+    };
+    let (folder, environment) = (config.folder_of_hook(name), env.keys().cloned().collect());
+    let started = started(config, folder, format!("the hook {name}, {what}"), (command, args), environment);
+    if calls.is_empty() { started } else { started.line(format!("about:       {}", calls.join(", "))) }
 }
 
 /// `environment` are the names of the variables that are set for it, or that it gets from ours.

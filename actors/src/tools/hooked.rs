@@ -1,0 +1,175 @@
+//! Tools whose calls a hook is asked about.
+//!
+//! It stands in front of a port: what the hook says before a call is one more [`Concern`] about it, so it is weighed where
+//! every call is judged, and what it says after a call is part of the result.
+
+use super::clip::clip;
+use super::hook::{HookedCall, ToolHook};
+use super::port::{Concern, Invocation, ToolError, ToolPort};
+use bob_messages::chat::{ContentPart, ToolCall};
+use bob_messages::ids::{CallId, SessionId, ToolName};
+use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::timeout_at;
+
+/// How much a hook may put behind a result, in bytes.
+const MOST_NOTE: usize = 16 * 1024;
+/// How many calls that may be asked about again are remembered.
+const MOST_ASKED: usize = 256;
+/// How long before the end of a call's time its result is used as it is.
+const SPARE: Duration = Duration::from_millis(50);
+
+/// A port in front of another one.
+pub(super) struct HookedTools {
+    port: Arc<dyn ToolPort>,
+    hook: Arc<dyn ToolHook>,
+    tools: Mutex<HashMap<ToolName, Arc<ToolDescriptor>>>,
+    asked: Arc<Asked>,
+}
+
+/// What the hook said of calls that a person may have been asked about since.
+#[derive(Default)]
+struct Asked(Mutex<VecDeque<(Key, Option<Concern>)>>);
+
+/// A call with its arguments.
+#[derive(PartialEq)]
+struct Key(SessionId, CallId, blake3::Hash);
+
+impl Asked {
+    /// What was said of this call, once.
+    fn take(&self, key: &Key) -> Option<Option<Concern>> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = asked.iter().position(|(other, _)| other == key)?;
+        asked.remove(at).map(|(_, said)| said)
+    }
+
+    fn put(&self, key: Key, said: Option<Concern>) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if asked.len() >= MOST_ASKED {
+            asked.pop_front();
+        }
+        asked.push_back((key, said));
+    }
+}
+
+impl Key {
+    fn of(call: &ToolCall, context: &CallContext) -> Option<Self> {
+        let arguments = serde_json::to_vec(&*call.arguments).ok()?;
+        Some(Self(context.session.clone(), call.id.clone(), blake3::hash(&arguments)))
+    }
+}
+
+impl HookedTools {
+    pub(super) fn new(port: Arc<dyn ToolPort>, hook: Arc<dyn ToolHook>) -> Self {
+        Self { port, hook, tools: Mutex::default(), asked: Arc::default() }
+    }
+
+    fn hooked(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<HookedCall> {
+        let tools = self.tools.lock().unwrap_or_else(PoisonError::into_inner);
+        let tool = Arc::clone(tools.get(&call.name)?);
+        Some(HookedCall { tool, call: Arc::clone(call), context: Arc::clone(context) })
+    }
+}
+
+impl ToolPort for HookedTools {
+    fn list_tools(&self) -> Vec<ToolDescriptor> {
+        let tools = self.port.list_tools();
+        let by_name = tools.iter().map(|tool| (tool.id.clone(), Arc::new(tool.clone()))).collect();
+        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = by_name;
+        tools
+    }
+
+    fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
+        let own = self.port.concern(call, context);
+        let Some(before) = self.hooked(call, context).and_then(|hooked| self.hook.before_call(&hooked)) else {
+            return own;
+        };
+        let (asked, key) = (Arc::clone(&self.asked), Key::of(call, context));
+        let both = async move {
+            let own = match own {
+                Some(own) => own.await,
+                None => None,
+            };
+            if matches!(own, Some(Concern::Deny(_))) {
+                return own;
+            }
+            let said = match key.as_ref().and_then(|key| asked.take(key)) {
+                Some(said) => said,
+                None => {
+                    let said = AssertUnwindSafe(before).catch_unwind().await.unwrap_or_else(|_panicked| {
+                        Some(Concern::Deny("a hook that is asked about it has a fault of its own".to_owned()))
+                    });
+                    if let (Some(key), None | Some(Concern::Ask(_))) = (key, &said) {
+                        asked.put(key, said.clone());
+                    }
+                    said
+                }
+            };
+            Concern::joined(own, said)
+        };
+        Some(both.boxed())
+    }
+
+    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        let Some(hooked) = self.hooked(&invocation.call, &invocation.context) else {
+            return self.port.call_tool(invocation);
+        };
+        let until = invocation.deadline.checked_sub(SPARE).unwrap_or(invocation.deadline);
+        let call = async move {
+            let result = self.port.call_tool(invocation).await;
+            if matches!(&result, Ok(output) if output.waits_for.is_some()) {
+                return result;
+            }
+            let Some(after) = self.hook.after_call(&hooked, &result) else { return result };
+            match timeout_at(until, AssertUnwindSafe(after).catch_unwind()).await {
+                Ok(Ok(Some(note))) if !note.is_empty() => noted(result, &clip(&note, MOST_NOTE)),
+                Ok(Ok(_nothing)) => result,
+                Ok(Err(_panicked)) => {
+                    tracing::error!(tool = %hooked.call.name, "a hook panicked after a call");
+                    result
+                }
+                Err(_late) => {
+                    tracing::warn!(tool = %hooked.call.name, "a hook was not done when the time of its call was over");
+                    result
+                }
+            }
+        };
+        call.boxed()
+    }
+
+    fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {
+        self.port.limit_ms(call, ruled_ms)
+    }
+
+    fn host_ended(&self) {
+        self.port.host_ended();
+    }
+
+    fn session_ended(&self, session: &SessionId) {
+        self.port.session_ended(session);
+    }
+}
+
+/// The result with a text behind it.
+fn noted(result: Result<ToolOutput, ToolError>, note: &str) -> Result<ToolOutput, ToolError> {
+    match result {
+        Ok(mut output) => {
+            // The structured content is shown only where there is no other.
+            if let (true, Some(structured)) = (output.parts.is_empty(), &output.structured) {
+                output.parts.push(ContentPart::text(structured.to_string()));
+            }
+            output.parts.push(ContentPart::text(note));
+            Ok(output)
+        }
+        Err(error) => Err(error.noted(note)),
+    }
+}
+
+#[cfg(test)]
+#[path = "hooked_tests.rs"]
+mod tests;

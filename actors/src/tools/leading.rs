@@ -1,0 +1,69 @@
+//! Rules over paths, for a call whose path leads somewhere else.
+//!
+//! A rule is about a path as it is written, which the gate judges without a look at the disk. A link may lead from there
+//! to what the rule does not mean, so the call is judged once more with the path that it leads to, in a task: a rule that
+//! allows must allow both, and one that asks or denies applies to either. A link that is changed between that look and the
+//! call is followed by the tool, within the bounds of the tool.
+
+use super::call_rules::{Subject, subject};
+use super::catalogue::Tool;
+use super::gate::{Gate, Refusal, wanted};
+use super::links::led;
+use super::policy::Rules;
+use super::port::Concern;
+use bob_messages::tools::{CallContext, CheckRequest};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A call that rules over paths may be about, to be judged where its path leads.
+#[derive(Debug)]
+pub(crate) struct Leading {
+    rules: Arc<Rules>,
+    tool: Arc<Tool>,
+    check: CheckRequest,
+    context: Arc<CallContext>,
+}
+
+impl Gate {
+    /// The call, if a rule may be about the path that it names.
+    pub(crate) fn leading(&self, check: &CheckRequest, context: &Arc<CallContext>) -> Option<Leading> {
+        let tool = self.tool(&check.call.name)?;
+        let is_ruled = || self.rules().have_arguments_of(&tool.descriptor);
+        let is_kept = || check.standing.iter().any(|standing| !standing.like.is_empty());
+        let is_path = matches!(subject(&tool.descriptor, &check.call), Subject::Path(_));
+        (is_path && (is_ruled() || is_kept())).then(|| Leading {
+            rules: Arc::clone(self.rules()),
+            tool: Arc::clone(tool),
+            check: check.clone(),
+            context: Arc::clone(context),
+        })
+    }
+}
+
+impl Leading {
+    /// What there is to be said of it that the path as it is written does not say.
+    pub(super) async fn looked_at(self) -> Option<Concern> {
+        let looked = tokio::task::spawn_blocking(move || self.look()).await;
+        looked.unwrap_or_else(|_panicked| Some(Concern::Deny("where its path leads could not be looked at".to_owned())))
+    }
+
+    fn look(self) -> Option<Concern> {
+        let Self { rules, tool, check, context } = self;
+        let call = led(&tool.descriptor, &check.call, &context)?;
+        let to = call.arguments.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let check = CheckRequest { call: Arc::new(call), ..check };
+        match wanted(&rules, &tool, &check, &context) {
+            Ok(None) => None,
+            Ok(Some(_why)) => {
+                Some(Concern::Ask(format!("leads through a link to {to:?}, which no rule allows unasked")))
+            }
+            Err(Refusal::Denied(reason) | Refusal::Invalid(reason)) => {
+                Some(Concern::Deny(format!("{reason}: its path leads through a link to {to:?}")))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "leading_tests.rs"]
+mod tests;
