@@ -155,8 +155,9 @@ impl Feed {
 
     /// Tells the sinks that a request is submitted. What is returned is dropped when the submission is over.
     pub fn submitted(self: &Arc<Self>, submission: &TurnId) -> Option<Submitted> {
-        let is_followed = self.sinks.iter().fold(false, |is_followed, sink| sink.submitted(submission) || is_followed);
-        is_followed.then(|| Submitted { feed: Arc::clone(self), submission: submission.clone() })
+        // All of them are told, whatever the first says.
+        let followers = self.sinks.iter().filter(|sink| sink.submitted(submission)).count();
+        (followers > 0).then(|| Submitted { feed: Arc::clone(self), submission: submission.clone() })
     }
 
     /// The turn was refused: whatever was told of it, no last event follows.

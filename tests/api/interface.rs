@@ -34,7 +34,7 @@ impl<'s> Interface<'s> {
             match item {
                 Item::Mod(inner) => {
                     let name = inner.ident.to_string();
-                    let below = [module.as_slice(), &[name.clone()]].concat();
+                    let below = [module.as_slice(), std::slice::from_ref(&name)].concat();
                     self.lead(format!("{path}::{name}"), features, Target::Module(below));
                 }
                 Item::Use(used) => {

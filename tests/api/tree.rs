@@ -54,7 +54,7 @@ impl Sources {
         for item in &mut items {
             let Item::Mod(module) = item else { continue };
             let name = module.ident.to_string();
-            let (below, inner) = ([path.as_slice(), &[name.clone()]].concat(), folder.join(&name));
+            let (below, inner) = ([path.as_slice(), std::slice::from_ref(&name)].concat(), folder.join(&name));
             match module.content.take() {
                 Some((_, items)) => self.add(below, items, &inner),
                 None => {
