@@ -96,14 +96,13 @@ impl<'s> Interface<'s> {
 
     /// The item of this name in a module of the library.
     pub(crate) fn item(&self, module: &str, name: &str) -> Option<&'s Item> {
-        let path = if module.is_empty() { format!("bob::{name}") } else { format!("bob::{module}::{name}") };
-        let (Target::Item(at, name), _) = self.paths.get(&path)? else { return None };
+        let (Target::Item(at, name), _) = self.paths.get(&public_path(module, name))? else { return None };
         self.sources.item(at, name)
     }
 
     /// The `use` that makes it public, which may have a text of its own.
     pub(crate) fn used(&self, module: &str, name: &str) -> Option<&'s ItemUse> {
-        self.used.get(&format!("bob::{module}::{name}")).copied()
+        self.used.get(&public_path(module, name)).copied()
     }
 
     /// The modules of the library, without those in them.
@@ -129,4 +128,8 @@ impl<'s> Interface<'s> {
         }
         blocks.into_iter().fold(print::interface(item), |text, block| text + &block)
     }
+}
+
+fn public_path(module: &str, name: &str) -> String {
+    if module.is_empty() { format!("bob::{name}") } else { format!("bob::{module}::{name}") }
 }

@@ -129,6 +129,10 @@ const COMMANDS: &[(&str, By)] = &[
     ),
     ("cargo bench --bench race -- --mode=cancel --n=1000 --conc=1000 --latency=200", Script("race --mode=cancel")),
     (
+        "cargo bench --bench race -- --mode=cancel --n=200 --conc=1000 --latency=200 --burn=2",
+        Script("race --mode=cancel"),
+    ),
+    (
         "cargo bench --bench race -- --mode=recover --store=sqlite --n=1000",
         Script("race --mode=recover --store=sqlite"),
     ),
@@ -144,6 +148,10 @@ const COMMANDS: &[(&str, By)] = &[
     ),
     ("scripts/exits.py --rounds 50", Script("scripts/exits.py --rounds")),
     ("benches/instructions.py", Script("benches/instructions.py")),
+    (
+        "echo '{\"decision\": \"deny\", \"reason\": \"a person pushes, after a review\"}'",
+        Test("a_call_that_a_hook_denies_does_not_run_and_is_listed_with_the_reason"),
+    ),
     ("cli-agent trust", Test("g1_a_found_configuration_starts_nothing_until_it_is_trusted")),
 ];
 

@@ -41,7 +41,7 @@ fn a_call_that_a_hook_denies_does_not_run_and_is_listed_with_the_reason() {
         let (code, line) = home.json(["--session", "s", "--mode", mode, "go"]);
         let call = &line["tool_transcript"][0];
         assert_eq!((code, &call["status"]), (Some(0), &json!("denied")), "{line}");
-        let reason = "the hook guard denies it: not on a Friday";
+        let reason = "denied: the hook guard denies it: not on a Friday";
         assert_eq!(
             (&line["denied"][0]["name"], &line["denied"][0]["reason"]),
             (&json!(WRITE), &json!(reason)),
@@ -70,7 +70,7 @@ fn a_hook_has_a_person_asked_in_the_mode_auto_and_allows_nothing_that_asks() {
     assert_eq!(code, Some(4), "{line}");
     assert!(!is_made(&home));
     let token = line["token"].as_str().expect("a token");
-    let resumed = home.run(["resume", token, "--approve", "--output", "json"]);
+    let resumed = home.run(["resume", token, "allow"]);
     assert!(resumed.code == Some(0) && is_made(&home), "{resumed:?}");
     let (_, line) = home.json(["--mode", "auto", "--approvals", "deny", "go"]);
     assert_eq!(line["denied"].as_array().map(Vec::len), Some(1), "without a person: {line}");
@@ -99,7 +99,7 @@ fn a_hook_that_fails_denies_unless_it_is_told_otherwise() {
         let run = agent.env("PROBE", canary).run();
         let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|error| panic!("{error}: {run:?}"));
         let reason = line["denied"][0]["reason"].as_str().unwrap_or_default();
-        assert!(reason.starts_with("the hook guard that guards it failed: ") && reason.contains(why), "{line}");
+        assert!(reason.starts_with("denied: the hook guard that guards it failed: ") && reason.contains(why), "{line}");
         assert!(!is_made(&home) && !run.stdout.contains(canary) && !run.stderr.contains(canary), "{run:?}");
         assert!(run.stderr.contains("a hook failed"), "{run:?}");
         if let Ok(pid) = std::fs::read_to_string(home.scratch.join("pid")) {
@@ -130,7 +130,7 @@ fn a_hook_is_asked_about_calls_of_a_tool_server() {
     let guard = hook("guard", "before_call", DENY, "calls = [\"mcp/x/*\"]");
     let home = calling("mcp/x/echo", &json!({ "text": "hi" }), &format!("{server}{guard}"));
     let (_, line) = home.json(["--mode", "auto", "go"]);
-    assert_eq!(line["denied"][0]["reason"], "the hook guard denies it: not on a Friday", "{line}");
+    assert_eq!(line["denied"][0]["reason"], "denied: the hook guard denies it: not on a Friday", "{line}");
     let home = calling("mcp/x/echo", &json!({ "text": "hi" }), &server);
     assert_eq!(home.json(["--mode", "auto", "go"]).1["tool_transcript"][0]["status"], "ok");
 }

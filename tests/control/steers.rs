@@ -40,7 +40,7 @@ fn a_batch_that_drains_ends_what_runs_and_leaves_the_rest() {
     let running = batch(&home, "2", sessions.iter().map(|session| (session.as_str(), "slow")));
     let run = home.run(["drain"]);
     assert_eq!(run.code, Some(0), "{run:?}");
-    assert!(run.stderr.contains("is draining") && run.stderr.contains("has ended"), "{run:?}");
+    assert!(run.stderr.contains("draining process") && run.stderr.contains("has ended"), "{run:?}");
     let run = running.finish();
     assert_eq!(run.code, Some(75), "lines are left: {run:?}");
     let results = results(&run);

@@ -8,7 +8,7 @@ use crate::mcp::testing::FarEnd;
 use crate::tools::local::fixture::{Workspace, call};
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::ServerId;
-use bob_messages::tools::{CallContext, Risk, ToolKind};
+use bob_messages::tools::{Risk, ToolKind};
 use bob_messages::trace;
 use serde_json::json;
 use std::sync::Arc;
@@ -88,13 +88,9 @@ async fn a_call_says_what_to_run_under_which_trace_and_which_key() {
     let mut line = line(None).await;
     let caller = line.connection.caller();
     let caller_of_turn = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
-    let invocation = invocation("add", json!({"a": 1}));
-    let context = CallContext {
-        traceparent: caller_of_turn.into(),
-        tracestate: Some("vendor=1".into()),
-        ..(*invocation.context).clone()
-    };
-    let invocation = Invocation { context: Arc::new(context), ..invocation };
+    let mut invocation = invocation("add", json!({"a": 1}));
+    let context = Arc::make_mut(&mut invocation.context);
+    (context.traceparent, context.tracestate) = (caller_of_turn.into(), Some("vendor=1".into()));
     let key = invocation.idempotency_key();
     for read_only in [false, true] {
         let (caller, call) = (caller.clone(), invocation.clone());

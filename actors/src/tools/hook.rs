@@ -1,11 +1,9 @@
 //! The port through which a program has a say in calls: before they run, and after.
 
-use super::hooked::HookedTools;
-use super::port::{Concern, ToolError, ToolPort};
+use super::port::{Concern, ToolError};
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
-use std::fmt;
 use std::sync::Arc;
 
 /// A port: what is said of calls beside policy, mode and people.
@@ -45,26 +43,4 @@ pub struct HookedCall {
     pub call: Arc<ToolCall>,
     /// Whose call, and where.
     pub context: Arc<CallContext>,
-}
-
-/// The hooks of a runtime, in the order in which they are asked.
-#[derive(Clone, Default)]
-pub struct ToolHooks(Vec<Arc<dyn ToolHook>>);
-
-impl ToolHooks {
-    /// Adds a hook behind the others.
-    pub fn push(&mut self, hook: Arc<dyn ToolHook>) {
-        self.0.push(hook);
-    }
-
-    /// The tools of this port, whose calls the hooks are asked about.
-    pub fn around(&self, port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
-        self.0.iter().rev().fold(port, |port, hook| Arc::new(HookedTools::new(port, Arc::clone(hook))))
-    }
-}
-
-impl fmt::Debug for ToolHooks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("ToolHooks").field(&self.0.len()).finish()
-    }
 }

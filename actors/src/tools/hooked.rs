@@ -12,6 +12,7 @@ use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::{HashMap, VecDeque};
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -23,6 +24,28 @@ const MOST_NOTE: usize = 16 * 1024;
 const MOST_ASKED: usize = 256;
 /// How long before the end of a call's time its result is used as it is.
 const SPARE: Duration = Duration::from_millis(50);
+
+/// The hooks of a runtime, in the order in which they are asked.
+#[derive(Clone, Default)]
+pub struct ToolHooks(Vec<Arc<dyn ToolHook>>);
+
+impl ToolHooks {
+    /// Adds a hook behind the others.
+    pub fn push(&mut self, hook: Arc<dyn ToolHook>) {
+        self.0.push(hook);
+    }
+
+    /// The tools of this port, whose calls the hooks are asked about.
+    pub fn around(&self, port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
+        self.0.iter().rev().fold(port, |port, hook| Arc::new(HookedTools::new(port, Arc::clone(hook))))
+    }
+}
+
+impl fmt::Debug for ToolHooks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("ToolHooks").field(&self.0.len()).finish()
+    }
+}
 
 /// A port in front of another one.
 pub(super) struct HookedTools {

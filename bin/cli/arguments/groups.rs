@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Talk and ask", &["chat", "run", "batch"]),
     ("Come back to a conversation", &["sessions", "resume", "memory"]),
     ("Set up", &["init", "config", "doctor", "trust", "completions"]),
-    ("What the agent may use", &["tools", "skills", "mcp", "approvals"]),
+    ("What the agent may use", &["tools", "skills", "models", "mcp", "approvals"]),
     ("Running processes", &["ps", "top", "cancel", "drain"]),
     ("Test and develop", &["replay", "soak", "events-schema", "help"]),
 ];

@@ -191,7 +191,7 @@ fn hooked(config: &Config, name: &str, hook: &Hook) -> Result<String, String> {
         HookOn::TurnEnd => "at the end of turns",
     };
     let about = if hook.calls.is_empty() { String::new() } else { format!(" ({})", hook.calls.join(", ")) };
-    Ok(format!("{name}: {command} {on}{}", print::on_one_line(&about, MOST_NAMES)))
+    Ok(print::on_one_line(&format!("{name}: {command} {on}{about}"), MOST_NAMES))
 }
 
 /// The files of the configuration.

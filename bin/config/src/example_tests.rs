@@ -7,11 +7,13 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 14] = [
+const TABLES: [(&str, &str); 16] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
     ("[prices.", "prices.*"),
+    ("[models.", "models.*"),
+    ("[models_catalog]", "models_catalog"),
     ("[policy]", "policy"),
     ("[tools.", "tools.*"),
     ("[[mcp.servers]]", "mcp.servers.*"),
@@ -61,7 +63,7 @@ fn the_shipped_configuration_says_what_it_should() {
     let start = local.start.as_ref().expect("the local model is started");
     assert_eq!(
         (start.command.as_str(), start.args.as_slice()),
-        ("sh", ["scripts/local-model.sh".to_owned()].as_slice())
+        ("sh", ["scripts/local-model.sh", "--port", "{port}"].map(str::to_owned).as_slice())
     );
     assert_eq!(start.ready_timeout_ms, 180_000);
     assert_eq!(local.capabilities.context_tokens, Some(8192));
