@@ -139,7 +139,7 @@ pub enum TurnNews {
     Began {
         /// The submission; perhaps one without a caller in this process.
         submission: TurnId,
-        limits: Limits,
+        limits: Box<Limits>,
     },
     /// The input was not taken.
     Refused { submission: TurnId, error: AgentError },

@@ -137,9 +137,9 @@ fn b1_unknown_keys() {
             > environ = {}
             5:1 unknown key `environ` in `mcp.servers[0]` (did you mean `env`?)
             > "max steps" = 3
-            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, policy, tools, mcp, hooks, prompt, skills, subagents, store, log)
+            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log)
             > a.b.c.d = 1
-            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, policy, tools, mcp, hooks, prompt, skills, subagents, store, log)
+            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log)
         "#]],
     );
 }

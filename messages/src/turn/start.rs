@@ -280,7 +280,7 @@ impl Turn {
 }
 
 fn began(submission: &TurnId, input: &TurnInput) -> Effect {
-    Effect::Report(TurnNews::Began { submission: submission.clone(), limits: input.limits })
+    Effect::Report(TurnNews::Began { submission: submission.clone(), limits: Box::new(input.limits) })
 }
 
 /// A final answer that is in the journal while the outcome is not.
