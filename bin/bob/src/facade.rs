@@ -8,6 +8,7 @@ mod agent_runtime;
 mod approvals;
 mod ask;
 mod awaited;
+mod beside_tools;
 mod build;
 mod builder;
 mod condense;

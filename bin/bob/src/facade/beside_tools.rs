@@ -1,0 +1,54 @@
+//! What a builder is told of tools beside ports: servers, and hooks around calls.
+
+use super::builder::RuntimeBuilder;
+use bob_actors::hooks::HookPrograms;
+use bob_actors::tools::ToolHook;
+#[cfg(feature = "mcp")]
+use bob_messages::options::ServerSpec;
+use std::sync::Arc;
+#[cfg(feature = "mcp")]
+use std::time::Duration;
+
+impl RuntimeBuilder {
+    /// Adds a hook that is asked about calls of every tool, those of tool servers included, behind the hooks that were added
+    /// before. May be called repeatedly.
+    #[must_use]
+    pub fn tool_hook(mut self, hook: Arc<dyn ToolHook>) -> Self {
+        self.tool_hooks.push(hook);
+        self
+    }
+
+    /// Sets the programs that are run at points of a turn. They are asked behind the hooks of
+    /// [`tool_hook`](Self::tool_hook). Make them with [`watcher`](Self::watcher).
+    #[must_use]
+    pub fn hook_programs(mut self, programs: HookPrograms) -> Self {
+        self.hook_programs = Some(programs);
+        self
+    }
+
+    /// Adds a tool server. It is started with the runtime, or on first use if its spec says so; its tools are named
+    /// `mcp/<id>/<tool>`. May be called repeatedly.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn tool_server(mut self, spec: ServerSpec) -> Self {
+        self.tool_servers.push(spec);
+        self
+    }
+
+    /// How long a tool server of sessions keeps running after the last of them was closed; default ten minutes.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn brought_servers_end_after(mut self, unused: Duration) -> Self {
+        self.brought_end_after = unused;
+        self
+    }
+
+    /// Limits of different tool servers that sessions may bring: `runtime` in all, `session` for one session at a
+    /// time; default 64 and 16. Further servers are refused by name and not started.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn brought_servers_at_most(mut self, runtime: usize, session: usize) -> Self {
+        self.brought_bounds = bob_supervisors::tools::brought::BroughtBounds { runtime, session };
+        self
+    }
+}
