@@ -1,6 +1,6 @@
 //! Hooks that are programs: started at fixed points of a turn, they read JSON and may say something about it.
 //!
-//! [`HookPrograms`] is a [`ToolHook`] for the points around a call, and an [`EventSink`] for a question and the end of a
+//! [`HookPrograms`] is a [`ToolHook`] for the points around a call, and an [`EventSink`](crate::feed::EventSink) for a question and the end of a
 //! turn. A program has a process group of its own, the few variables that every child inherits, a time limit, and a bound on
 //! what it may say; what it cannot say in time, or says in another form, is a failure, whose effect its [`OnFailure`] decides
 //! before a call and which is logged everywhere else.

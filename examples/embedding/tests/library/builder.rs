@@ -2,18 +2,25 @@
 
 use bob::approvals::PermissionMode;
 use bob::config::{AgentBootstrap, Limits, PromptFiles, TurnConfig, Watcher};
+use bob::model::catalogue::{Catalogue, CatalogueSettings, ModelFacts};
 use bob::model::server::ModelServers;
 use bob::model::{Backoff, RetryPolicy, ScriptedLlm, ScriptedReply};
 use bob::store::MemoryStore;
 use bob::tape::{Recorder, Redactor, Tape};
+use bob::tools::hooks::{HookPrograms, ToolHook};
 use bob::tools::servers::{CommandSpec, ServerId, ServerSpec, ServerStart, ServerTransport};
 use bob::tools::skills::SkillRules;
 use bob::tools::{Policy, Protection};
-use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
+use bob::{Agent, AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 
 struct Bundle;
+
+/// A hook with nothing to say.
+struct Silent;
+
+impl ToolHook for Silent {}
 
 impl AgentBootstrap for Bundle {
     fn register(&self, builder: RuntimeBuilder) -> RuntimeBuilder {
@@ -42,12 +49,17 @@ fn server() -> ServerSpec {
 }
 
 fn configured() -> RuntimeBuilder {
-    let model = ScriptedLlm::replies(vec![ScriptedReply::text("hello")]);
+    let model = Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("hello")]));
+    let catalogue = Catalogue::new(ModelFacts::open(CatalogueSettings::default()), model.clone());
     let limits = Limits { max_steps: 3, ..Limits::default() };
     let backoff = Backoff { first_ms: 1, most_ms: 2 };
     let builder = RuntimeBuilder::new(model_name())
         .turn_config(TurnConfig::new(model_name()))
-        .model(Arc::new(model))
+        .model(model)
+        .models(catalogue)
+        .subagent(Agent::new("helper"))
+        .max_parallel_subagents(2)
+        .tool_hook(Arc::new(Silent))
         .local_tools(true)
         .store(MemoryStore::new())
         .sink(Arc::new(crate::ports::watching::Kept::default()))
@@ -73,8 +85,9 @@ fn configured() -> RuntimeBuilder {
         .blocked_after(Duration::from_secs(1))
         .hook(Arc::new(crate::ports::watching::Steps::default()))
         .bootstrap(&Bundle);
-    let _watcher: &Watcher = builder.watcher();
-    builder
+    let watcher: &Watcher = builder.watcher();
+    let programs = HookPrograms::new(Vec::new(), watcher.clone()).expect("no pattern is wrong");
+    builder.hook_programs(programs)
 }
 
 fn question() -> AgentRequest {
@@ -104,10 +117,12 @@ async fn a_runtime_with_everything_set_answers() {
 fn no_method_is_left_out() {
     let here = include_str!("builder.rs");
     let mut methods = 0;
-    for source in ["builder.rs", "build.rs", "taped.rs"] {
+    for source in ["builder.rs", "beside_tools.rs", "build.rs", "models.rs", "subagents.rs", "taped.rs"] {
         let path = format!("{}/../../bin/bob/src/facade/{source}", env!("CARGO_MANIFEST_DIR"));
         let text = std::fs::read_to_string(path).expect("the source of the library");
-        for line in text.lines().map(str::trim) {
+        let ours = text.split_once("impl RuntimeBuilder {").expect("methods of the builder").1;
+        let ours = ours.split_once("\n}\n").map_or(ours, |(block, _)| block);
+        for line in ours.lines().map(str::trim) {
             let Some(rest) = line.strip_prefix("pub fn ").or_else(|| line.strip_prefix("pub async fn ")) else {
                 continue;
             };
