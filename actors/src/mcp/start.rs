@@ -38,7 +38,8 @@ impl Keeper {
             Ok::<_, Misfit>((connection, gone, listed))
         };
         let ready = tokio::select! { biased;
-            exit = exited(&mut exit) => return Err(format!("{exit} before it was ready")),
+            // In the words for a server whose end is noticed by its closed output first.
+            exit = exited(&mut exit) => return Err(exit),
             ready = budget.within(ready) => ready,
         };
         match ready {
