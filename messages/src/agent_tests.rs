@@ -1,5 +1,6 @@
 use super::*;
-use crate::chat::ToolCall;
+use crate::chat::{Delegated, GuardReason, ToolCall};
+use crate::cost::Cost;
 use crate::ids::{CallId, ResumeToken, SessionId, TurnId};
 use crate::limits::{Limits, Spent};
 use crate::tools::{AgentLine, ChildTerms, ToolDescriptor, ToolSet};
@@ -108,6 +109,27 @@ fn agents_and_configurations_without_them_read_as_before() {
     let read: TurnConfig = serde_json::from_value(old).unwrap();
     assert_eq!(read, serde_json::from_value(config).unwrap());
     assert_eq!(serde_json::to_value(Spent::default()).unwrap().get("below"), None, "what is nothing is not written");
+}
+
+#[test]
+fn a_child_may_cost_its_share_of_what_is_left_and_what_it_cost_is_its_callers() {
+    let max_cost = Cost::from_amount(1.0);
+    let limits = Limits { max_cost, ..Limits::default() };
+    let spent = |amount| Spent { cost: Cost::from_amount(amount), ..Spent::default() };
+    let agent = Agent::new("a").budget_ratio(0.5);
+    let child = terms(&agent, spent(0.2), &limits, 1_000).unwrap().limits;
+    assert_eq!(child.max_cost, Cost::from_amount(0.4));
+    let unbounded = terms(&agent, spent(0.2), &Limits::default(), 1_000).unwrap().limits;
+    assert_eq!(unbounded.max_cost, Cost::ZERO, "without a bound there is none");
+    let why = terms(&agent, spent(1.0), &limits, 1_000).unwrap_err();
+    assert!(why.contains("too little money left"), "{why}");
+
+    let mut caller = spent(0.2);
+    caller.delegate(&Delegated { sessions: 1, cost: Cost::from_amount(0.3), ..Delegated::default() }, &limits);
+    assert_eq!(caller.left_of(&limits, 0).cost, Some(Cost::from_amount(0.5)));
+    assert_eq!(caller.forbids_step(&limits), None);
+    caller.delegate(&Delegated { sessions: 1, cost: Cost::from_amount(0.5), ..Delegated::default() }, &limits);
+    assert_eq!(caller.forbids_step(&limits), Some(GuardReason::MaxCost), "at exactly its limit");
 }
 
 proptest! {

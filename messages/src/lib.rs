@@ -11,7 +11,7 @@
 //! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
 //! | [`context`] | – | on whose behalf a request is made |
 //! | [`models`] | [`models::ModelsMessage`] | the catalogue of models, prices, and how a model is selected |
-//! | [`chat`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, the risk of a call, the permission mode of a session, the limits of a turn |
+//! | [`chat`], [`cost`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, amounts of money, the risk of a call, the permission mode of a session, the limits of a turn |
 //! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
 //! | [`mcp`] | – | tool servers and their states |
@@ -34,6 +34,7 @@ pub mod breaker;
 pub mod chat;
 pub mod condense;
 pub mod context;
+pub mod cost;
 pub mod error;
 pub mod event;
 pub mod file_changes;

@@ -3,7 +3,7 @@
 //! Counts are checked here; the sessions supervisor enforces times.
 
 use crate::chat::{CallStatus, Delegated, GuardReason, ToolCall};
-use crate::models::Cost;
+use crate::cost::Cost;
 use crate::trace::Fnv64;
 use serde::{Deserialize, Serialize};
 
@@ -161,7 +161,7 @@ pub struct Spent {
     pub last_call: Option<u64>,
     /// Tokens.
     pub tokens: u64,
-    /// What the model calls cost, as far as it is known.
+    /// What the model calls cost, with those of other sessions for its calls, as far as it is known.
     #[serde(default, skip_serializing_if = "Cost::is_zero")]
     pub cost: Cost,
     /// What other sessions used for its calls, as far as it counts.
@@ -220,6 +220,7 @@ impl Spent {
         self.below.steps += used.steps.min(left.steps);
         self.below.tool_calls += used.tool_calls.min(left.tool_calls);
         self.below.tokens = self.below.tokens.saturating_add(used.usage.total_tokens);
+        self.cost = self.cost.plus(used.cost);
     }
 
     fn all_tokens(&self) -> u64 {

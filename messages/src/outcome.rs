@@ -5,6 +5,7 @@ mod ending;
 pub use ending::EndReason;
 
 use crate::chat::{CallStatus, Delegated, FinishReason, GuardReason, StopReason, Usage};
+use crate::cost::Cost;
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use serde::{Deserialize, Serialize};
@@ -45,6 +46,9 @@ pub struct TurnOutcome {
     /// What sub-agents used beside that, at all levels; none where there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Box<Delegated>>,
+    /// What the model calls cost without that, as far as it is known, in the currency of the prices.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub cost: Cost,
     /// How many model calls were made.
     pub steps: u32,
     /// From the start of the turn to its outcome, in milliseconds.
@@ -76,6 +80,7 @@ impl TurnOutcome {
             tool_transcript: Arc::default(),
             usage: Usage::default(),
             delegated: None,
+            cost: Cost::ZERO,
             steps: 0,
             duration_ms: 0,
             saved: false,

@@ -1,15 +1,17 @@
 //! The budget that a call hands down.
 
 use bob::config::Limits;
-use bob::model::ScriptedReply;
-use bob::sessions::FinishReason;
+use bob::model::catalogue::{Cost, ModelPrice, Rate};
+use bob::model::{Capabilities, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, ScriptedLlm, ScriptedReply};
+use bob::sessions::{FinishReason, GuardReason};
 use bob::store::Fact;
 use bob::tools::CallStatus;
-use bob::{Agent, AgentRequest, AgentRuntime, Runtime, SessionId};
+use bob::{Agent, AgentRequest, AgentRuntime, BoxFuture, ModelName, Runtime, SessionId};
 use serde_json::json;
+use std::sync::Arc;
 
 use crate::stage::{agent, calls, children, look, playing};
-use crate::support::runtime::{build, say, session, turn, within};
+use crate::support::runtime::{build, over, say, session, turn, within};
 
 fn limits() -> Limits {
     Limits { max_steps: 21, max_tool_calls: 41, max_total_tokens: 1_000_000, ..Limits::default() }
@@ -108,4 +110,51 @@ async fn a_guard_counts_what_children_used() {
     let response = turn(&runtime, AgentRequest { limits: Some(few), ..say("go") }).await;
     assert_eq!(response.finish_reason, FinishReason::GuardExceeded);
     assert_eq!(response.steps + response.delegated.unwrap().steps, 8, "the guard is exact");
+}
+
+/// A scripted model of which a token costs a millionth.
+struct Priced(ScriptedLlm);
+
+impl LlmPort for Priced {
+    fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError> {
+        self.0.capabilities(model)
+    }
+
+    fn complete_stream(
+        &self,
+        request: Arc<LlmRequest>,
+        model: &ModelName,
+        deltas: DeltaSink,
+    ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
+        self.0.complete_stream(request, model, deltas)
+    }
+
+    fn price(&self, _model: &ModelName) -> Option<ModelPrice> {
+        Some(ModelPrice::usd(Rate::from_amount(1.0), Rate::from_amount(1.0)))
+    }
+}
+
+#[tokio::test]
+async fn what_a_child_costs_is_its_callers_and_stops_it_at_its_limit() {
+    let go = |max_cost| async move {
+        let model = ScriptedLlm::from_fn(|request| match request.system.contains("You are a.") {
+            false if request.step == 1 => ScriptedReply::call("agent/a", json!({"task": "go"})),
+            false => ScriptedReply::text("done"),
+            true => ScriptedReply::text("a long answer ".repeat(1_000)),
+        });
+        let runtime = build(over(Priced(model)).local_tools(false).subagent(agent("a"))).await;
+        let limits = Limits { max_cost, ..limits() };
+        turn(&runtime, AgentRequest { limits: Some(limits), ..say("go") }).await
+    };
+    let free = go(Cost::ZERO).await;
+    let below = free.delegated.as_ref().expect("a child").cost;
+    let of_tokens = |tokens| Cost::from_nanos(1_000 * tokens);
+    assert_eq!(free.cost, of_tokens(free.usage.total_tokens), "its own calls");
+    assert_eq!(below, of_tokens(free.delegated.as_ref().unwrap().usage.total_tokens), "those of its child");
+    // The child may make one call, which costs more than its caller has left.
+    let most = of_tokens(1_000);
+    assert!(below > most, "{free:?}");
+    let stopped = go(most).await;
+    assert_eq!(stopped.guard_reason, Some(GuardReason::MaxCost), "{stopped:?}");
+    assert_eq!(stopped.steps, 1, "it is not asked again");
 }

@@ -8,6 +8,7 @@ use super::{Agent, MAX_DEPTH, TaskContext};
 use crate::Millis;
 use crate::approvals::ApprovalsMode;
 use crate::chat::{ContentPart, ToolCall};
+use crate::cost::Cost;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::{Left, Limits};
@@ -84,6 +85,8 @@ impl Agent {
             max_tool_calls: count(left.tool_calls, bounds.max_tool_calls),
             // 0 is no bound.
             max_total_tokens: left.tokens.map_or(0, share),
+            // Nothing is no bound.
+            max_cost: left.cost.map_or(Cost::ZERO, |cost| Cost::from_nanos(share(cost.nanos()))),
             turn_timeout_ms: time_ms,
             ..*limits
         };
@@ -91,10 +94,16 @@ impl Agent {
             let name = self.name();
             Err(format!("the turn has too few {what} left to give the agent {name} any; do it yourself"))
         };
-        match (limits.max_steps, left.tokens, limits.turn_timeout_ms) {
-            (0, _, _) => return too_little("model calls"),
-            (_, Some(_), _) if limits.max_total_tokens == 0 => return too_little("tokens"),
-            (_, _, 0) => return too_little("milliseconds"),
+        match limits {
+            Limits { max_steps: 0, .. } => return too_little("model calls"),
+            Limits { max_total_tokens: 0, .. } if left.tokens.is_some() => return too_little("tokens"),
+            Limits { max_cost: Cost::ZERO, .. } if left.cost.is_some() => {
+                return Err(format!(
+                    "the turn has too little money left to give the agent {} any; do it yourself",
+                    self.name()
+                ));
+            }
+            Limits { turn_timeout_ms: 0, .. } => return too_little("milliseconds"),
             _enough => {}
         }
         let mut agents = line.agents;

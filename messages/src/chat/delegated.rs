@@ -1,6 +1,7 @@
 //! What other sessions used for a call.
 
 use super::Usage;
+use crate::cost::Cost;
 use serde::{Deserialize, Serialize};
 
 /// What sessions used that worked for a call, or for the calls of a turn: those at all levels below it.
@@ -14,6 +15,9 @@ pub struct Delegated {
     pub tool_calls: u32,
     /// Their tokens.
     pub usage: Usage,
+    /// What their model calls cost, as far as it is known.
+    #[serde(default, skip_serializing_if = "Cost::is_zero")]
+    pub cost: Cost,
 }
 
 impl Delegated {
@@ -23,5 +27,6 @@ impl Delegated {
         self.steps = self.steps.saturating_add(other.steps);
         self.tool_calls = self.tool_calls.saturating_add(other.tool_calls);
         self.usage.add(&other.usage);
+        self.cost = self.cost.plus(other.cost);
     }
 }

@@ -1,8 +1,9 @@
 //! The selection of a model: the constraints, then the rank, then the name.
 
 use super::book::{Listing, ModelBook, ModelEntry, Standing};
-use super::price::{Cost, Rate};
+use super::price::Rate;
 use super::selector::{ModelSelector, Preference, Requirement};
+use crate::cost::Cost;
 use crate::ids::ModelName;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

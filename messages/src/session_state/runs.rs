@@ -5,6 +5,7 @@ use super::steps::said;
 use super::{OpenTurn, RunCaller, Session};
 use crate::Millis;
 use crate::chat::{CallStatus, FinishReason, Message, ToolResult, Usage};
+use crate::cost::Cost;
 use crate::ids::{ModelName, SessionId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Spent;
@@ -179,6 +180,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
         tool_transcript: turn.full_transcript(),
         usage: turn.usage,
         delegated: turn.delegated.clone(),
+        cost: turn.spent.cost.less(turn.delegated.as_ref().map_or(Cost::ZERO, |used| used.cost)),
         steps: turn.spent.steps,
         duration_ms: ended
             .duration_ms

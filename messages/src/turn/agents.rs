@@ -8,7 +8,7 @@ use super::state::{Calling, Slot};
 use super::{Effect, Turn};
 use crate::agent::{Agent, Caller, NAMESPACE, session_of};
 use crate::chat::{Message, ToolCall};
-use crate::limits::Below;
+use crate::limits::Limits;
 use crate::session_state::{OpenCall, Session};
 use crate::submission::TurnNews;
 use crate::tools::{AgentLine, CallContext, ToolSet};
@@ -133,7 +133,7 @@ impl Turn {
         &self,
         calling: &Calling,
         call: &ToolCall,
-    ) -> Result<(Arc<CallContext>, Option<Box<Below>>), String> {
+    ) -> Result<(Arc<CallContext>, Option<Box<Limits>>), String> {
         let as_it_is = || Ok((Arc::clone(&calling.context), None));
         let Some(agent) = self.agent_of(call) else { return as_it_is() };
         let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return as_it_is() };
@@ -143,9 +143,10 @@ impl Turn {
         for slot in &calling.slots {
             let Slot::Running(running) = slot else { continue };
             let Some(held) = &running.holds else { continue };
-            left.steps = left.steps.saturating_sub(held.steps);
-            left.tool_calls = left.tool_calls.saturating_sub(held.tool_calls);
-            left.tokens = left.tokens.map(|tokens| tokens.saturating_sub(held.tokens));
+            left.steps = left.steps.saturating_sub(held.max_steps);
+            left.tool_calls = left.tool_calls.saturating_sub(held.max_tool_calls);
+            left.tokens = left.tokens.map(|tokens| tokens.saturating_sub(held.max_total_tokens));
+            left.cost = left.cost.map(|cost| cost.less(held.max_cost));
         }
         let caller = Caller {
             line: AgentLine::of(&session.options),
@@ -157,11 +158,7 @@ impl Turn {
             interactive: open.input.interactive,
         };
         let terms = agent.terms(caller, || told(session))?;
-        let held = Below {
-            steps: terms.limits.max_steps,
-            tool_calls: terms.limits.max_tool_calls,
-            tokens: terms.limits.max_total_tokens,
-        };
+        let held = terms.limits;
         let context = CallContext { child: Some(Arc::new(terms)), ..(*calling.context).clone() };
         Ok((Arc::new(context), Some(Box::new(held))))
     }

@@ -4,7 +4,7 @@ use crate::chat::Usage;
 use crate::error::AgentError;
 use crate::event::AgentEvent;
 use crate::ids::{ApprovalId, Ticket, TurnId};
-use crate::limits::Below;
+use crate::limits::Limits;
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::skills::SkillIndex;
@@ -157,7 +157,7 @@ pub(super) struct Running {
     pub(super) output: Option<String>,
     /// What a sub-agent may use that works for it: so much is not given to another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) holds: Option<Box<Below>>,
+    pub(super) holds: Option<Box<Limits>>,
 }
 
 impl Calling {
