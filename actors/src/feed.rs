@@ -155,7 +155,7 @@ impl Feed {
 
     /// Tells the sinks that a request is submitted. What is returned is dropped when the submission is over.
     pub fn submitted(self: &Arc<Self>, submission: &TurnId) -> Option<Submitted> {
-        // All of them are told, whatever the first says.
+        // Each of them is told, also behind one that follows.
         let followers = self.sinks.iter().filter(|sink| sink.submitted(submission)).count();
         (followers > 0).then(|| Submitted { feed: Arc::clone(self), submission: submission.clone() })
     }

@@ -130,7 +130,7 @@ impl Keeper {
         let (began, mut is_told) = (Instant::now(), false);
         loop {
             match endpoint.occupant().await {
-                Occupant::Nobody => return Ok(Some(endpoint.port())),
+                Occupant::Free => return Ok(Some(endpoint.port())),
                 Occupant::Server => return Ok(None),
                 Occupant::Loading => {}
                 Occupant::Silent if began.elapsed() < SILENT_FOR => {
@@ -167,7 +167,7 @@ impl Keeper {
         loop {
             match endpoint.occupant().await {
                 Occupant::Server => return true,
-                Occupant::Nobody | Occupant::Foreign => return false,
+                Occupant::Free | Occupant::Foreign => return false,
                 Occupant::Loading | Occupant::Silent => sleep(ASK_EVERY).await,
             }
         }

@@ -46,7 +46,7 @@ pub(crate) enum Health {
 /// What listens on a port before a server is started there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
-    Nobody,
+    Free,
     /// A model server that takes requests.
     Server,
     /// A model server that loads its model.
@@ -114,11 +114,11 @@ impl Endpoint {
         Ok(listener.local_addr()?.port())
     }
 
-    /// Asks whatever listens there for its models: only a list of them makes it a model server. Takes less than a
+    /// Asks the program that listens there for its models: only a list of them makes it a model server. Takes less than a
     /// second, and for a model server at most 4 s. Cancel-safe.
     pub(crate) async fn occupant(&self) -> Occupant {
         match self.get(&format!("{}/models", self.base), LIST_BYTES, PROMPTLY).await {
-            Err(_nobody_listens) => Occupant::Nobody,
+            Err(_nothing_listens) => Occupant::Free,
             Ok(Got::Nothing) => Occupant::Silent,
             Ok(Got::NotHttp) => Occupant::Foreign,
             Ok(Got::Answer(answer)) => match answer.status {
@@ -129,7 +129,7 @@ impl Endpoint {
                 200 if is_list(&answer.body) => match self.health().await {
                     Health::Ready => Occupant::Server,
                     Health::NotReady => Occupant::Loading,
-                    Health::Absent => Occupant::Nobody,
+                    Health::Absent => Occupant::Free,
                 },
                 _no_list => Occupant::Foreign,
             },
@@ -147,7 +147,7 @@ impl Endpoint {
                 Err(_gone_meanwhile) => Health::Absent,
             },
             Ok(_) => Health::NotReady,
-            Err(_nobody_listens) => Health::Absent,
+            Err(_nothing_listens) => Health::Absent,
         }
     }
 
