@@ -2,7 +2,8 @@
 //!
 //! Values are wrapped when they are parsed. Error messages, which quote the file, mask: every value of a secret key,
 //! every text under an unknown key (misspelled keys hold real secrets), every argument of a program, every address
-//! with credentials or a query, every comment, and on an unparsable line every word that is not in the schema.
+//! with credentials or a query, every comment, and in a file that does not parse every word outside the parsed keys and
+//! texts that is not in the schema.
 
 use std::ops::Range;
 
@@ -60,7 +61,11 @@ pub(super) fn has_credentials(address: &str) -> bool {
 pub(super) fn masked(text: &str, root: &Table<'_>, broken: &[usize], keys: &[String]) -> String {
     let mut painter = Painter { text, keys, painted: text.as_bytes().to_vec(), quoted: Vec::new() };
     painter.table(root, &mut Vec::new());
+    painter.quoted.sort_by_key(|span| span.start);
     painter.comments();
+    if !broken.is_empty() {
+        painter.unparsed();
+    }
     broken.iter().for_each(|&at| painter.broken_line(at));
     // Only whole characters are masked, so the result is valid UTF-8; otherwise nothing is quoted.
     String::from_utf8(painter.painted).unwrap_or_default()
@@ -135,7 +140,6 @@ impl<'t> Painter<'t> {
 
     /// A value that was switched off by a comment is still a secret.
     fn comments(&mut self) {
-        self.quoted.sort_by_key(|span| span.start);
         let mut from = 0;
         while let Some(at) = self.text[from..].find('#').map(|found| from + found) {
             let before = self.quoted.partition_point(|span| span.start <= at);
@@ -145,6 +149,17 @@ impl<'t> Painter<'t> {
                 from = self.text[at..].find('\n').map_or(self.text.len(), |length| at + length);
                 self.paint(at + 1..from);
             }
+        }
+    }
+
+    /// Masks what the parser passed over to continue behind an error: that can begin lines before the error is noticed.
+    fn unparsed(&mut self) {
+        let mut from = 0;
+        for span in std::mem::take(&mut self.quoted).into_iter().chain([self.text.len()..self.text.len()]) {
+            if from < span.start {
+                self.words(from, self.text.get(from..span.start).unwrap_or_default());
+            }
+            from = from.max(span.end);
         }
     }
 

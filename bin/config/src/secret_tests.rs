@@ -126,6 +126,13 @@ fn g3_of_an_unknown_key_whose_value_is_cut_off_no_word_is_quoted() {
 }
 
 #[test]
+fn g3_of_a_table_that_is_not_closed_no_word_is_quoted_also_on_the_lines_before_the_error() {
+    let table = "start = { c={ommand = 'sh', env = { ONE = 'canary4', TWO = \"canary5\" } }";
+    let report = refused(&format!("[providers.x]\n{table}\n\n[providers.y]\n"), &Environment::default()).render(false);
+    assert!(report.contains("needs `command`") && !report.contains("canary"), "{report}");
+}
+
+#[test]
 fn a_reference_to_a_secret_is_shown() {
     let error = refused("[providers.x]\napi_key = \"${NO_SUCH_KEY}\"", &Environment::default());
     let report = error.render(false);
