@@ -28,6 +28,7 @@ async fn short_question(variable: &str, model: &str) {
         step: 1,
         model: model.clone(),
         fallback: Arc::default(),
+        priced: false,
         mode: ToolMode::Native,
         system: "Answer with one word.".into(),
         messages: vec![Arc::new(Message::user("What is the capital of France?"))],

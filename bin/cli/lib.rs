@@ -140,7 +140,14 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         }
         Command::Doctor(args) => in_runtime(doctor::doctor(&files, args.json)),
         Command::Tools(args) => in_runtime(tools::tools(&trusted(&Overrides::default())?, args.json)),
-        Command::Models(args) => in_runtime(models::models(&args.action, &trusted(&Overrides::default())?)),
+        Command::Models(args) => {
+            // Only a source that is asked or read is of consequence, and it is the configuration's.
+            let config = configured(&files, &Overrides::default())?;
+            if config.models_catalog.source.is_some() {
+                trust::check(&config)?;
+            }
+            in_runtime(models::models(&args.action, &config))
+        }
         #[cfg(feature = "skills")]
         Command::Skills(args) => skills::skills(&args.action, || configured(&files, &Overrides::default())),
         Command::Mcp(args) => match args.action {

@@ -102,6 +102,7 @@ impl CondenseRequest {
             step: self.step,
             model: self.model.clone(),
             fallback: Arc::from([]),
+            priced: false,
             mode: ToolMode::Native,
             system: Arc::from(""),
             messages: vec![Arc::new(Message::user(self.text()))],

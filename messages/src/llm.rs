@@ -143,6 +143,9 @@ pub struct LlmRequest {
     pub model: ModelName,
     /// Further models, tried in order at outages and rate limits only.
     pub fallback: Arc<[ModelName]>,
+    /// Whether the cost of the turn is bounded: only models whose price is known are called then.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub priced: bool,
     /// How the model is asked to reply.
     pub mode: ToolMode,
     /// The instructions; empty when the model has no system role.
@@ -165,6 +168,11 @@ pub struct LlmRequest {
     /// Whether this is a question beside the conversation: nothing of its answer is shown.
     #[serde(default)]
     pub aside: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes fields by reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl LlmRequest {

@@ -52,6 +52,7 @@ pub(crate) fn request(messages: Vec<Message>) -> LlmRequest {
         step: 1,
         model: model(),
         fallback: Arc::default(),
+        priced: false,
         mode: ToolMode::Native,
         system: "".into(),
         messages: messages.into_iter().map(Arc::new).collect(),

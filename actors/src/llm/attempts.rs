@@ -198,6 +198,9 @@ impl Drop for Waiting {
 
 /// Whether a fallback can be asked what was prepared for the first choice.
 fn suits(shared: &LlmArguments, request: &LlmRequest, model: &ModelName) -> bool {
+    if request.priced && shared.port.price(model).is_none() {
+        return false;
+    }
     shared.port.capabilities(model).is_ok_and(|can| {
         let Capabilities { native_tools, system_role, context_tokens, .. } = can;
         let calls = native_tools || request.tools.is_empty() || request.mode == ToolMode::Json;

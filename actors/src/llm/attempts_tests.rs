@@ -9,6 +9,7 @@ use crate::llm::scripted::{ScriptedLlm, ScriptedReply};
 use crate::llm::testing::{model, plain_request, request};
 use bob_messages::event::Delta;
 use bob_messages::llm::LlmErrorKind;
+use bob_messages::models::{ModelPrice, Rate};
 use futures_util::future::BoxFuture;
 use std::sync::Mutex;
 
@@ -69,6 +70,10 @@ impl LlmPort for Listed {
             let answer = ScriptedLlm::replies(vec![ScriptedReply::text(outcome?)]);
             answer.complete(request, &model).await
         })
+    }
+
+    fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+        (model.provider() != "unpriced").then(|| ModelPrice::usd(Rate::default(), Rate::default()))
     }
 
     fn limits(&self, _provider: &str) -> ProviderLimits {
@@ -171,6 +176,16 @@ async fn a_fallback_that_cannot_be_asked_is_passed_over() {
     assert_eq!(answer.model.as_str(), "c:m");
     assert_eq!(port.asked(), ["scripted:m", "c:m"]);
     assert_eq!(started.elapsed(), Duration::from_millis(20), "nobody waits longer than the turn has left");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fallback_without_a_price_is_passed_over_where_the_cost_is_bounded() {
+    for (priced, answers) in [(true, "c:m"), (false, "unpriced:m")] {
+        let outcomes = (0..3).map(|_| fails(LlmErrorKind::Unavailable)).chain([Ok("from another")]);
+        let asked = LlmRequest { priced, ..(*with_fallback(&["unpriced:m", "c:m"])).clone() };
+        let answer = answer(&desk(Listed::new(outcomes)), &Arc::new(asked), 90_000).await.unwrap();
+        assert_eq!(answer.model.as_str(), answers);
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -38,6 +38,7 @@ fn with_messages(model: &ModelName, messages: Vec<Message>) -> LlmRequest {
         step: 1,
         model: model.clone(),
         fallback: Arc::default(),
+        priced: false,
         mode: ToolMode::Native,
         system: Arc::from("You are a model under test."),
         messages: messages.into_iter().map(Arc::new).collect(),

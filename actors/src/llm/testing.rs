@@ -22,6 +22,7 @@ pub(super) fn plain_request(messages: Vec<Message>) -> LlmRequest {
         step: 1,
         model: model("scripted:m"),
         fallback: Arc::default(),
+        priced: false,
         mode: ToolMode::Native,
         system: "".into(),
         messages: messages.into_iter().map(Arc::new).collect(),

@@ -91,6 +91,9 @@ async fn what_is_not_public_is_refused_also_behind_a_redirect_or_a_name() {
         let error = fetched(format!("{site}{path}")).await.expect_err("refused");
         assert!(error.contains(why), "{path}: {error}");
     }
+    // Another host, or another port, is another site: a rule about the first says nothing of it.
+    let other = fetched(format!("{site}/to-name")).await.expect_err("not followed");
+    assert!(other.contains(&format!("points to http://localhost.:{port}/page: that is another site")), "{other}");
     let everywhere = fetching(is_public);
     let refused = [
         format!("http://127.0.0.1:{port}/page"),

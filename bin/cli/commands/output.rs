@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use bob::ModelName;
 use bob::approvals::DeniedCall;
+use bob::model::catalogue::Cost;
 use bob::model::{Delegated, StopReason, Usage};
 use bob::sessions::{FinishReason, GuardReason, RequestId, ResumeToken, TranscriptEntry, TurnOutcome};
 use serde::Serialize;
@@ -42,6 +43,9 @@ pub(crate) struct ResultObject<'a> {
     /// What sub-agents used beside that.
     #[serde(skip_serializing_if = "Option::is_none")]
     delegated: Option<&'a Delegated>,
+    /// What the turn's own model calls cost, as far as a price is known.
+    #[serde(skip_serializing_if = "Cost::is_zero")]
+    cost: Cost,
     steps: u32,
     duration_ms: u64,
     saved: bool,
@@ -88,6 +92,7 @@ impl<'a> ResultObject<'a> {
             tool_transcript: &outcome.tool_transcript,
             usage: outcome.usage,
             delegated: outcome.delegated.as_deref(),
+            cost: outcome.cost,
             steps: outcome.steps,
             duration_ms: outcome.duration_ms,
             saved: outcome.saved,
@@ -117,6 +122,7 @@ impl<'a> ResultObject<'a> {
             tool_transcript: &[],
             usage: Usage::default(),
             delegated: None,
+            cost: Cost::ZERO,
             steps: 0,
             duration_ms: 0,
             saved: false,

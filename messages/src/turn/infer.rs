@@ -59,7 +59,9 @@ impl Turn {
         prompt_bytes: u64,
         effects: &mut Vec<Effect>,
     ) {
-        let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return };
+        let (Some(session), Some(frame), Some(turn_config)) = (&self.session, &self.frame, &self.turn_config) else {
+            return;
+        };
         let Some(open) = session.running() else { return };
         let step = open.spent.steps + 1;
         let answer = match result {
@@ -77,7 +79,11 @@ impl Turn {
             response_id: answer.response_id.clone(),
             model: answer.model.clone(),
             latency_ms: answer.latency_ms,
-            cost: answer.cost.or_else(|| frame.cost(answer.usage.as_ref())),
+            // The turn's price is that of another model where a fallback answered.
+            cost: answer.cost.or_else(|| match turn_config.fallback.contains(&answer.model) {
+                true => None,
+                false => frame.cost(answer.usage.as_ref()),
+            }),
         };
         self.emit(effects, || event::completed(step, &cost));
         let reasoning = answer.reasoning.as_deref().and_then(Reasoning::of);

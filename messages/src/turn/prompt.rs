@@ -202,6 +202,7 @@ impl Frame {
             step,
             model: turn.model.clone(),
             fallback: Arc::clone(&turn_config.fallback),
+            priced: !turn.input.limits.max_cost.is_zero(),
             mode: self.mode,
             system,
             messages,

@@ -79,6 +79,7 @@ fn request(messages: Vec<Message>) -> LlmRequest {
         step: 1,
         model: ModelName::parse("fake:m").unwrap(),
         fallback: Arc::default(),
+        priced: false,
         mode: ToolMode::Native,
         system: "Be brief.".into(),
         messages: messages.into_iter().map(Arc::new).collect(),
