@@ -6,12 +6,16 @@ mod support;
 
 #[path = "subagents/asked.rs"]
 mod asked;
+#[path = "subagents/background.rs"]
+mod background;
 #[path = "subagents/bounds.rs"]
 mod bounds;
 #[path = "subagents/crowds.rs"]
 mod crowds;
 #[path = "subagents/ends.rs"]
 mod ends;
+#[path = "subagents/events.rs"]
+mod events;
 #[path = "subagents/inline.rs"]
 mod inline;
 #[path = "subagents/killed.rs"]
@@ -20,5 +24,7 @@ mod killed;
 mod narrow;
 #[path = "subagents/recovered.rs"]
 mod recovered;
+#[path = "subagents/skills.rs"]
+mod skills;
 #[path = "subagents/stage.rs"]
 mod stage;

@@ -18,6 +18,7 @@ mod tests;
 use bob_messages::Millis;
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{SessionId, TenantId, TurnId};
+use bob_messages::options::ParentTurn;
 use foldhash::fast::RandomState;
 use sink::SinkSeat;
 use std::collections::HashMap;
@@ -75,6 +76,8 @@ struct Watched {
     seq: u64,
     traceparent: Option<String>,
     tenant: Option<TenantId>,
+    /// The call that the session works for, if it is that of a sub-agent.
+    parent: Option<Arc<ParentTurn>>,
     buffers: Vec<Arc<Buffer>>,
 }
 
@@ -112,10 +115,12 @@ impl Feed {
             return;
         }
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
-        if self.sinks.is_empty() && !watched.contains_key(session) {
+        let told = event.into();
+        let is_followed =
+            watched.contains_key(session) || above(&told.event).is_some_and(|id| watched.contains_key(id));
+        if self.sinks.is_empty() && !is_followed {
             return;
         }
-        let told = event.into();
         let (is_last, is_progress) = (told.event.is_terminal().is_some(), is_beside(&told.event));
         if is_progress && watched.get(session).is_none_or(|entry| !entry.expects(turn)) {
             return;
@@ -128,11 +133,16 @@ impl Feed {
         } else {
             entry.count(turn, &told.event);
             let envelope = Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told);
-            Envelope { tenant: entry.tenant.clone(), ..envelope }
+            Envelope { tenant: entry.tenant.clone(), parent: entry.parent.clone(), ..envelope }
         });
         entry.buffers.retain(|buffer| buffer.push(&envelope));
+        let mut parent = entry.parent.clone();
         if is_last && !is_apart && entry.buffers.is_empty() {
             watched.remove(session);
+        }
+        while let Some(above) = parent.and_then(|parent| watched.get_mut(&parent.session)) {
+            above.buffers.retain(|buffer| !buffer.has_children() || buffer.push(&envelope));
+            parent = above.parent.clone();
         }
         // Still under the lock, so that a sink gets a turn's events in their order.
         self.tell_sinks(&envelope, is_progress);
@@ -245,15 +255,22 @@ impl Watched {
         if self.turn.as_ref() != Some(turn) || (self.is_over && matches!(event, AgentEvent::TurnStarted { .. })) {
             self.turn = Some(turn.clone());
             self.seq = 0;
-            (self.traceparent, self.tenant) = (None, None);
+            (self.traceparent, self.tenant, self.parent) = (None, None, None);
         }
-        if let AgentEvent::TurnStarted { traceparent, context, .. } = event {
+        if let AgentEvent::TurnStarted { traceparent, context, parent, .. } = event {
+            self.parent = parent.as_ref().filter(|parent| parent.line.is_some()).cloned().map(Arc::new);
             self.traceparent.clone_from(traceparent);
             self.tenant = context.as_ref().and_then(|context| context.tenant.clone());
         }
         self.seq += 1;
         self.is_over = event.is_terminal().is_some();
     }
+}
+
+/// The session that waits for the turn that begins with this event, if it is that of a sub-agent.
+fn above(event: &AgentEvent) -> Option<&SessionId> {
+    let AgentEvent::TurnStarted { parent: Some(parent), .. } = event else { return None };
+    parent.line.is_some().then_some(&parent.session)
 }
 
 /// Events that are told beside the turn's own walk, by the model side and by running calls.

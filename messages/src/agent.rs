@@ -1,15 +1,18 @@
 //! An agent as a value, and what it may use when it works for a call of another one.
 
+mod background;
 mod terms;
 
 #[cfg(test)]
 #[path = "agent_tests.rs"]
 mod tests;
 
-pub use terms::{Caller, Delegation, session_of};
+pub(crate) use background::begun;
+pub use background::{RESULT, STATUS, Task, TaskQuestion, outcome_of, result_input};
+pub use terms::{Caller, Delegation, child_of, session_of};
 
 use crate::ids::{ModelName, ToolName};
-use crate::options::SessionOptions;
+use crate::options::{OnParentEnd, SessionOptions};
 use crate::permission::PermissionMode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -55,6 +58,8 @@ struct Bounds {
     context: TaskContext,
     #[serde(skip_serializing_if = "Option::is_none")]
     skills: Option<Arc<[String]>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_parent_end: Option<OnParentEnd>,
 }
 
 impl Default for Bounds {
@@ -67,6 +72,7 @@ impl Default for Bounds {
             budget_percent: 50,
             context: TaskContext::None,
             skills: None,
+            on_parent_end: None,
         }
     }
 }
@@ -182,6 +188,19 @@ impl Agent {
     pub fn skills<T: Into<String>>(mut self, names: impl IntoIterator<Item = T>) -> Self {
         self.bounds_mut().skills = Some(names.into_iter().map(Into::into).collect());
         self
+    }
+
+    /// Makes it work in the background as a sub-agent: a call of it returns at once, and its result is asked for with the
+    /// tool `agent/result`. By default a call waits for the result.
+    #[must_use]
+    pub fn in_background(mut self, on_parent_end: OnParentEnd) -> Self {
+        self.bounds_mut().on_parent_end = Some(on_parent_end);
+        self
+    }
+
+    /// What happens to it at the end of the turn that called it, if it works in the background.
+    pub fn background(&self) -> Option<OnParentEnd> {
+        self.bounds.as_ref()?.on_parent_end
     }
 
     /// The skills it is given as a sub-agent, if they are named.

@@ -61,6 +61,20 @@ pub struct ParentTurn {
     /// The agents above and with the child, if the call is one of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<Arc<AgentLine>>,
+    /// Set if the call does not wait for the child: what happens to it when the turn of the call ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_parent_end: Option<OnParentEnd>,
+}
+
+/// What happens to a sub-agent that runs in the background when the turn that called it ends.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnParentEnd {
+    /// It is cancelled.
+    #[default]
+    Cancel,
+    /// It continues, and its result becomes an input of the session that called it.
+    Continue,
 }
 
 /// The depth of a child whose record does not say.
@@ -78,7 +92,8 @@ impl ParentTurn {
     pub fn of(context: &CallContext, call: &CallId) -> Self {
         let (session, turn) = (context.session.clone(), context.turn.clone());
         let line = context.child.as_ref().map(|terms| Arc::clone(&terms.line));
-        Self { session, turn, call: call.clone(), depth: context.depth.saturating_add(1), line }
+        let depth = context.depth.saturating_add(1);
+        Self { session, turn, call: call.clone(), depth, line, on_parent_end: None }
     }
 }
 

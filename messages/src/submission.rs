@@ -134,6 +134,8 @@ pub enum TurnNews {
     /// The turn is closed without going on, and this session may still be open that worked for a call of it: its turn
     /// ends, too.
     Orphaned { child: SessionId },
+    /// The turn ends: these sessions and turns, which work for it in the background, end with it.
+    TasksEnd { children: Vec<(SessionId, TurnId)> },
     /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Not
     /// reported for a turn that begins as soon as it is accepted.
     Began {

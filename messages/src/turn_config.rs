@@ -5,6 +5,7 @@ use crate::agent::Agent;
 use crate::ids::ModelName;
 use crate::llm::ToolModeChoice;
 use crate::models::ModelBook;
+use crate::permission::PermissionMode;
 use crate::skills::SkillRules;
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
@@ -52,12 +53,19 @@ pub struct TurnConfig {
     /// What is known of models, where one is to be selected; `None` knows nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub models: Option<Arc<ModelBook>>,
+    /// What sessions that name no mode may do without asking: the policy's default.
+    #[serde(default = "ask")]
+    pub mode: PermissionMode,
     /// The sub-agents, each of which is a tool.
     #[serde(default)]
     pub subagents: Arc<[Agent]>,
     /// How many sub-agents work for one turn at a time.
     #[serde(default = "four")]
     pub max_parallel_subagents: usize,
+}
+
+fn ask() -> PermissionMode {
+    PermissionMode::Ask
 }
 
 fn four() -> usize {
@@ -87,6 +95,7 @@ impl TurnConfig {
             skills: None,
             snapshot_every: SNAPSHOT_EVERY,
             models: None,
+            mode: ask(),
             subagents: Arc::default(),
             max_parallel_subagents: four(),
         }

@@ -65,12 +65,23 @@ pub(crate) struct SessionEntry {
     pub(crate) idle_check: Option<Key>,
     /// Changes of its options that are not confirmed yet, oldest first; most sessions have none.
     pub(crate) changes: Vec<PendingChange>,
-    /// The sessions and turns of sub-agents that work for its running turn; they end with it.
-    pub(crate) children: Vec<(SessionId, TurnId)>,
+    /// The sub-agents that work for its turns.
+    pub(crate) children: Vec<ChildTurn>,
     /// How many sessions below it ask a person; its time stands still meanwhile.
     pub(crate) asking_below: usize,
     /// Whether it counts there above, since it asks.
     pub(crate) asks_above: bool,
+}
+
+/// A turn of a sub-agent that works for a turn of the session.
+#[derive(Debug)]
+pub(crate) struct ChildTurn {
+    pub(crate) session: SessionId,
+    pub(crate) turn: TurnId,
+    /// Whether it continues when the turn ends by itself or by its time.
+    pub(crate) outlives: bool,
+    /// Whether the turn it worked for has ended.
+    pub(crate) is_alone: bool,
 }
 
 /// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.
@@ -299,7 +310,8 @@ impl SessionEntry {
     /// Whether the actor has nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
         let nothing_pending = self.pending.is_empty() && self.recovered.is_none() && self.changes.is_empty();
-        self.actor.is_some() && self.stopping.is_none() && nothing_pending
+        // What works in the background reports to the actor.
+        self.actor.is_some() && self.stopping.is_none() && nothing_pending && self.children.is_empty()
     }
 
     /// Whether the entry can be removed.

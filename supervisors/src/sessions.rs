@@ -287,7 +287,7 @@ impl SessionsState {
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
-        self.end_children(session, myself);
+        self.end_children(session, Some(reason), myself);
     }
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
@@ -301,6 +301,7 @@ impl SessionsState {
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
             TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
+            TurnNews::TasksEnd { children } => self.end_tasks(&children, myself),
             TurnNews::Left => self.reported_all(session, myself),
             TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }

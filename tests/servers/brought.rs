@@ -256,6 +256,7 @@ async fn sessions_are_listed_with_titles_states_and_parents() {
         call: bob_messages::ids::CallId::new("c1"),
         depth: 1,
         line: None,
+        on_parent_end: None,
     };
     let child = SessionOptions { parent: Some(parent), ..SessionOptions::default() };
     within(runtime.open(session("child"), child)).await.expect("it opens");

@@ -195,6 +195,7 @@ async fn a_reader_sees_a_call_with_its_end_and_where_it_stands() {
         call: bob_messages::ids::CallId::new("c1"),
         depth: 1,
         line: None,
+        on_parent_end: None,
     };
     let options =
         bob::sessions::SessionOptions { parent: Some(parent.clone()), ..bob::sessions::SessionOptions::default() };

@@ -7,13 +7,9 @@ use bob::tools::{CallStatus, Policy};
 use bob::{AgentRequest, AgentRuntime, BuildError};
 use serde_json::json;
 
-use crate::stage::{agent, asks, change, children, last, look, playing};
+use crate::stage::{agent, asks, change, children, last, look, names, playing};
 use crate::support::runtime::{build, in_folder, say, session, turn, within};
 use crate::support::scratch::Scratch;
-
-fn names(request: &LlmRequest) -> Vec<&str> {
-    request.tools.tools().iter().map(|tool| tool.id.as_str()).collect()
-}
 
 fn generous() -> Limits {
     Limits { max_steps: 200, max_tool_calls: 200, max_consecutive_errors: 50, ..Limits::default() }

@@ -1,45 +1,18 @@
 //! After a crash of an actor, or of the program: a child is begun once, and goes on or ends as its parent does.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 
 use bob::config::{OnRestart, TurnConfig};
 use bob::model::{LlmRequest, ScriptedReply};
 use bob::sessions::{FinishReason, SessionState};
 use bob::store::{Fact, MemoryStore, SessionStore};
-use bob::tools::{Invocation, ToolError, ToolPort, tool};
 use bob::{AgentRuntime, Runtime, RuntimeBuilder, SessionId};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
-use bob_messages::store::Append;
 use serde_json::json;
-use tokio::sync::Notify;
 
-use crate::stage::{Nothing, agent, calls, children, last, playing};
+use crate::stage::{Gate, agent, calls, children, last, left_of, playing};
 use crate::support::runtime::{model_name, say, session, turn, within};
-
-/// A tool that waits for a word, and counts how often it ran to its end.
-#[derive(Clone, Default)]
-struct Gate {
-    entered: Arc<Notify>,
-    opened: Arc<Notify>,
-    passed: Arc<AtomicUsize>,
-}
-
-impl Gate {
-    fn tool(&self) -> Arc<dyn ToolPort> {
-        let gate = self.clone();
-        let wait = move |_: Nothing, _: Invocation| {
-            let gate = gate.clone();
-            async move {
-                gate.entered.notify_one();
-                gate.opened.notified().await;
-                gate.passed.fetch_add(1, Ordering::SeqCst);
-                Ok::<_, ToolError>("passed")
-            }
-        };
-        Arc::new(tool("own/gate", "Waits.", wait).idempotent())
-    }
-}
 
 fn play(who: &str, request: &LlmRequest) -> ScriptedReply {
     match (who, request.step) {
@@ -99,7 +72,7 @@ async fn a_parent_whose_actor_crashes_finds_its_children_at_work() {
 
 /// What a kill of the program in the middle of both children leaves: the journals as they are then.
 async fn left_behind() -> Arc<MemoryStore> {
-    let (gate, store, left) = (Gate::default(), MemoryStore::new(), MemoryStore::new());
+    let (gate, store) = (Gate::default(), MemoryStore::new());
     let runtime = staged(&gate, &store, OnRestart::Report).build().await.unwrap();
     let running = tokio::spawn({
         let runtime = runtime.clone();
@@ -107,15 +80,8 @@ async fn left_behind() -> Arc<MemoryStore> {
     });
     within(gate.entered.notified()).await;
     within(gate.entered.notified()).await;
-    let mut all: Vec<_> = children(&runtime, &session("s")).await.into_iter().map(|child| child.session).collect();
-    assert_eq!(all.len(), 2);
-    all.push(session("s"));
-    for id in all {
-        let records = within(store.load(&id)).await.unwrap();
-        let epoch = within(left.claim(&id)).await.unwrap().epoch;
-        within(left.append(vec![Append { session: id.clone(), epoch, expected_version: 0, records }])).await;
-        within(left.release(&id, epoch)).await;
-    }
+    assert_eq!(children(&runtime, &session("s")).await.len(), 2);
+    let left = left_of(&runtime, &store, &session("s")).await;
     running.abort();
     within(runtime.shutdown()).await;
     left
@@ -179,4 +145,32 @@ async fn a_turn_that_is_closed_closes_its_children() {
         }
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_turn_that_is_closed_has_what_its_finished_children_answered() {
+    let store = left_behind().await;
+    let gate = Gate::default();
+    let runtime = staged(&gate, &store, OnRestart::Report).build().await.unwrap();
+    // One child has ended before its caller is closed, the other one has not.
+    gate.opened.notify_one();
+    let first = children(&runtime, &session("s")).await.remove(0).session;
+    assert_eq!(within(runtime.finish(first)).await.unwrap()[0].response().content, "passed it");
+    assert_eq!(turn(&runtime, say("what happened?")).await.content, "a crash");
+    let records = within(runtime.records(session("s"))).await.unwrap();
+    let mut results: Vec<_> = records
+        .iter()
+        .filter_map(|record| match &record.fact {
+            Fact::Result(result) => Some(result.output.plain()),
+            _another => None,
+        })
+        .collect();
+    results.sort();
+    assert!(results.len() == 2 && results[1] == "passed it", "{results:?}");
+    assert!(results[0].starts_with("outcome unknown: "), "{results:?}");
+    let session = bob_messages::session_state::Session::fold(session("s"), &records);
+    assert_eq!((session.turns, gate.passed.load(Ordering::SeqCst)), (2, 1));
+    // What the one used is on the bill of the turn that was closed.
+    let replayed = bob_messages::replay::replay(&records);
+    assert!(replayed.is_ok(), "{replayed:?}");
 }

@@ -1,12 +1,16 @@
 //! Models that play several agents.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bob::model::{LlmRequest, ScriptedCall, ScriptedLlm, ScriptedReply};
 use bob::sessions::{SessionFilter, SessionSummary};
-use bob::tools::{Invocation, ToolError, tool};
+use bob::store::{MemoryStore, SessionStore};
+use bob::tools::{Invocation, ToolError, ToolPort, tool};
 use bob::{AgentRuntime, Runtime, RuntimeBuilder, SessionId};
+use bob_messages::store::Append;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 
 use crate::support::runtime::{over, within};
 
@@ -68,4 +72,46 @@ pub(crate) fn look(name: &str) -> Arc<dyn bob::tools::ToolPort> {
 pub(crate) fn change(name: &str) -> Arc<dyn bob::tools::ToolPort> {
     let nothing = |_: Nothing, _: Invocation| async { Ok::<_, ToolError>("changed") };
     Arc::new(tool(name, "Changes.", nothing))
+}
+
+/// A tool that waits for a word, and counts how often it ran to its end.
+#[derive(Clone, Default)]
+pub(crate) struct Gate {
+    pub(crate) entered: Arc<Notify>,
+    pub(crate) opened: Arc<Notify>,
+    pub(crate) passed: Arc<AtomicUsize>,
+}
+
+impl Gate {
+    pub(crate) fn tool(&self) -> Arc<dyn ToolPort> {
+        let gate = self.clone();
+        let wait = move |_: Nothing, _: Invocation| {
+            let gate = gate.clone();
+            async move {
+                gate.entered.notify_one();
+                gate.opened.notified().await;
+                gate.passed.fetch_add(1, Ordering::SeqCst);
+                Ok::<_, ToolError>("passed")
+            }
+        };
+        Arc::new(tool("own/gate", "Waits.", wait).idempotent())
+    }
+}
+
+pub(crate) fn names(request: &LlmRequest) -> Vec<&str> {
+    request.tools.tools().iter().map(|tool| tool.id.as_str()).collect()
+}
+
+/// What a kill of the program would leave now of a session and those that work for it: the journals as they are.
+pub(crate) async fn left_of(runtime: &Runtime, store: &Arc<MemoryStore>, of: &SessionId) -> Arc<MemoryStore> {
+    let left = MemoryStore::new();
+    let mut all: Vec<_> = children(runtime, of).await.into_iter().map(|child| child.session).collect();
+    all.push(of.clone());
+    for id in all {
+        let records = within(store.load(&id)).await.unwrap();
+        let epoch = within(left.claim(&id)).await.unwrap().epoch;
+        within(left.append(vec![Append { session: id.clone(), epoch, expected_version: 0, records }])).await;
+        within(left.release(&id, epoch)).await;
+    }
+    left
 }

@@ -88,6 +88,7 @@ async fn a_child_without_a_context_takes_over_that_of_its_parents_turn() {
             call: CallId::new("c1"),
             depth: 1,
             line: None,
+            on_parent_end: None,
         }),
         ..SessionOptions::default()
     };

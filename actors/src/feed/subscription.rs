@@ -5,6 +5,7 @@ use bob_messages::event::{AgentEvent, Delta, Envelope};
 use bob_messages::ids::SessionId;
 use std::collections::VecDeque;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
@@ -37,6 +38,18 @@ pub struct Detached;
 impl Subscription {
     pub(super) fn new(feed: Arc<Feed>, session: SessionId, buffer: Arc<Buffer>) -> Self {
         Self { feed, session, buffer }
+    }
+
+    /// Takes the events of sub-agents from now on, at all levels below the session.
+    #[must_use]
+    pub fn with_children(self) -> Self {
+        self.give_children();
+        self
+    }
+
+    /// As [`with_children`](Self::with_children).
+    pub fn give_children(&self) {
+        self.buffer.with_children.store(true, Ordering::Relaxed);
     }
 
     /// How many events wait, and how many bytes they carry.
@@ -72,6 +85,8 @@ impl Drop for Subscription {
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     waiting: Mutex<Waiting>,
+    /// Whether it takes the events of sub-agents.
+    with_children: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -85,6 +100,10 @@ struct Waiting {
 }
 
 impl Buffer {
+    pub(super) fn has_children(&self) -> bool {
+        self.with_children.load(Ordering::Relaxed)
+    }
+
     /// Takes an event in; `false` when the reader must be let go.
     pub(super) fn push(&self, event: &Arc<Envelope>) -> bool {
         let mut waiting = self.lock();

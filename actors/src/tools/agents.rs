@@ -7,20 +7,24 @@
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::address::{Address, Again, RETURNS_WITHIN};
 use crate::clock;
-use bob_messages::agent::{Agent, Delegation};
-use bob_messages::chat::{Delegated, FinishReason, ToolCall};
+use bob_messages::agent::{Agent, Delegation, NAMESPACE, RESULT, STATUS, TaskQuestion, outcome_of};
+use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
-use bob_messages::ids::ResumeToken;
+use bob_messages::ids::{ResumeToken, SessionId, ToolName, TurnId};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::Reply;
+use bob_messages::session_state::Session;
+use bob_messages::store::{Record, StoreError, StoreMessage};
 use bob_messages::submission::SessionsMessage;
-use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput, ToolSource};
+use bob_messages::tools::{Risk, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSource};
 use bob_messages::turn_config::{OnRestart, TurnConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+use tokio::time::Instant;
 
 /// How often a submission is made again: the supervisor may end with it, and may be away before.
 const AGAIN: Again = Again { times: 2, within: RETURNS_WITHIN };
@@ -68,7 +72,7 @@ impl Agents {
             reply,
         });
         match outcome.await {
-            Some(Ok(outcome)) => Ok(told(agent, &outcome)),
+            Some(Ok(outcome)) => Ok(outcome_of(agent.name(), &outcome)),
             Some(Err(error)) => Err(refused(agent, &error)),
             None => Err(ToolError::outcome_unknown("the supervisor of the sessions went away during the call")),
         }
@@ -93,11 +97,15 @@ impl ToolPort for Agents {
             // Its session is named after the call.
             tool.with_idempotent(true)
         };
-        self.agents.iter().map(one).collect()
+        let has_tasks = self.agents.iter().any(|agent| agent.background().is_some());
+        self.agents.iter().map(one).chain(followers().into_iter().filter(|_| has_tasks)).collect()
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        self.call(invocation).boxed()
+        match TaskQuestion::of(&invocation.call) {
+            Some(asked) => wait(asked).boxed(),
+            None => self.call(invocation).boxed(),
+        }
     }
 
     fn limit_ms(&self, _call: &ToolCall, _ruled_ms: Option<u64>) -> Option<u64> {
@@ -110,36 +118,79 @@ fn secret() -> ResumeToken {
     ResumeToken::new(uuid::Uuid::now_v7().simple().to_string())
 }
 
-/// The result of a call: the answer of its child, or why there is none with what there is.
-fn told(agent: &Agent, outcome: &TurnOutcome) -> ToolOutput {
-    let name = agent.name();
-    let without = |why: String| {
-        let so_far = outcome.content.trim();
-        ToolOutput::error(if so_far.is_empty() { why } else { format!("{why}; what it has so far:\n{so_far}") })
+/// The tools that follow agents in the background.
+fn followers() -> [ToolDescriptor; 2] {
+    let task = json!({"type": "string", "description": "The id of the task, as its call gave it."});
+    let wait_ms = json!({
+        "type": "integer", "minimum": 0, "maximum": TaskQuestion::LONGEST_MS,
+        "description": "How long to wait for the result, in milliseconds; 0 does not wait."
+    });
+    let schema = |properties: Value| json!({"type": "object", "properties": properties, "required": ["task"], "additionalProperties": false});
+    let tool = |name: &str, about: &str, properties: Value| {
+        let tool = ToolDescriptor::new(ToolName::new(name), about, schema(properties));
+        tool.with_source(ToolSource::Agent).with_kind(ToolKind::Other).with_risk(Risk::Low).with_read_only(true)
     };
-    let output = match outcome.finish_reason {
-        FinishReason::Final => ToolOutput::text(outcome.content.clone()),
-        FinishReason::GuardExceeded => without(format!("the agent {name} reached a limit before it had an answer")),
-        FinishReason::Cancelled => without(format!("the agent {name} was cancelled")),
-        FinishReason::Suspended => without(format!("the agent {name} waits for something, which it cannot here")),
-        FinishReason::Error => {
-            let error = outcome.error.as_ref().map_or_else(|| "an error".to_owned(), ToString::to_string);
-            without(format!("the agent {name} failed: {error}"))
-        }
-    };
-    let structured = json!({"session": outcome.session_id, "turn": outcome.turn_id});
-    ToolOutput { structured: Some(structured), delegated: Some(Box::new(used(outcome))), ..output }
+    [
+        tool(STATUS, "Tells whether an agent that works on a task has finished.", json!({"task": task})),
+        tool(
+            RESULT,
+            "Gives the result of an agent that works on a task. Waits for it for at most wait_ms.",
+            json!({"task": task, "wait_ms": wait_ms}),
+        ),
+    ]
 }
 
-/// What the child used, with what others used for it.
-fn used(outcome: &TurnOutcome) -> Delegated {
-    let tool_calls = u32::try_from(outcome.tool_transcript.len()).unwrap_or(u32::MAX);
-    let mut used =
-        Delegated { sessions: 1, steps: outcome.steps, tool_calls, usage: outcome.usage, cost: outcome.cost };
-    if let Some(below) = &outcome.delegated {
-        used.add(below);
-    }
-    used
+/// Waits for a result; the turn that asks has it as soon as it is there.
+async fn wait(asked: TaskQuestion) -> Result<ToolOutput, ToolError> {
+    tokio::time::sleep(Duration::from_millis(asked.wait_ms.min(TaskQuestion::LONGEST_MS))).await;
+    Err(ToolError::new("a task is followed by a turn of a runtime only"))
+}
+
+/// Has a session work for a call in the background; answered with the outcome of its turn.
+pub(crate) fn have_worked(
+    sessions: &Address<SessionsMessage>,
+    call: &ToolCall,
+    task: &Delegation,
+    turn_config: Arc<TurnConfig>,
+    reply: Reply<ToolReturn>,
+) {
+    let name = call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default().to_owned();
+    let began = Instant::now();
+    let reply = reply.map(move |ended: Result<Box<TurnOutcome>, AgentError>| {
+        let output = match ended {
+            Ok(outcome) => outcome_of(&name, &outcome),
+            Err(error) => ToolOutput::error(format!("the agent {name} was not started: {error}")),
+        };
+        returned(output, began)
+    });
+    let (session, input) = (task.session.clone(), Arc::new(task.input.clone()));
+    sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Submit { session, input, turn_config, reply });
+}
+
+/// Reads the outcome of a session that worked for a call; unknown if its turn has none.
+pub(crate) fn read_outcome(
+    store: &Address<StoreMessage>,
+    call: &ToolCall,
+    session: SessionId,
+    turn: TurnId,
+    reply: Reply<ToolReturn>,
+) {
+    let name = call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default().to_owned();
+    let (id, began) = (session.clone(), Instant::now());
+    let reply = reply.map(move |records: Result<Vec<Arc<Record>>, StoreError>| {
+        let child = Session::fold(id, records.iter().flatten());
+        match child.outcome_of(&turn).filter(|_| child.open.is_none()) {
+            Some(outcome) => returned(outcome_of(&name, outcome), began),
+            None => ToolReturn::note(CallStatus::Unknown, "outcome unknown: the agent has not ended"),
+        }
+    });
+    store.ask(Again::ONCE, reply, move |reply, _asked| StoreMessage::Load { session, reply });
+}
+
+fn returned(output: ToolOutput, began: Instant) -> ToolReturn {
+    let status = if output.is_error { CallStatus::Error } else { CallStatus::Ok };
+    let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+    ToolReturn { status, output, duration_ms }
 }
 
 fn refused(agent: &Agent, error: &AgentError) -> ToolError {

@@ -15,6 +15,7 @@ mod tests;
 use crate::at_work::Acting;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
+use crate::tools::agents;
 use crate::tools::output::check_apart;
 use crate::watchdog::Kinds;
 use bob_messages::Millis;
@@ -25,7 +26,7 @@ use bob_messages::outcome::EndReason;
 use bob_messages::reply::{Interest, Pulse, Reply, SoFar};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
-use bob_messages::turn::{Effect, Moment, Turn, TurnMessage};
+use bob_messages::turn::{Child, Effect, Moment, Turn, TurnMessage};
 use closing::Closing;
 use lease::{Lease, Tenant};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -313,6 +314,21 @@ impl TurnState {
                 self.wants(ticket, interest, so_far);
                 self.started.rooms.tools.tell(ToolsMessage::Call { call, grant, context, reply });
             }
+            Effect::Child { ticket, call, child } => {
+                let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });
+                let (reply, interest) = Reply::abandonable(move |returned: Option<ToolReturn>| {
+                    tell(Box::new(returned.unwrap_or_else(|| tool_gone(&SoFar::default()))));
+                });
+                self.wants(ticket, interest, SoFar::default());
+                let rooms = &self.started.rooms;
+                match *child {
+                    Child::Works { task, turn_config } => {
+                        agents::have_worked(&rooms.sessions, &call, &task, turn_config, reply);
+                    }
+                    Child::Worked { session, turn } => agents::read_outcome(&rooms.store, &call, session, turn, reply),
+                }
+            }
+            Effect::Abandon { ticket } => self.in_flight.retain(|asked| asked.ticket != ticket),
             Effect::Remember(standing) => rooms.memory.keep(standing),
             Effect::AbandonAll => self.in_flight.clear(),
             Effect::Report(news) => {

@@ -71,6 +71,10 @@ impl Chat {
         let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
         let mut filled = 0;
         let followed = turn::follow(&self.opened, work, signals, |event| {
+            if event.session_id.as_ref() != Some(&session) {
+                let below = event.parent.iter().flat_map(|parent| shown.below(parent, &event.event));
+                return screen.borrow_mut().print(below.collect());
+            }
             spent.event(&event.event);
             if let AgentEvent::PromptBuilt { estimated_tokens, .. } = &event.event {
                 filled = *estimated_tokens;

@@ -148,7 +148,12 @@ pub(crate) async fn told(
     }
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
+    let session = stream.session().clone();
     let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| match form {
+        OutputForm::Text | OutputForm::Json | OutputForm::StreamJson if event.session_id.as_ref() != Some(&session) => {
+            let shown = event.parent.iter().filter(|_| is_text).flat_map(|parent| shown.below(parent, &event.event));
+            screen.print(shown.collect())
+        }
         OutputForm::Text => {
             spent.event(&event.event);
             let (tokens, is_about) = spent.tokens();

@@ -91,9 +91,11 @@ impl Work {
     async fn begin(self, opened: &OpenRuntime) -> Result<Source, AgentError> {
         let runtime = opened.runtime.clone();
         Ok(match self {
-            Self::Say(request) => Source::Turn(Box::new(runtime.run_stream(*request).await?)),
-            Self::Resume(_session, token, said) => Source::Turn(Box::new(runtime.resume_stream(token, said).await?)),
-            Self::Begun(stream) => Source::Turn(stream),
+            Self::Say(request) => Source::Turn(Box::new(runtime.run_stream(*request).await?.with_children())),
+            Self::Resume(_session, token, said) => {
+                Source::Turn(Box::new(runtime.resume_stream(token, said).await?.with_children()))
+            }
+            Self::Begun(stream) => Source::Turn(Box::new(stream.with_children())),
             Self::Finish(session) => {
                 let events = runtime.subscribe(session.clone(), EventsFrom::Now).await?;
                 Source::Turns(Box::new(events), Box::pin(async move { runtime.finish(session).await }), None)
@@ -120,7 +122,7 @@ impl Source {
     }
 }
 
-/// Runs one turn and shows each of its events but the last; of several turns the last event of each but the last one
+/// Runs one turn and shows each of its events but the last, and those of its sub-agents, which have another session; of several turns the last event of each but the last one
 /// is shown, too. When an event cannot be shown, the turn is cancelled.
 ///
 /// # Errors
@@ -148,7 +150,8 @@ pub(crate) async fn follow(
             () = until(deadline) => break,
         };
         let Some(event) = event else { break };
-        let is_last = event.event.is_terminal().is_some();
+        // A sub-agent has an end of its own.
+        let is_last = event.event.is_terminal().is_some() && event.session_id.as_ref() == Some(&session);
         let before = last.take();
         let mut shown = before.iter().chain((!is_last).then_some(&event));
         if unread.is_none()

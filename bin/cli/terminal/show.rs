@@ -4,7 +4,9 @@
 //! goes to stdout, everything else to stderr.
 //!
 //! - `guard`: the words for a limit that ended a turn
+//! - `below`: the lines of sub-agents
 
+mod below;
 mod guard;
 
 use std::time::Duration;

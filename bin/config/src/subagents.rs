@@ -2,6 +2,8 @@
 
 use bob::{Agent, AgentError, MAX_DEPTH, ModelName, TaskContext};
 
+use bob::sessions::OnParentEnd;
+
 use super::keys::Rule::{Decimal, Id, Model, Pattern, Text, Whole};
 use super::keys::{COUNT, TIME};
 use super::table::table;
@@ -34,6 +36,8 @@ table! {
         pub budget_ratio: f64 = 0.5 => Decimal(0.01, 1.0),
         /// How its caller waits for it.
         pub mode: AgentMode = AgentMode::Inline,
+        /// What happens to it when the turn that called it ends, in the mode `async`.
+        pub on_parent_end: OnParentEnd = OnParentEnd::Cancel,
         /// What it is told of its caller's conversation.
         pub context: TaskContext = TaskContext::None,
     }
@@ -57,13 +61,18 @@ impl SubAgent {
             timeout_ms,
             max_depth,
             budget_ratio,
-            mode: AgentMode::Inline,
+            mode,
+            on_parent_end,
             context,
         } = self;
         let model = model.as_deref().map(ModelName::parse).transpose();
         let model = model.map_err(|error| AgentError::Invalid(error.to_string()))?;
         let agent = Agent::new(id).description(description).max_depth(*max_depth).budget_ratio(*budget_ratio);
         let agent = agent.context(*context);
+        let agent = match mode {
+            AgentMode::Inline => agent,
+            AgentMode::Async => agent.in_background(*on_parent_end),
+        };
         let agent = instructions.iter().fold(agent, Agent::instructions);
         let agent = model.into_iter().fold(agent, Agent::model);
         let agent = allow_tools.iter().fold(agent, Agent::tools);

@@ -4,6 +4,7 @@ use bob::TaskContext;
 use bob::approvals::PermissionMode;
 use bob::config::OnRestart;
 use bob::model::ToolModeChoice;
+use bob::sessions::OnParentEnd;
 use bob::tools::{Risk, SandboxMode};
 use tracing::level_filters::LevelFilter;
 
@@ -33,6 +34,7 @@ words!(SandboxMode: Off On Required);
 words!(ToolModeChoice: Auto Json Native);
 words!(Risk: Low Medium High);
 words!(TaskContext: None Summary);
+words!(OnParentEnd: Cancel Continue);
 words!(PermissionMode: Plan Ask Edits Auto);
 words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 
@@ -99,6 +101,8 @@ words! {
     pub enum AgentMode {
         /// The call ends with the answer.
         Inline,
+        /// The call returns at once; the answer is asked for, or comes as an input.
+        Async,
     }
 }
 

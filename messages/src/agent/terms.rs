@@ -16,7 +16,7 @@ use crate::options::{ParentTurn, SessionOptions};
 use crate::permission::PermissionMode;
 use crate::skills::matches;
 use crate::tools::{AgentLine, CallContext, ChildTerms, ToolSet};
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 /// How many bytes of a caller's session id the id of a child begins with.
@@ -140,7 +140,7 @@ struct Task {
 }
 
 /// A session that works for a call, and its input.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Delegation {
     /// The session.
     pub session: SessionId,
@@ -171,7 +171,7 @@ impl Delegation {
             model: Some(terms.model.clone()),
             allow_tools: terms.allow.clone(),
             mode: Some(agent.mode_within(context.mode.unwrap_or(unsaid))),
-            parent: Some(ParentTurn::of(context, &call.id)),
+            parent: Some(ParentTurn { on_parent_end: agent.background(), ..ParentTurn::of(context, &call.id) }),
             ..agent.options()
         };
         let approvals = match context.approvals {
@@ -210,6 +210,11 @@ impl Task {
 /// The session that works for a call: the same one whenever the call is made again.
 pub fn session_of(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<SessionId> {
     named_after(session, turn, call).map(|(child, _)| child)
+}
+
+/// The session that works for a call, and its turn.
+pub fn child_of(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(SessionId, TurnId)> {
+    named_after(session, turn, call)
 }
 
 fn named_after(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(SessionId, TurnId)> {

@@ -2,10 +2,12 @@
 
 use super::{AgentEvent, StepEvent};
 use crate::ids::{SessionId, TenantId, TurnId};
+use crate::options::ParentTurn;
 use crate::outcome::TurnOutcome;
 use crate::{Millis, trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The version of the event schema.
 pub const SCHEMA: u32 = 1;
@@ -24,6 +26,9 @@ pub struct Envelope {
     /// The tenant whose turn it is. An input that is cancelled before its turn began has an event without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
+    /// The call that the session works for, if it is that of a sub-agent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<Arc<ParentTurn>>,
     /// Which turn; `None` for an event of the tree.
     pub turn_id: Option<TurnId>,
     /// The trace: 32 hex digits. All zeros, which W3C Trace Context keeps for "none", for an event of the tree.
@@ -69,6 +74,7 @@ impl Envelope {
             time: at,
             session_id: Some(session.clone()),
             tenant: None,
+            parent: None,
             turn_id: Some(turn.clone()),
             trace_id: trace::trace_id(turn, traceparent),
             span_id,
@@ -86,6 +92,7 @@ impl Envelope {
             time: at,
             session_id: None,
             tenant: None,
+            parent: None,
             turn_id: None,
             trace_id: "0".repeat(32),
             span_id: "0".repeat(16),
@@ -131,6 +138,9 @@ impl Envelope {
         }));
         if let Some(tenant) = &self.tenant {
             flat.insert("tenant".into(), tenant.as_str().into());
+        }
+        if let Some(parent) = &self.parent {
+            flat.insert("parent".into(), serde_json::to_value(parent).unwrap_or_default());
         }
         Value::Object(flat)
     }

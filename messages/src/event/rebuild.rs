@@ -69,6 +69,8 @@ impl Rebuild {
             .map(|input| Box::new(TurnOutcome { saved: true, ..withdrawn(input, &self.session.id) }));
         let before = self.before(&record.fact);
         let resumed = self.resumes(&record.fact);
+        // A second result of a call is the end of its sub-agent, which has events of its own.
+        let is_second = matches!(&record.fact, Fact::Result(result) if self.session.tasks.get(&result.call).is_some());
         self.session.apply(record);
         let mut told = Vec::new();
         match &record.fact {
@@ -101,7 +103,7 @@ impl Rebuild {
                 told.push(message::completed(step, cost));
                 told.push(AgentEvent::ActionMalformed { complaint }.in_step(step));
             }
-            Fact::Result(result) if !self.is_closing => {
+            Fact::Result(result) if !self.is_closing && !is_second => {
                 told.push(AgentEvent::ToolCompleted { result: Arc::clone(result) }.in_step(self.step()));
             }
             Fact::ApprovalAsked { call, .. } => {

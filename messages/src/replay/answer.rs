@@ -44,7 +44,7 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
             Some(AgentError::Llm(error)) => says(vec![Err(error.clone())]),
             _another_end => Vec::new(),
         },
-        Fact::Intent { call, traits } => {
+        Fact::Intent { call, traits, .. } => {
             let judged = judged(pending, |check| check.id == *call);
             judged.map(|(ticket, check)| allow(ticket, check, *traits)).into_iter().collect()
         }
@@ -93,7 +93,7 @@ pub(super) fn allowed<'j, I: Iterator<Item = &'j Record>>(
 ) -> Option<TurnMessage> {
     let (ticket, call) = judged(pending, |_any| true)?;
     let traits = ahead().find_map(|record| match &record.fact {
-        Fact::Intent { call: of, traits } if *of == call.id => Some(*traits),
+        Fact::Intent { call: of, traits, .. } if *of == call.id => Some(*traits),
         _another => None,
     });
     let reads = CallTraits { read_only: true, idempotent: true };

@@ -167,10 +167,12 @@ impl<'j> Driver<'j> {
         if self.owner.as_ref().is_some_and(|owner| owner.stopped) {
             return Err(self.differs(None, "its machine was stopped before it"));
         }
-        if self
-            .next()
-            .is_some_and(|next| matches!(next.fact, Fact::Condensed(_) | Fact::SkillsSelected(_) | Fact::Snapshot(_)))
-        {
+        // What a sub-agent is given follows from the configuration.
+        let is_given = |fact: &Fact| {
+            let depends = matches!(fact, Fact::Condensed(_) | Fact::SkillsSelected(_) | Fact::Snapshot(_));
+            depends || matches!(fact, Fact::Intent { task: Some(_), .. })
+        };
+        if self.next().is_some_and(|next| is_given(&next.fact)) {
             return self.adopt();
         }
         let before = self.done;
@@ -298,6 +300,8 @@ impl<'j> Driver<'j> {
                 Effect::Infer { ticket, .. } => owner.pending.push(Pending::Infer(ticket)),
                 Effect::Check { ticket, check, .. } => owner.pending.push(Pending::Check(ticket, check.call)),
                 Effect::Call { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
+                Effect::Child { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
+                Effect::Abandon { ticket } => owner.pending.retain(|pending| pending.ticket() != ticket),
                 Effect::AbandonAll => owner.pending.clear(),
                 Effect::ReadLayers { ticket, .. } => owner.internal.push_back(Internal::Layers(ticket)),
                 Effect::CheckOutput { ticket, .. } => owner.internal.push_back(Internal::Output(ticket)),

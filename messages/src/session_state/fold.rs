@@ -4,6 +4,7 @@ use super::OpenTurn;
 use super::known::{Submissions, is_of_runtime};
 use super::open::{ExternalResult, OpenApproval, RunCaller};
 use super::retention::Retention;
+use super::tasks::Tasks;
 use crate::approvals::Standing;
 use crate::chat::Message;
 use crate::ids::{RequestId, SessionId, TenantId, TurnId};
@@ -61,6 +62,9 @@ pub struct Session {
     pub submissions: Submissions,
     /// The outcomes of requests that had a name; of a live session the newest ones.
     pub answered: BTreeMap<RequestId, Arc<TurnOutcome>>,
+    /// The calls of sub-agents that work in the background: of the open turn, and those that outlive theirs.
+    #[serde(default, skip_serializing_if = "Tasks::is_empty")]
+    pub tasks: Tasks,
     /// What people decided beyond single calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Arc<Standing>>,
@@ -96,6 +100,7 @@ impl Session {
             last_submission: None,
             submissions: Submissions::default(),
             answered: BTreeMap::new(),
+            tasks: Tasks::default(),
             standing: Vec::new(),
             steers: VecDeque::new(),
             tokens_per_kb: 250,
@@ -128,9 +133,10 @@ impl Session {
             Fact::Started { model, selected } => self.start(model, selected.as_deref(), record.at),
             Fact::Answered(answered) => self.answer(answered),
             Fact::Malformed { text, complaint, cost } => self.malformed(text, complaint, cost),
-            Fact::Intent { call, traits } => {
+            Fact::Intent { call, traits, task } => {
                 if let Some(open) = self.open_call(call) {
                     open.intent = Some(*traits);
+                    open.task.clone_from(task);
                 }
             }
             Fact::ApprovalAsked { approval, call, risk, reason, tool } => {

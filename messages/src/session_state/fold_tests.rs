@@ -113,6 +113,7 @@ fn one_of_each() -> Vec<Fact> {
             call: CallId::new("c9"),
             depth: 2,
             line: None,
+            on_parent_end: None,
         }),
         title: Some("Roof".into()),
     };
@@ -147,7 +148,7 @@ fn one_of_each() -> Vec<Fact> {
             cost: cost(),
         })),
         Fact::Malformed { text: "{".into(), complaint: "no".into(), cost: Box::new(unpriced) },
-        Fact::Intent { call: id.clone(), traits: CallTraits { read_only: false, idempotent: true } },
+        Fact::Intent { call: id.clone(), traits: CallTraits { read_only: false, idempotent: true }, task: None },
         Fact::ApprovalAsked {
             approval: ApprovalId::new("s-c1"),
             call: id,
@@ -244,7 +245,7 @@ fn records_as_they_are_written() {
         ]],
     );
     check(
-        Fact::Intent { call: CallId::new("c1"), traits: CallTraits { read_only: false, idempotent: true } },
+        Fact::Intent { call: CallId::new("c1"), traits: CallTraits { read_only: false, idempotent: true }, task: None },
         expect![[
             r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"intent","body":{"call":"c1","traits":{"read_only":false,"idempotent":true}}}"#
         ]],
@@ -310,7 +311,7 @@ fn facts() -> impl Strategy<Value = Fact> {
             Fact::Answered(Box::new(Answered::bare(text, calls, cost())))
         }),
         1 => Just(Fact::Malformed { text: String::new(), complaint: "no".to_owned(), cost: Box::new(cost()) }),
-        1 => number.clone().prop_map(|n| Fact::Intent { call: CallId::new(format!("c{n}")), traits: CallTraits::default() }),
+        1 => number.clone().prop_map(|n| Fact::Intent { call: CallId::new(format!("c{n}")), traits: CallTraits::default(), task: None }),
         1 => number.clone().prop_map(|n| Fact::ApprovalAsked {
             approval: ApprovalId::new(format!("a{}", n % 3)), call: CallId::new(format!("c{n}")), risk: Risk::High,
             reason: String::new(), tool: (n % 2 == 0).then(Arc::default),

@@ -14,6 +14,7 @@ mod retention;
 mod runs;
 mod snapshot;
 mod steps;
+mod tasks;
 
 #[cfg(test)]
 mod fold_tests;
@@ -25,3 +26,4 @@ pub use media::MOST_MEDIA_BYTES;
 pub use open::{ExternalResult, OpenApproval, OpenCall, OpenStep, OpenTurn, RunCaller};
 pub(crate) use runs::withdrawn;
 pub use snapshot::SNAPSHOT_FORM;
+pub use tasks::Tasks;

@@ -1,6 +1,7 @@
 //! The turn a session is in: facts only, enough to go on from after a crash.
 
 use crate::Millis;
+use crate::agent::Delegation;
 use crate::approvals::AskedTool;
 use crate::chat::{CallStatus, Delegated, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
@@ -98,6 +99,9 @@ pub struct OpenCall {
     pub tool: ToolTitle,
     /// Set once it was about to run with side effects.
     pub intent: Option<CallTraits>,
+    /// The session that works for it in the background, once it was about to begin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<Arc<Delegation>>,
     /// Set when a guard forbids it; it and the calls after it are not run.
     pub refused: Option<GuardReason>,
     /// The question to a person about it.

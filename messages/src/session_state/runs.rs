@@ -34,6 +34,8 @@ impl Session {
             self.options = Arc::clone(options);
         }
         let message_at = self.history.len();
+        // What a task used after the end of its turn is told with the turn that its result begins.
+        let delegated = self.tasks.take_result(&input.turn);
         self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
         self.open = Some(OpenTurn {
             submission: input.turn.clone(),
@@ -46,7 +48,7 @@ impl Session {
             text: String::new(),
             stop_reason: None,
             usage: Usage::default(),
-            delegated: None,
+            delegated,
             malformed_in_a_row: 0,
             message_at,
             tripped: None,
@@ -115,6 +117,7 @@ impl Session {
             self.last = Some(outcome);
             return;
         }
+        self.tasks.turn_ended(&turn.input.turn, ended.finish_reason);
         self.history.append(&mut turn.steered);
         // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps
         // the roles alternating, on which some providers insist.

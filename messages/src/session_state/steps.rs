@@ -3,7 +3,7 @@
 use super::media::emptied;
 use super::{OpenCall, OpenStep, Session};
 use crate::approvals::{Scope, Standing};
-use crate::chat::{ContentPart, Message, ToolCall, ToolResult};
+use crate::chat::{CallStatus, ContentPart, Message, ToolCall, ToolResult};
 use crate::context::Identity;
 use crate::ids::{ApprovalId, CallId, RequestId};
 use crate::store::{Answered, StepCost};
@@ -41,7 +41,16 @@ impl Session {
                 refused = turn.spent.take_call(call, &turn.input.limits).err();
             }
             let (call, tool) = (Arc::clone(call), tool.unwrap_or_default());
-            calls.push(OpenCall { call, tool, intent: None, refused, approval: None, outside: None, result: None });
+            calls.push(OpenCall {
+                call,
+                tool,
+                intent: None,
+                task: None,
+                refused,
+                approval: None,
+                outside: None,
+                result: None,
+            });
         }
         turn.step = Some(OpenStep { text: answered.text.clone(), calls });
     }
@@ -116,10 +125,19 @@ impl Session {
 
     pub(super) fn result(&mut self, result: &Arc<ToolResult>) {
         let (result, used) = (self.kept(result), result.output.delegated.clone());
+        if self.open_call(&result.call).is_none_or(|open| open.result.is_some()) {
+            return self.task_ended(&result, used);
+        }
         let Some(turn) = &mut self.open else { return };
         let Some(step) = &mut turn.step else { return };
-        let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
-        open.result = Some(result);
+        let Some(open) = step.call_mut(&result.call) else { return };
+        open.result = Some(Arc::clone(&result));
+        match &open.task {
+            Some(child) if result.status == CallStatus::Ok => {
+                self.tasks.begin(&open.call, &turn.input, child);
+            }
+            Some(_) | None => self.tasks.read(&open.call),
+        }
         if let Some(used) = used {
             turn.spent.delegate(&used, &turn.input.limits);
             turn.delegated.get_or_insert_default().add(&used);

@@ -1,6 +1,7 @@
 //! The facts of a session and of its turns.
 
 use crate::Millis;
+use crate::agent::Delegation;
 use crate::approvals::{AskedTool, Scope};
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
@@ -51,6 +52,9 @@ pub enum Fact {
         call: CallId,
         /// How it may be run again.
         traits: CallTraits,
+        /// The session that works for it in the background, if it is a call of such an agent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<Arc<Delegation>>,
     },
     /// Approval of a call was requested.
     ApprovalAsked {

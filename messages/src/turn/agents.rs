@@ -6,9 +6,10 @@
 
 use super::state::{Calling, Slot};
 use super::{Effect, Turn};
-use crate::agent::{Agent, Caller, NAMESPACE, session_of};
+use crate::agent::{Agent, Caller, NAMESPACE, Task, session_of};
 use crate::chat::{Message, ToolCall};
 use crate::limits::Limits;
+use crate::options::OnParentEnd;
 use crate::session_state::{OpenCall, Session};
 use crate::submission::TurnNews;
 use crate::tools::{AgentLine, CallContext, ToolSet};
@@ -69,7 +70,7 @@ impl Turn {
     }
 
     /// The sub-agent that a call is of.
-    fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
+    pub(super) fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
         let name = call.name.as_str().strip_prefix(NAMESPACE)?;
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
     }
@@ -84,6 +85,10 @@ impl Turn {
                 effects.push(Effect::Report(TurnNews::Orphaned { child }));
             }
         }
+        let ends = |task: &&Task| task.result.is_none() && task.on_parent_end() == OnParentEnd::Cancel;
+        let ended = session.tasks.iter().filter(|task| task.caller.turn == open.input.turn).filter(ends);
+        let orphaned = |task: &Task| Effect::Report(TurnNews::Orphaned { child: task.child.session.clone() });
+        effects.extend(ended.map(orphaned));
     }
 
     /// These tools without the agents that cannot be called from this session.
@@ -97,8 +102,11 @@ impl Turn {
         if refused.is_empty() {
             return Arc::clone(tools);
         }
+        let mut left = turn_config.subagents.iter().filter(|agent| line.refuses(agent).is_none());
+        let has_tasks = left.any(|agent| agent.background().is_some()) || !session.tasks.is_empty();
         let is_refused = |name: &str| {
-            name.strip_prefix(NAMESPACE).is_some_and(|name| refused.iter().any(|agent| agent.name() == name))
+            let Some(name) = name.strip_prefix(NAMESPACE) else { return false };
+            refused.iter().any(|agent| agent.name() == name) || Agent::is_taken(name) && !has_tasks
         };
         let left: Vec<_> = tools.tools().iter().filter(|tool| !is_refused(tool.id.as_str())).cloned().collect();
         Arc::new(ToolSet::from(left))
@@ -114,6 +122,7 @@ impl Turn {
         let is_agent = |at: usize| are_agents.get(at) == Some(&true);
         let works = |slot: &Slot| matches!(slot, Slot::Running(_) | Slot::Recording { .. });
         let working = slots.iter().enumerate().filter(|(at, slot)| is_agent(*at) && works(slot)).count();
+        let working = working + self.tasks_at_work().count();
         let is_alone = |(at, slot): (usize, &Slot)| match slot {
             Slot::Finished | Slot::Question | Slot::Waiting => false,
             Slot::Running(running) => !running.read_only && !is_agent(at),
@@ -123,6 +132,14 @@ impl Turn {
         };
         let behind = slots.iter().enumerate().position(is_alone).unwrap_or(slots.len());
         AtWork { left: turn_config.max_parallel_subagents.max(1).saturating_sub(working), are_agents, behind }
+    }
+
+    /// The tasks of the running turn that have not ended.
+    fn tasks_at_work(&self) -> impl Iterator<Item = &Task> {
+        let session = self.session.as_ref().filter(|session| !session.tasks.is_empty());
+        let running = session.and_then(|session| Some((session, &session.running()?.input.turn)));
+        let tasks = running.into_iter().flat_map(|(session, turn)| session.tasks.iter().map(move |task| (task, turn)));
+        tasks.filter(|(task, turn)| task.result.is_none() && task.caller.turn == **turn).map(|(task, _)| task)
     }
 
     /// The context of a call, with what it hands down if it is one of a sub-agent; what its child may use is held for it.
@@ -140,9 +157,14 @@ impl Turn {
         let Some(open) = session.running() else { return as_it_is() };
         let limits = &open.input.limits;
         let mut left = open.spent.left_of(limits, self.now.left_of(limits.turn_timeout_ms));
-        for slot in &calling.slots {
-            let Slot::Running(running) = slot else { continue };
-            let Some(held) = &running.holds else { continue };
+        let inline = calling.slots.iter().filter_map(|slot| match slot {
+            Slot::Running(running) => running.holds.as_deref(),
+            _holds_nothing => None,
+        });
+        let begins = self.open_calls().iter().filter(|open| open.result.is_none() && open.call.id != call.id);
+        let begins = begins.filter_map(|open| Some(&open.task.as_ref()?.input.limits));
+        let works = self.tasks_at_work().map(|task| &task.child.input.limits);
+        for held in inline.chain(begins).chain(works) {
             left.steps = left.steps.saturating_sub(held.max_steps);
             left.tool_calls = left.tool_calls.saturating_sub(held.max_tool_calls);
             left.tokens = left.tokens.map(|tokens| tokens.saturating_sub(held.max_total_tokens));
@@ -164,7 +186,7 @@ impl Turn {
     }
 }
 
-fn is_agent(call: &ToolCall) -> bool {
+pub(super) fn is_agent(call: &ToolCall) -> bool {
     call.name.as_str().starts_with(NAMESPACE)
 }
 

@@ -5,7 +5,6 @@
 //! durable. Every call ends in exactly one result, in call order.
 
 use super::approvals::{approved, decided, denied};
-use super::prompt::Frame;
 use super::state::{Calling, Running, Slot, State};
 use super::{Effect, Turn, TurnMessage, agents, interrupted};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
@@ -14,7 +13,7 @@ use crate::ids::Ticket;
 use crate::input::ApprovalsMode;
 use crate::session_state::OpenCall;
 use crate::store::{Fact, StoreError};
-use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
+use crate::tools::{CallTraits, CheckRequest, Grant, Risk, ToolReturn, Verdict};
 use std::sync::Arc;
 
 /// The result of a call whose actor ended while it ran.
@@ -54,6 +53,9 @@ impl Turn {
                     }
                     None => Slot::Waiting,
                 }
+            } else if let Some(answer) = self.known_of_task(&open.call) {
+                answers.push((Arc::clone(&open.call), answer));
+                Slot::Finished
             } else if open.call.name.is_ask_user() && self.is_sub_agent() {
                 answers.push((Arc::clone(&open.call), ToolReturn::note(CallStatus::Error, agents::NOBODY_TO_ASK)));
                 Slot::Finished
@@ -244,13 +246,13 @@ impl Turn {
                         calling.slots[at] = if traits.read_only {
                             self.run(&calling, call, grant, (true, false), effects)
                         } else {
-                            let doubted = self.open_calls().get(at).is_some_and(|open| open.intent.is_some());
-                            self.record_in_turn(Fact::Intent { call: call.id.clone(), traits });
                             agents.begins(at);
-                            Slot::Recording { grant, until: self.awaited(), doubted }
+                            self.intend(&calling, at, call, (grant, traits), effects)
                         };
                     }
-                    (unfinished, blocked) = (true, blocked || !traits.read_only);
+                    if !matches!(calling.slots[at], Slot::Finished) {
+                        (unfinished, blocked) = (true, blocked || !traits.read_only);
+                    }
                 }
             }
         }
@@ -260,8 +262,37 @@ impl Turn {
         }
         match person.filter(|_| !unfinished) {
             Some(at) => self.suspend(at, effects),
+            // The last call got its result here.
+            None if self.open_turn().is_some_and(|open| open.step.is_none()) => self.go_on(effects),
             None => self.state = State::CallTool(calling),
         }
+    }
+
+    /// Writes that a call with side effects is about to run.
+    fn intend(
+        &mut self,
+        calling: &Calling,
+        at: usize,
+        call: Arc<ToolCall>,
+        (grant, traits): (Grant, CallTraits),
+        effects: &mut Vec<Effect>,
+    ) -> Slot {
+        let known = self.open_calls().get(at);
+        let (doubted, is_known) = known.map_or((false, false), |open| (open.intent.is_some(), open.task.is_some()));
+        match self.task_of(calling, &call) {
+            // Its child is named in the journal.
+            Ok(Some(_)) if is_known => self.run(calling, call, grant, (false, doubted), effects),
+            Ok(task) => {
+                self.record_in_turn(Fact::Intent { call: call.id.clone(), traits, task });
+                Slot::Recording { grant, until: self.awaited(), doubted }
+            }
+            Err(why) => self.not_handed_down(&call, &why, doubted, effects),
+        }
+    }
+
+    fn not_handed_down(&mut self, call: &ToolCall, why: &str, doubted: bool, effects: &mut Vec<Effect>) -> Slot {
+        let why = ToolReturn::note(CallStatus::Error, format!("not run: {why}"));
+        self.answer(call, if doubted { interrupted::doubted(&why) } else { why }, effects)
     }
 
     fn run(
@@ -272,12 +303,15 @@ impl Turn {
         (read_only, doubted): (bool, bool),
         effects: &mut Vec<Effect>,
     ) -> Slot {
+        if let Some(answer) = self.known_of_task(&call) {
+            return self.answer(&call, answer, effects);
+        }
+        if let Some(task) = self.child_in_background(&call) {
+            return self.begin_task(&task, &call, effects);
+        }
         let (context, holds) = match self.handed_down(calling, &call) {
             Ok(context) => context,
-            Err(why) => {
-                let why = ToolReturn::note(CallStatus::Error, format!("not run: {why}"));
-                return self.answer(&call, if doubted { interrupted::doubted(&why) } else { why }, effects);
-            }
+            Err(why) => return self.not_handed_down(&call, &why, doubted, effects),
         };
         let ticket = self.ticket();
         self.called(&call, CallState::Running, effects);
@@ -309,7 +343,10 @@ impl Turn {
                 self.record_in_turn(Fact::Waits { call: call.id.clone(), what });
                 Slot::Waiting
             }
-            None => self.answer(call, returned, effects),
+            None => {
+                let returned = self.task_asked(call).unwrap_or(returned);
+                self.answer(call, returned, effects)
+            }
         }
     }
 
@@ -362,39 +399,5 @@ impl Turn {
 
     pub(super) fn approvals(&self) -> ApprovalsMode {
         self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
-    }
-
-    /// Who calls, from where, and until when.
-    fn context(&mut self) -> Option<Arc<CallContext>> {
-        let (session, turn_config) = (self.session.as_ref()?, self.turn_config.as_ref()?);
-        let open = session.running()?;
-        let options = &session.options;
-        let roots = match options.folders().next() {
-            // They were judged when they were given, and a journal may come from elsewhere.
-            Some(_) => options.folders().filter(|folder| turn_config.holds(folder)).map(str::to_owned).collect(),
-            None => Arc::clone(&turn_config.roots),
-        };
-        // The tools that skills allow are listed by name: two lists of patterns have no common list.
-        let is_limited = open.skills.as_ref().is_some_and(|skills| skills.allow_tools.is_some());
-        let names = |frame: &Frame| frame.tools.tools().iter().map(|tool| tool.id.as_str().to_owned()).collect();
-        let limit: Option<Arc<[String]>> = self.frame.as_ref().filter(|_| is_limited).map(names);
-        let turn = &open.input.turn;
-        let traceparent = self.frame.as_mut()?.traceparent(turn, open.spent.steps);
-        Some(Arc::new(CallContext {
-            session: session.id.clone(),
-            turn: turn.clone(),
-            step: open.spent.steps,
-            context: open.input.context.clone(),
-            approvals: open.input.approvals,
-            left: open.spent.left_of(&open.input.limits, self.now.left_of(open.input.limits.turn_timeout_ms)),
-            depth: options.parent.as_ref().map_or(0, |parent| parent.depth),
-            roots,
-            tool_timeout_ms: open.input.limits.tool_timeout_ms,
-            mode: open.input.mode.or(options.mode),
-            allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
-            traceparent,
-            child: None,
-            tracestate: open.input.tracestate.clone(),
-        }))
     }
 }

@@ -76,9 +76,13 @@ impl Turn {
         }
     }
 
+    /// Closes a turn that does not go on. A child that has ended has its outcome in its journal.
     pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
-        self.tell_orphans(effects);
-        self.settle_calls(&[], effects);
+        self.read_outcomes(effects);
+        if self.background.is_none() {
+            self.tell_orphans(effects);
+            self.settle_calls(&[], effects);
+        }
         let open = self.open_turn();
         let content = open.and_then(so_far).unwrap_or_else(|| format!("({why})"));
         let error = Some(AgentError::Internal(why.to_owned()));
@@ -99,6 +103,9 @@ impl Turn {
     fn end(&mut self, ended: Ended, effects: &mut Vec<Effect>) {
         let Some(submission) = self.submission() else { return };
         self.state = State::Done(Finishing { submission, version: None });
+        if self.ends_behind_children(&ended, effects) {
+            return;
+        }
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
     }
 
@@ -112,7 +119,9 @@ impl Turn {
     /// Reports the outcome, which is durable or was refused by the store, and begins the next turn.
     pub(super) fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
         self.report_outcome(finishing.submission, saved, effects);
+        self.bring_result(effects);
         self.begin_next(effects);
+        self.follow_tasks(effects);
     }
 
     fn report_outcome(&mut self, submission: TurnId, saved: bool, effects: &mut Vec<Effect>) {
@@ -130,7 +139,7 @@ impl Turn {
         words: Option<String>,
         effects: &mut Vec<Effect>,
     ) {
-        effects.push(Effect::AbandonAll);
+        self.abandon_all(effects);
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
             // the sessions supervisor sends the others again.

@@ -1,19 +1,40 @@
 //! What a turn asks of the world.
 
+use crate::agent::Delegation;
 use crate::approvals::Standing;
 use crate::chat::ToolCall;
 use crate::condense::CondenseRequest;
 use crate::event::StepEvent;
-use crate::ids::{ModelName, SessionId, Ticket};
+use crate::ids::{ModelName, SessionId, Ticket, TurnId};
 use crate::llm::LlmRequest;
 use crate::options::ServerSpec;
 use crate::store::Append;
 use crate::submission::TurnNews;
 use crate::tools::{CallContext, CheckRequest, Grant};
 use crate::turn::TurnMessage;
+use crate::turn_config::TurnConfig;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
+
+/// A session that works for a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub enum Child {
+    /// It begins its turn, or is found at work; the result is its outcome.
+    Works {
+        /// The session and its input.
+        task: Arc<Delegation>,
+        /// How its turn is run.
+        turn_config: Arc<TurnConfig>,
+    },
+    /// Only its journal is read: the result is the outcome of its turn, or unknown without one.
+    Worked {
+        /// The session.
+        session: SessionId,
+        /// Its turn.
+        turn: TurnId,
+    },
+}
 
 /// One thing to be done for a turn: one send, no decision. An effect with a
 /// ticket is a question; its answer comes back as the message of that ticket.
@@ -84,6 +105,10 @@ pub enum Effect {
     Check { ticket: Ticket, check: CheckRequest, context: Arc<CallContext> },
     /// Run this call; answered by `ToolReturned`.
     Call { ticket: Ticket, call: Arc<ToolCall>, grant: Grant, context: Arc<CallContext> },
+    /// Have a session work for a call, or read how its turn ended; answered by `ToolReturned`.
+    Child { ticket: Ticket, call: Arc<ToolCall>, child: Box<Child> },
+    /// The answer to this question is no longer wanted.
+    Abandon { ticket: Ticket },
     /// What a person decided for good, beyond this session.
     Remember(Arc<Standing>),
     /// Abandon all questions in flight.

@@ -33,6 +33,7 @@ mod approvals;
 mod calls;
 mod condense;
 mod configure;
+mod context;
 mod done;
 mod effect;
 mod history;
@@ -55,6 +56,7 @@ mod state;
 mod steer;
 mod store_failure;
 mod strict;
+mod tasks;
 mod time;
 mod withdraw;
 
@@ -75,7 +77,7 @@ mod snapshot_tests;
 pub(crate) mod tests;
 
 pub use action::{AgentAction, parse_action};
-pub use effect::Effect;
+pub use effect::{Child, Effect};
 pub(crate) use interrupted::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED};
 pub use message::{Recover, TurnMessage};
 pub use time::Moment;
@@ -96,6 +98,7 @@ use prompt::Frame;
 use serde::{Deserialize, Serialize};
 use state::{Slot, State};
 use std::sync::Arc;
+use tasks::Background;
 use time::Time;
 
 /// The machine of one session. Plain data: saving it and loading it between any
@@ -132,6 +135,9 @@ pub struct Turn {
     /// A person is asked for a session that works for the turn.
     #[serde(default)]
     asked_below: bool,
+    /// Sub-agents that work in the background; in a box, since most sessions have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    background: Option<Box<Background>>,
     /// No events are made, since there are no subscribers. Not part of the state: the driver sets it anew.
     #[serde(skip)]
     unwatched: bool,
@@ -156,6 +162,7 @@ impl Turn {
             tickets: 0,
             now: Time::default(),
             asked_below: false,
+            background: None,
             unwatched: false,
         }
     }
@@ -194,7 +201,7 @@ impl Turn {
     /// The transitions. What [`Turn::admits`] keeps or answers concerns no state.
     fn step(&mut self, message: TurnMessage, e: &mut Vec<Effect>) {
         use TurnMessage as M;
-        if !self.admits(&message, e) {
+        if !self.admits(&message, e) || self.child_returned(&message, e) {
             return;
         }
         match (std::mem::replace(&mut self.state, State::Idle), message) {

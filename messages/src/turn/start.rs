@@ -67,6 +67,10 @@ impl Turn {
     pub(super) fn recovered(&mut self, effects: &mut Vec<Effect>) {
         self.unrecovered = false;
         self.recover_open(effects);
+        if matches!(self.state, State::Idle) && self.bring_result(effects) {
+            self.begin_next(effects);
+        }
+        self.follow_tasks(effects);
         self.take_deferred(effects);
     }
 

@@ -52,7 +52,7 @@ impl Turn {
     /// Gives the session up, which has another owner or is not durable: all callers are answered, and the next input
     /// reads the journal again.
     pub(super) fn lose(&mut self, state: &State, error: &StoreError, effects: &mut Vec<Effect>) {
-        effects.push(Effect::AbandonAll);
+        self.abandon_all(effects);
         let submission = match state {
             State::Done(finishing) => Some(finishing.submission.clone()),
             // It was only looked at.

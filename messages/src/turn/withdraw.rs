@@ -32,7 +32,7 @@ impl Turn {
             self.take_out(outcome);
             self.flush(effects);
         } else if self.submission().as_ref() == Some(submission) {
-            effects.push(Effect::AbandonAll);
+            self.abandon_all(effects);
             self.unrecovered = false;
             self.close(EndReason::Cancelled, effects);
         } else if deferred.is_some() {

@@ -180,6 +180,7 @@ impl Life {
                 | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }
                 | TurnNews::Orphaned { .. }
+                | TurnNews::TasksEnd { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}

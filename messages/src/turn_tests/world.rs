@@ -118,6 +118,14 @@ impl Question {
         )
     }
 
+    /// Whether this is the question of this ticket, to a tool.
+    fn is_about(&self, asked: Ticket) -> bool {
+        match self {
+            Self::Check(ticket, _) | Self::Call(ticket, _) | Self::Ran(ticket, _) => *ticket == asked,
+            _ => false,
+        }
+    }
+
     /// The answer to a call.
     pub(crate) fn returned(&self, returned: ToolReturn) -> Option<TurnMessage> {
         match self {
@@ -213,6 +221,8 @@ impl World {
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
             }
+            Effect::Child { ticket, call, .. } => self.questions.push(Question::Call(ticket, call)),
+            Effect::Abandon { ticket } => self.questions.retain(|question| !question.is_about(ticket)),
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
             Effect::Remember(standing) => standing.join(&mut self.memory),
             Effect::Release { .. } => {}

@@ -118,7 +118,7 @@ impl SessionsState {
         if let Some(entry) = self.table.get_mut(session) {
             entry.since = Instant::now();
         }
-        self.end_children(session, myself);
+        self.end_children(session, None, myself);
         self.arm_first(session, myself);
         self.free_slot(session, myself);
         self.check_idle(session, myself);
@@ -149,7 +149,7 @@ impl SessionsState {
             let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
             self.answer(session, pending, Ok(outcome), myself);
         }
-        self.end_children(session, myself);
+        self.end_children(session, None, myself);
         self.refuse_changes(session, why);
         self.admission.leave_queue(session);
         self.drop_recovered(session);
@@ -239,7 +239,8 @@ impl SessionsState {
         self.drop_recovered(session);
         self.answer_flushes(session);
         let Some(entry) = self.table.get_mut(session) else { return };
-        if entry.running().is_none() {
+        // What works in the background is followed by an actor.
+        if entry.running().is_none() && entry.children.is_empty() {
             self.drop_steers(session);
             self.free_slot(session, myself);
             if self.retry_changes(session, myself) {

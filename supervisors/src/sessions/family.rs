@@ -6,8 +6,9 @@
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
-use crate::session_table::PendingReply;
-use bob_messages::ids::SessionId;
+use crate::session_table::{ChildTurn, PendingReply};
+use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::options::OnParentEnd;
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::Pulse;
 use bob_messages::turn::{Recover, TurnMessage};
@@ -21,19 +22,23 @@ impl SessionsState {
         above.is_some_and(|above| above.running().is_some() && above.stopping.is_none())
     }
 
-    /// Notes that a submission works for a call of an agent. Returns the signs of life of its parent, which are its own,
+    /// Notes that a submission works for a call of an agent. Returns the signs of life of its parent, which has its own,
     /// too.
     pub(super) fn note_child(&mut self, session: &SessionId, pending: &PendingReply) -> Option<Pulse> {
         let parent = pending.parent().filter(|parent| parent.line.is_some())?;
         let above = self.table.get_mut(&parent.session)?;
-        above.children.push((session.clone(), pending.submission.clone()));
+        above.children.push(ChildTurn {
+            session: session.clone(),
+            turn: pending.submission.clone(),
+            outlives: parent.on_parent_end == Some(OnParentEnd::Continue),
+            is_alone: false,
+        });
         Some(above.pulse.clone())
     }
 
-    /// The session that waits for this one, if it works for a call of an agent.
+    /// The session that waits for this one, if it works for a call of an agent. None waits for one in the background.
     pub(super) fn above(&mut self, session: &SessionId) -> Option<SessionId> {
-        let running = self.table.get_mut(session)?.pending.front()?;
-        running.parent().filter(|parent| parent.line.is_some()).map(|parent| parent.session.clone())
+        waits_for(self.table.get_mut(session)?.pending.front()?)
     }
 
     /// The session asks a person: the time of those that wait for it stands still.
@@ -78,11 +83,12 @@ impl SessionsState {
 
     /// The submission has its answer.
     pub(super) fn forget_child(&mut self, session: &SessionId, pending: &PendingReply, myself: &Myself) {
-        let waits = pending.parent().filter(|parent| parent.line.is_some()).map(|parent| parent.session.clone());
-        self.go_on_above(session, waits, myself);
-        let above = pending.parent().and_then(|parent| self.table.get_mut(&parent.session));
-        if let Some(above) = above {
-            above.children.retain(|(child, turn)| child != session || *turn != pending.submission);
+        self.go_on_above(session, waits_for(pending), myself);
+        let Some(above) = pending.parent().map(|parent| parent.session.clone()) else { return };
+        if let Some(entry) = self.table.get_mut(&above) {
+            entry.children.retain(|child| child.session != *session || child.turn != pending.submission);
+            // Its actor may have been kept for the child alone.
+            self.check_idle(&above, myself);
         }
     }
 
@@ -103,13 +109,26 @@ impl SessionsState {
         }
     }
 
-    /// Cancels what still works for the session: its turn is stopped, or has ended.
-    pub(super) fn end_children(&mut self, session: &SessionId, myself: &Myself) {
-        let children = self.table.get_mut(session).map(|entry| std::mem::take(&mut entry.children)).unwrap_or_default();
-        if let Some(entry) = self.table.get_mut(session) {
-            entry.asking_below = 0;
-        }
+    /// Cancels children in the background whose turn ends now.
+    pub(super) fn end_tasks(&mut self, children: &[(SessionId, TurnId)], myself: &Myself) {
         for (child, turn) in children {
+            self.cancel(child, Some(turn), myself);
+        }
+    }
+
+    /// Cancels what still works for the session, whose turn has ended, or is stopped for this reason.
+    pub(super) fn end_children(&mut self, session: &SessionId, stopped: Option<EndReason>, myself: &Myself) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        entry.asking_below = 0;
+        let stays = |child: &ChildTurn| match stopped {
+            Some(EndReason::Shutdown) => false,
+            Some(EndReason::Cancelled) => child.is_alone,
+            Some(_) | None => child.outlives,
+        };
+        let (mut left, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut entry.children).into_iter().partition(stays);
+        left.iter_mut().for_each(|child| child.is_alone = true);
+        entry.children = left;
+        for ChildTurn { session: child, turn, .. } in ended {
             // Its question no longer counts above.
             if let Some(entry) = self.table.get_mut(&child) {
                 entry.asks_above = false;
@@ -117,4 +136,10 @@ impl SessionsState {
             self.cancel(&child, Some(&turn), myself);
         }
     }
+}
+
+/// The session that waits for this submission, if it works for a call that does.
+fn waits_for(pending: &PendingReply) -> Option<SessionId> {
+    let parent = pending.parent().filter(|parent| parent.line.is_some() && parent.on_parent_end.is_none());
+    parent.map(|parent| parent.session.clone())
 }

@@ -62,8 +62,14 @@ fn called(state: CallState, progress: Option<Progress>) -> StepEvent {
 
 fn all() -> Vec<StepEvent> {
     let server = ServerBrief { id: ServerId::new("files"), state: ServerState::Asleep, note: Some("why".into()) };
-    let parent =
-        ParentTurn { session: session(), turn: TurnId::new("m"), call: CallId::new("c9"), depth: 1, line: None };
+    let parent = ParentTurn {
+        session: session(),
+        turn: TurnId::new("m"),
+        call: CallId::new("c9"),
+        depth: 1,
+        line: None,
+        on_parent_end: None,
+    };
     let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down"));
     let output = ToolOutput {
         structured: Some(json!({"n": 1})),

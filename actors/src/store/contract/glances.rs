@@ -87,8 +87,14 @@ fn ended(reason: Option<SuspendReason>) -> Fact {
 }
 
 fn of(parent: &str) -> Fact {
-    let parent =
-        ParentTurn { session: session(parent), turn: TurnId::new("t"), call: CallId::new("c1"), depth: 1, line: None };
+    let parent = ParentTurn {
+        session: session(parent),
+        turn: TurnId::new("t"),
+        call: CallId::new("c1"),
+        depth: 1,
+        line: None,
+        on_parent_end: None,
+    };
     Fact::Options(Arc::new(SessionOptions { parent: Some(parent), ..SessionOptions::default() }))
 }
 

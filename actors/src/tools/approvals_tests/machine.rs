@@ -41,6 +41,8 @@ impl World {
                 Effect::ReadLayers { .. }
                 | Effect::ListSkills { .. }
                 | Effect::CheckOutput { .. }
+                | Effect::Child { .. }
+                | Effect::Abandon { .. }
                 | Effect::Condense { .. } => panic!("nobody answers this here"),
             }
         }

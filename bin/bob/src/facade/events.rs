@@ -15,6 +15,9 @@ use std::task::{Context, Poll, ready};
 /// [`next`](Self::next), it yields all events; [`next_item`](Self::next_item) yields those that concern a reader of
 /// answers.
 ///
+/// The events of sub-agents that work for the session, at all levels, are between its own as they happen: they have their
+/// own session and turn, and `parent` is set. They are live only; a reader of a sub-agent's session has all of them.
+///
 /// Within a run of a turn (from `turn.started` to `turn.finished`) the numbers increase by one over rebuilt and live
 /// events. They are specific to this reader: joined text deltas, and live-only events before the reader joined, make
 /// numbers differ between readers.
@@ -76,6 +79,8 @@ impl AgentEvents {
     pub async fn next_item(&mut self) -> Option<Result<StreamItem, AgentError>> {
         loop {
             match self.next().await? {
+                // What a sub-agent says is no part of the answer.
+                Ok(event) if event.session_id.as_ref() != Some(&self.session) => {}
                 Ok(event) => {
                     if let Some(item) = self.view.item(&event) {
                         return Some(Ok(item));

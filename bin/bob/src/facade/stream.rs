@@ -40,6 +40,8 @@ pub struct AgentStream {
     ended: Option<Result<AgentRunResult, AgentError>>,
     view: StreamView,
     on_drop: OnDrop,
+    /// The turns of sub-agents that work for this one, if their events are given.
+    below: Option<Vec<TurnId>>,
 }
 
 /// Where the events of a turn come from.
@@ -94,6 +96,7 @@ impl AgentStream {
             ended: None,
             view: StreamView::default(),
             on_drop: OnDrop::Detach,
+            below: None,
         }
     }
 
@@ -101,6 +104,17 @@ impl AgentStream {
     #[must_use]
     pub fn on_drop(mut self, on_drop: OnDrop) -> Self {
         self.on_drop = on_drop;
+        self
+    }
+
+    /// Gives the events of the sub-agents that work for the turn, at all levels, by [`next_event`](Self::next_event): they
+    /// are between those of the turn as they happen, with their own session and turn, and `parent` set.
+    #[must_use]
+    pub fn with_children(mut self) -> Self {
+        self.below = Some(Vec::new());
+        if let Source::Runtime(live) = &self.source {
+            live.events.give_children();
+        }
         self
     }
 
@@ -127,7 +141,10 @@ impl AgentStream {
 
     fn poll_item(&mut self, context: &mut Context<'_>) -> Poll<Option<StreamItem>> {
         while let Some(event) = ready!(self.poll_event(context)) {
-            if let Some(item) = self.view.item(&event) {
+            // What a sub-agent says is no part of the answer.
+            if event.session_id.as_ref() == Some(&self.session)
+                && let Some(item) = self.view.item(&event)
+            {
                 return Poll::Ready(Some(item));
             }
         }
@@ -144,7 +161,7 @@ impl AgentStream {
                 }
             };
             match next {
-                Next::Event(event) if self.is_ours(&event) => return Poll::Ready(Some(event)),
+                Next::Event(event) if self.is_ours(&event) || self.is_below(&event) => return Poll::Ready(Some(event)),
                 Next::Event(_of_another_turn) => {}
                 Next::End(told) => return Poll::Ready(told.and_then(|told| self.end_with(told))),
             }
@@ -186,6 +203,16 @@ impl AgentStream {
             self.ended = Some(Ok(outcome.clone().into()));
         }
         true
+    }
+
+    /// Whether the event is of a sub-agent that works for this turn.
+    fn is_below(&mut self, event: &Envelope) -> bool {
+        let (Some(below), Some(parent)) = (&mut self.below, &event.parent) else { return false };
+        let is_below = parent.turn == self.turn || below.contains(&parent.turn);
+        if let (true, AgentEvent::TurnStarted { .. }, Some(turn)) = (is_below, &event.event, &event.turn_id) {
+            below.push(turn.clone());
+        }
+        is_below
     }
 
     fn end_with(&mut self, result: Result<Box<TurnOutcome>, AgentError>) -> Option<Arc<Envelope>> {

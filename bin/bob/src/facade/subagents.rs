@@ -37,11 +37,16 @@ impl RuntimeBuilder {
             let text = format!("the sub-agent {name:?} has no usable name; use 1 to 64 letters, digits, `_` or `-`");
             return Err(BuildError::SubAgents(text));
         }
+        if let Some(agent) = self.subagents.iter().find(|agent| Agent::is_taken(agent.name())) {
+            let text = format!("a sub-agent cannot be called {:?}: a tool has that name; choose another", agent.name());
+            return Err(BuildError::SubAgents(text));
+        }
         let agents: Arc<[Agent]> = std::mem::take(&mut self.subagents).into();
         let names: BTreeSet<_> = agents.iter().map(Agent::name).collect();
         if names.len() < agents.len() {
             return Err(BuildError::SubAgents("two sub-agents have one name; give one of them another".to_owned()));
         }
+        self.turn_config.mode = self.policy.default_mode();
         self.turn_config.subagents = Arc::clone(&agents);
         self.turn_config.max_parallel_subagents = self.max_parallel_subagents;
         let agents = Agents::new(agents, self.policy.default_mode(), rooms.sessions.clone());

@@ -112,7 +112,7 @@ pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: Event
 /// The live events from now on, and the newest records of a journal that has everything before them.
 async fn attach(runtime: &Runtime, session: &SessionId) -> Result<(Subscription, Vec<Arc<Record>>), AgentError> {
     let rooms = &runtime.0.tree.rooms;
-    let live = runtime.0.tree.feed.subscribe(session);
+    let live = runtime.0.tree.feed.subscribe(session).with_children();
     let (reply, sent) = Reply::channel();
     rooms.sessions.tell(SessionsMessage::Flush { session: session.clone(), reply });
     // Without an actor nothing is buffered.
@@ -233,6 +233,10 @@ impl Reader {
                 return Poll::Ready(None);
             }
             match self.live.poll_next(context) {
+                // The events of sub-agents have the numbers of their own sessions.
+                Poll::Ready(Ok(event)) if event.session_id.as_ref() != Some(&self.session) => {
+                    return Poll::Ready(Some(Ok(event)));
+                }
                 Poll::Ready(Ok(event)) => {
                     if let Some(event) = self.seam.live(event) {
                         return Poll::Ready(Some(Ok(Arc::new(event))));

@@ -304,6 +304,11 @@ impl Run {
                 let returned = Box::new(results.remove(&call.id).unwrap_or_else(nothing));
                 Some(TurnMessage::ToolReturned { ticket, returned })
             }
+            // Without a runtime no session works for another one.
+            Effect::Child { ticket, .. } => {
+                let nobody = ToolReturn::note(CallStatus::Error, "not run: sub-agents need a runtime");
+                Some(TurnMessage::ToolReturned { ticket, returned: Box::new(nobody) })
+            }
             // Without a runtime nothing is remembered: the caller decides each time.
             Effect::Remember(_) => None,
             Effect::Report(news) => {
@@ -316,7 +321,7 @@ impl Run {
                 }
                 None
             }
-            Effect::Release { .. } | Effect::AbandonAll => None,
+            Effect::Release { .. } | Effect::Abandon { .. } | Effect::AbandonAll => None,
         }
     }
 
@@ -335,6 +340,7 @@ impl Run {
             | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
             | TurnNews::Orphaned { .. }
+            | TurnNews::TasksEnd { .. }
             | TurnNews::Flushed
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}

@@ -45,7 +45,7 @@ fn called(token: &str) -> Fact {
 }
 
 fn intent() -> Fact {
-    Fact::Intent { call: CallId::new("c1"), traits: CallTraits { read_only: false, idempotent: false } }
+    Fact::Intent { call: CallId::new("c1"), traits: CallTraits { read_only: false, idempotent: false }, task: None }
 }
 
 fn result() -> Fact {

@@ -121,7 +121,7 @@ impl Grammar {
                 open.steered = false;
                 Ok(())
             }
-            Fact::Intent { call, traits } => self.intent(turn, call, *traits, record.epoch),
+            Fact::Intent { call, traits, .. } => self.intent(turn, call, *traits, record.epoch),
             Fact::ApprovalAsked { approval, call, .. } => {
                 let is_new = self.approvals.insert(approval.clone());
                 must(is_new, || format!("{approval} is the name of two questions"))?;

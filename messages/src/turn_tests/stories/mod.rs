@@ -264,7 +264,11 @@ impl Teller {
                     Ok(taken) => writeln!(self.trace, "    {request_id:?} is taken: {taken}"),
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
                 },
-                TurnNews::Orphaned { .. } | TurnNews::Flushed | TurnNews::Decided { .. } | TurnNews::Left => Ok(()),
+                TurnNews::Orphaned { .. }
+                | TurnNews::TasksEnd { .. }
+                | TurnNews::Flushed
+                | TurnNews::Decided { .. }
+                | TurnNews::Left => Ok(()),
             }
             .unwrap();
         }

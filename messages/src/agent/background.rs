@@ -1,0 +1,182 @@
+//! Sub-agents that work in the background: a call of one is a task, which is followed by its id.
+
+use super::Agent;
+use crate::Millis;
+use crate::chat::{CallStatus, ContentPart, Delegated, FinishReason, ToolCall, ToolOutput, ToolResult};
+use crate::ids::{CallId, RequestId, ResumeToken, TurnId};
+use crate::input::TurnInput;
+use crate::options::OnParentEnd;
+use crate::outcome::TurnOutcome;
+use crate::tools::ToolReturn;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::sync::Arc;
+
+use super::Delegation;
+
+/// The tool that tells the state of a task.
+pub const STATUS: &str = "agent/status";
+
+/// The tool that waits for the result of a task.
+pub const RESULT: &str = "agent/result";
+
+/// The label of an input that brings the result of a task.
+const LABEL: &str = "task";
+
+/// A call of a sub-agent that was answered before the sub-agent had ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// The call; its id is that of the task.
+    pub call: Arc<ToolCall>,
+    /// The input of the turn that made it.
+    pub caller: Arc<TurnInput>,
+    /// The session that works for it.
+    pub child: Arc<Delegation>,
+    /// Its result, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Arc<ToolResult>>,
+    /// What was used for it, once it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub used: Option<Box<Delegated>>,
+    /// Whether the model has read the result.
+    #[serde(default)]
+    pub is_read: bool,
+}
+
+impl Task {
+    /// The name of its agent.
+    pub fn agent(&self) -> &str {
+        self.call.name.as_str().strip_prefix(super::NAMESPACE).unwrap_or_default()
+    }
+
+    /// What happens to it at the end of its turn.
+    pub fn on_parent_end(&self) -> OnParentEnd {
+        let parent = self.child.input.options.as_ref().and_then(|options| options.parent.as_ref());
+        parent.and_then(|parent| parent.on_parent_end).unwrap_or_default()
+    }
+
+    /// Its state as the model reads it.
+    pub fn state(&self) -> &'static str {
+        match self.result.as_ref().map(|result| result.status) {
+            None => "running",
+            Some(CallStatus::Ok) => "finished",
+            Some(_) => "failed",
+        }
+    }
+
+    /// Its id and state, as the result of a call.
+    pub fn told(&self) -> ToolReturn {
+        told(&self.call, self.state(), &self.child)
+    }
+
+    /// Its result, as that of a call that asks for it; what was used is counted with the task. Its state, if it has none.
+    pub fn answer(&self) -> ToolReturn {
+        let Some(result) = &self.result else { return self.told() };
+        let output = ToolOutput { delegated: None, ..result.output.clone() };
+        ToolReturn { status: result.status, output, duration_ms: 0 }
+    }
+
+    /// The turn that its result begins, if it begins one.
+    pub fn result_turn(&self) -> TurnId {
+        TurnId::new(format!("{}-result", self.child.input.turn))
+    }
+}
+
+/// The answer of a call of a sub-agent that begins to work in the background.
+pub(crate) fn begun(call: &ToolCall, child: &Delegation) -> ToolReturn {
+    told(call, "running", child)
+}
+
+fn told(call: &ToolCall, state: &str, child: &Delegation) -> ToolReturn {
+    let told = json!({"task": call.id, "state": state});
+    let structured = json!({"task": call.id, "state": state, "session": child.session});
+    let output = ToolOutput { structured: Some(structured), ..ToolOutput::text(told.to_string()) };
+    ToolReturn { status: CallStatus::Ok, output, duration_ms: 0 }
+}
+
+/// The arguments of the tools [`STATUS`] and [`RESULT`].
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct TaskQuestion {
+    /// The task.
+    pub task: CallId,
+    /// How long to wait for its result, in milliseconds.
+    #[serde(default)]
+    pub wait_ms: u64,
+}
+
+impl TaskQuestion {
+    /// The longest wait, in milliseconds.
+    pub const LONGEST_MS: u64 = 10 * 60 * 1000;
+
+    /// What a call asks, if it is of one of these tools and its arguments fit.
+    pub fn of(call: &ToolCall) -> Option<Self> {
+        match call.name.as_str() {
+            STATUS => Self::deserialize(&*call.arguments).ok().map(|question| Self { wait_ms: 0, ..question }),
+            RESULT => Self::deserialize(&*call.arguments).ok(),
+            _of_something_else => None,
+        }
+    }
+}
+
+/// The input that brings the result of a task into the session of its caller.
+pub fn result_input(task: &Task, at: Millis) -> TurnInput {
+    let turn = task.result_turn();
+    let (name, call) = (task.agent(), &task.call.id);
+    let result = task.answer().output.plain();
+    let how = if task.state() == "failed" { "has failed" } else { "has finished" };
+    let text = format!("The agent {name} {how} (task {call}). Its result:\n\n{result}");
+    let caller = &task.caller;
+    let token = ResumeToken::new(format!("{}-{call}", caller.token));
+    TurnInput {
+        request_id: Some(RequestId::new(turn.as_str())),
+        at,
+        labels: [(LABEL.to_owned(), call.to_string())].into(),
+        context: caller.context.clone(),
+        model: caller.model.clone(),
+        allow_tools: caller.allow_tools.clone(),
+        mode: caller.mode,
+        approvals: caller.approvals,
+        limits: caller.limits,
+        traceparent: task.child.input.traceparent.clone(),
+        tracestate: caller.tracestate.clone(),
+        ..TurnInput::bare(turn, token, vec![ContentPart::text(text)])
+    }
+}
+
+/// The result of a call: the answer of its child, or why there is none with what there is.
+pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
+    let without = |why: String| {
+        let so_far = outcome.content.trim();
+        ToolOutput::error(if so_far.is_empty() { why } else { format!("{why}; what it has so far:\n{so_far}") })
+    };
+    let output = match outcome.finish_reason {
+        FinishReason::Final => ToolOutput::text(outcome.content.clone()),
+        FinishReason::GuardExceeded => without(format!("the agent {name} reached a limit before it had an answer")),
+        FinishReason::Cancelled => without(format!("the agent {name} was cancelled")),
+        FinishReason::Suspended => without(format!("the agent {name} waits for something, which it cannot here")),
+        FinishReason::Error => {
+            let error = outcome.error.as_ref().map_or_else(|| "an error".to_owned(), ToString::to_string);
+            without(format!("the agent {name} failed: {error}"))
+        }
+    };
+    let structured = json!({"session": outcome.session_id, "turn": outcome.turn_id});
+    ToolOutput { structured: Some(structured), delegated: Some(Box::new(used(outcome))), ..output }
+}
+
+/// What the child used, with what others used for it.
+fn used(outcome: &TurnOutcome) -> Delegated {
+    let tool_calls = u32::try_from(outcome.tool_transcript.len()).unwrap_or(u32::MAX);
+    let mut used =
+        Delegated { sessions: 1, steps: outcome.steps, tool_calls, usage: outcome.usage, cost: outcome.cost };
+    if let Some(below) = &outcome.delegated {
+        used.add(below);
+    }
+    used
+}
+
+impl Agent {
+    /// Whether a tool of this name is one of those that follow tasks.
+    pub fn is_taken(name: &str) -> bool {
+        [STATUS, RESULT].iter().any(|tool| tool.strip_prefix(super::NAMESPACE) == Some(name))
+    }
+}

@@ -1,0 +1,258 @@
+//! Tasks: calls of sub-agents that work in the background, which have their result before the sub-agent has ended.
+//!
+//! The child of a call is written with its intent, so that a restart of the program has the same session work on. The end
+//! of a child is a second result of the call: the fold keeps it with the task, and counts what was used. The end of a turn
+//! waits for the children that end with it. The result of one that outlives its turn is an input of the session, written
+//! when nothing is open.
+
+use super::state::{Calling, Slot, State};
+use super::{Child, Effect, Turn, TurnMessage};
+use crate::agent::{Delegation, RESULT, Task, TaskQuestion, child_of, result_input};
+use crate::chat::{CallStatus, ToolCall, ToolResult};
+use crate::event::CallState;
+use crate::ids::{CallId, ResumeToken, SessionId, Ticket, TurnId};
+use crate::options::OnParentEnd;
+use crate::store::{Ended, Fact};
+use crate::submission::TurnNews;
+use crate::tools::ToolReturn;
+use crate::turn_config::{OnRestart, TurnConfig};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// What the machine waits for of sessions that work in the background.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct Background {
+    /// The questions for the outcomes of children, by call.
+    asked: Vec<(CallId, Ticket)>,
+    /// The end of the turn, which waits for them.
+    ended: Option<Ended>,
+}
+
+impl Turn {
+    /// The child of a call, if it is to work in the background.
+    ///
+    /// # Errors
+    /// Why there is none, for the model.
+    pub(super) fn task_of(&self, calling: &Calling, call: &ToolCall) -> Result<Option<Arc<Delegation>>, String> {
+        if let Some(known) = self.child_in_background(call) {
+            return Ok(Some(known));
+        }
+        let Some(agent) = self.agent_of(call).filter(|agent| agent.background().is_some()) else { return Ok(None) };
+        let (Some(turn_config), Some(open)) = (&self.turn_config, self.open_turn()) else { return Ok(None) };
+        let (context, _) = self.handed_down(calling, call)?;
+        let token = ResumeToken::new(format!("{}-{}", open.input.token, call.id));
+        let child = Delegation::of(agent, call, &context, turn_config.mode, (self.now.wall, token))?;
+        Ok(Some(Arc::new(child)))
+    }
+
+    /// The child that works for a call of the open step, as it was written.
+    pub(super) fn child_in_background(&self, call: &ToolCall) -> Option<Arc<Delegation>> {
+        self.open_calls().iter().find(|open| open.call.id == call.id)?.task.clone()
+    }
+
+    /// The child of a call begins to work; the call has its result.
+    pub(super) fn begin_task(
+        &mut self,
+        child: &Arc<Delegation>,
+        call: &Arc<ToolCall>,
+        effects: &mut Vec<Effect>,
+    ) -> Slot {
+        self.called(call, CallState::Running, effects);
+        self.delegate(call, child, effects);
+        self.answer(call, crate::agent::begun(call, child), effects)
+    }
+
+    fn delegate(&mut self, call: &Arc<ToolCall>, child: &Arc<Delegation>, effects: &mut Vec<Effect>) {
+        let Some(turn_config) = self.turn_config.clone() else { return };
+        // It is asked for again to go on with a turn that it began.
+        let turn_config = match turn_config.on_restart {
+            OnRestart::Resume => turn_config,
+            OnRestart::Report => Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config).clone() }),
+        };
+        self.ask_child(call, Child::Works { task: Arc::clone(child), turn_config }, effects);
+    }
+
+    fn ask_child(&mut self, call: &Arc<ToolCall>, child: Child, effects: &mut Vec<Effect>) {
+        let ticket = self.ticket();
+        self.background.get_or_insert_default().asked.push((call.id.clone(), ticket));
+        effects.push(Effect::Child { ticket, call: Arc::clone(call), child: Box::new(child) });
+    }
+
+    fn asks_child_of(&self, call: &CallId) -> bool {
+        self.background.as_ref().is_some_and(|background| background.asked.iter().any(|(of, _)| of == call))
+    }
+
+    /// Abandons all questions.
+    pub(super) fn abandon_all(&mut self, effects: &mut Vec<Effect>) {
+        self.background = None;
+        effects.push(Effect::AbandonAll);
+    }
+
+    /// Asks again for what works in the background: for the running turn, and for those that have ended.
+    pub(super) fn follow_tasks(&mut self, effects: &mut Vec<Effect>) {
+        let Some(session) = self.session.as_ref().filter(|session| !session.tasks.is_empty()) else { return };
+        let runs = session.running().map(|open| &open.input.turn);
+        let is_followed = |task: &&Task| {
+            let goes_on = task.on_parent_end() == OnParentEnd::Continue || runs == Some(&task.caller.turn);
+            task.result.is_none() && goes_on && !self.asks_child_of(&task.call.id)
+        };
+        let open: Vec<_> = session.tasks.iter().filter(is_followed).cloned().collect();
+        for task in open {
+            self.delegate(&task.call, &task.child, effects);
+        }
+    }
+
+    /// The answer to a call about a task, if it is known at once; `None` for other calls, and where it is waited for.
+    pub(super) fn known_of_task(&self, call: &ToolCall) -> Option<ToolReturn> {
+        let asked = TaskQuestion::of(call)?;
+        let is_offered = self.frame.as_ref().is_some_and(|frame| frame.tools.get(&call.name).is_some());
+        let task = self.session.as_ref()?.tasks.get(&asked.task);
+        let waits = asked.wait_ms > 0 && task.is_some_and(|task| task.result.is_none());
+        if waits || !is_offered {
+            return None;
+        }
+        self.task_asked(call)
+    }
+
+    /// The answer to a call about a task as it is now.
+    pub(super) fn task_asked(&self, call: &ToolCall) -> Option<ToolReturn> {
+        let asked = TaskQuestion::of(call)?;
+        let Some(task) = self.session.as_ref()?.tasks.get(&asked.task) else {
+            let text =
+                format!("the session has no task {}; its result was given already, or there was none", asked.task);
+            return Some(ToolReturn::note(CallStatus::Error, text));
+        };
+        Some(if call.name.as_str() == RESULT { task.answer() } else { task.told() })
+    }
+
+    /// A child has ended, or its outcome was read. Returns whether the message was about one.
+    pub(super) fn child_returned(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
+        let (TurnMessage::ToolReturned { ticket, returned }, Some(background)) = (message, &mut self.background) else {
+            return false;
+        };
+        let Some(at) = background.asked.iter().position(|(_, asked)| asked == ticket) else { return false };
+        let (call, _) = background.asked.remove(at);
+        if let Some(session) = &self.session {
+            match session.tasks.get(&call).filter(|task| task.result.is_none()) {
+                Some(task) => {
+                    let (of, turn) = (Arc::clone(&task.call), task.caller.turn.clone());
+                    self.task_ended(&of, turn, (**returned).clone(), effects);
+                }
+                None => self.outcome_read(&call, returned, effects),
+            }
+            self.tasks_go_on(&call, effects);
+        }
+        if self.background.as_ref().is_some_and(|background| background.asked.is_empty() && background.ended.is_none())
+        {
+            self.background = None;
+        }
+        true
+    }
+
+    fn task_ended(&mut self, call: &ToolCall, turn: TurnId, returned: ToolReturn, effects: &mut Vec<Effect>) {
+        let ToolReturn { status, output, duration_ms } = returned;
+        let (id, name) = (call.id.clone(), call.name.clone());
+        let result = Arc::new(ToolResult { call: id, name, status, output, duration_ms });
+        self.record(Some(turn), Fact::Result(result));
+        self.flush(effects);
+    }
+
+    /// The outcome of a child whose call is open: it is the result, if there is one.
+    fn outcome_read(&mut self, call: &CallId, returned: &ToolReturn, effects: &mut Vec<Effect>) {
+        let open = self.open_calls().iter().find(|open| open.call.id == *call && open.result.is_none());
+        let open = open.map(|open| Arc::clone(&open.call)).filter(|_| returned.status != CallStatus::Unknown);
+        if let Some(call) = open {
+            self.answer(&call, returned.clone(), effects);
+        }
+    }
+
+    /// Goes on where something waits for the end of a task.
+    fn tasks_go_on(&mut self, task: &CallId, effects: &mut Vec<Effect>) {
+        match std::mem::replace(&mut self.state, State::Idle) {
+            State::CallTool(mut calling) if calling.entered => {
+                self.answer_waiting(task, &mut calling, effects);
+                self.advance(calling, effects);
+            }
+            State::Idle if !self.unrecovered => {
+                if self.bring_result(effects) {
+                    self.begin_next(effects);
+                }
+            }
+            state => self.state = state,
+        }
+        self.end_behind_children(effects);
+    }
+
+    /// Calls that wait for the result of this task have it.
+    fn answer_waiting(&mut self, task: &CallId, calling: &mut Calling, effects: &mut Vec<Effect>) {
+        for at in 0..calling.slots.len() {
+            let ticket = match &calling.slots[at] {
+                Slot::Running(running) => running.ticket,
+                Slot::Checking { ticket, run: true } => *ticket,
+                _waits_for_something_else => continue,
+            };
+            let Some(call) = self.call_at(at) else { continue };
+            let waits = TaskQuestion::of(&call).is_some_and(|asked| asked.task == *task);
+            let Some(answer) = self.known_of_task(&call).filter(|_| waits) else { continue };
+            effects.push(Effect::Abandon { ticket });
+            calling.slots[at] = self.answer(&call, answer, effects);
+        }
+    }
+
+    /// The end of the turn waits for children that end with it, which are cancelled, and for outcomes that are being read.
+    /// Returns whether it does.
+    pub(super) fn ends_behind_children(&mut self, ended: &Ended, effects: &mut Vec<Effect>) -> bool {
+        let (Some(session), Some(background)) = (&self.session, &mut self.background) else { return false };
+        let ends = |task: &&Task| task.result.is_none() && task.on_parent_end() == OnParentEnd::Cancel;
+        let asked = |call: &CallId| background.asked.iter().any(|(of, _)| of == call);
+        let tasks = session.tasks.iter().filter(ends).filter(|task| asked(&task.call.id));
+        let children: Vec<_> = tasks.map(|task| (task.child.session.clone(), task.child.input.turn.clone())).collect();
+        let reads = background.asked.iter().any(|(call, _)| session.tasks.get(call).is_none());
+        if children.is_empty() && !reads {
+            return false;
+        }
+        background.ended = Some(ended.clone());
+        if !children.is_empty() {
+            effects.push(Effect::Report(TurnNews::TasksEnd { children }));
+        }
+        true
+    }
+
+    /// The turn ends, if all children have that its end waits for.
+    fn end_behind_children(&mut self, effects: &mut Vec<Effect>) {
+        let Some(ended) = self.background.as_mut().and_then(|background| background.ended.take()) else { return };
+        if !matches!(self.state, State::Done(_)) || self.ends_behind_children(&ended, effects) {
+            return;
+        }
+        self.tell_orphans(effects);
+        self.settle_calls(&[], effects);
+        effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
+    }
+
+    /// Writes the result of a task that has outlived its turn as an input, if nothing is open. Returns whether it did.
+    pub(super) fn bring_result(&mut self, effects: &mut Vec<Effect>) -> bool {
+        let Some(session) = &self.session else { return false };
+        if session.open.is_some() || !session.waiting.is_empty() {
+            return false;
+        }
+        let Some(task) = session.tasks.iter().find(|task| task.result.is_some()) else { return false };
+        let input = Arc::new(result_input(task, self.now.wall));
+        self.record(Some(input.turn.clone()), Fact::Input(input));
+        self.flush(effects);
+        true
+    }
+
+    /// Has the outcomes read of children that may have ended before a crash.
+    pub(super) fn read_outcomes(&mut self, effects: &mut Vec<Effect>) {
+        let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
+        let begun = open.step.iter().flat_map(|step| &step.calls);
+        let begun =
+            begun.filter(|open| open.result.is_none() && open.intent.is_some() && super::agents::is_agent(&open.call));
+        let named: Vec<(Arc<ToolCall>, (SessionId, TurnId))> = begun
+            .filter_map(|call| Some((Arc::clone(&call.call), child_of(&session.id, &open.input.turn, &call.call.id)?)))
+            .collect();
+        for (call, (session, turn)) in named {
+            self.ask_child(&call, Child::Worked { session, turn }, effects);
+        }
+    }
+}
