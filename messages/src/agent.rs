@@ -166,7 +166,7 @@ impl Agent {
         self
     }
 
-    /// Sets the share of what is left of its caller's steps, calls, tokens and time that it may use for a task, between
+    /// Sets the share of what is left of its caller's steps, calls, tokens, money and time that it may use for a task, between
     /// 0.01 and 1; 0.5 by default.
     #[must_use]
     pub fn budget_ratio(mut self, ratio: f64) -> Self {

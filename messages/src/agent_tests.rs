@@ -18,6 +18,8 @@ fn terms(agent: &Agent, spent: Spent, limits: &Limits, time_ms: u64) -> Result<C
         line: AgentLine { agents: Vec::new(), levels: MAX_DEPTH },
         limits,
         left: spent.left_of(limits, time_ms),
+        whole: spent.left_of(limits, time_ms),
+        among: 1,
         tools: &ToolSet::default(),
         allow: None,
         model: &ModelName::parse("a:b").unwrap(),
@@ -36,7 +38,8 @@ fn the_tools_of_a_child_are_those_that_both_lists_mean() {
         let left = Spent::default().left_of(&limits, 1_000);
         let line = AgentLine { agents: Vec::new(), levels: 1 };
         let allow = allow.as_ref();
-        let caller = Caller { line, limits: &limits, left, tools: &all, allow, model: &model, interactive: true };
+        let (limits, tools, model, whole) = (&limits, &all, &model, left);
+        let caller = Caller { line, limits, left, whole, among: 1, tools, allow, model, interactive: true };
         agent.terms(caller, || None).unwrap().allow.map(|names| names.to_vec())
     };
     let both = allowed(&own, Some(&["local/read_*", "mcp/**", "agent/*"])).unwrap();
@@ -130,6 +133,37 @@ fn a_child_may_cost_its_share_of_what_is_left_and_what_it_cost_is_its_callers() 
     assert_eq!(caller.forbids_step(&limits), None);
     caller.delegate(&Delegated { sessions: 1, cost: Cost::from_amount(0.5), ..Delegated::default() }, &limits);
     assert_eq!(caller.forbids_step(&limits), Some(GuardReason::MaxCost), "at exactly its limit");
+}
+
+#[test]
+fn calls_of_one_step_have_equal_parts_of_what_is_left() {
+    let limits = Limits { max_tool_calls: 8, max_steps: 40, max_total_tokens: 1_000, ..Limits::default() };
+    let agent = Agent::new("a").budget_ratio(0.5);
+    for calls in 1..=4_u32 {
+        let whole = Spent::default().left_of(&limits, 1_000);
+        let mut left = whole;
+        for among in (1..=calls).rev() {
+            let line = AgentLine { agents: Vec::new(), levels: MAX_DEPTH };
+            let (tools, model) = (&ToolSet::default(), &ModelName::parse("a:b").unwrap());
+            let caller =
+                Caller { line, limits: &limits, left, whole, among, tools, allow: None, model, interactive: false };
+            let child = agent.terms(caller, || None).unwrap().limits;
+            let part = u64::from(calls.max(2));
+            assert_eq!(u64::from(child.max_tool_calls), 8 / part, "{calls} calls, {among} without a child");
+            assert_eq!((u64::from(child.max_steps), child.max_total_tokens), (40 / part, 1_000 / part));
+            left.hold(&child);
+        }
+    }
+}
+
+#[test]
+fn a_child_that_could_call_no_tool_is_not_begun_unless_it_needs_none() {
+    let limits = Limits { max_tool_calls: 1, ..Limits::default() };
+    let why = terms(&Agent::new("a"), Spent::default(), &limits, 1_000).unwrap_err();
+    assert!(why.contains("too few tool calls left"), "{why}");
+    for needs_none in [Agent::new("a").tools([""; 0]), Agent::new("a").max_tool_calls(0)] {
+        assert!(terms(&needs_none, Spent::default(), &limits, 1_000).is_ok());
+    }
 }
 
 proptest! {

@@ -146,6 +146,16 @@ pub struct Left {
     pub time_ms: u64,
 }
 
+impl Left {
+    /// Takes away what a child with these limits may use.
+    pub fn hold(&mut self, held: &Limits) {
+        self.steps = self.steps.saturating_sub(held.max_steps);
+        self.tool_calls = self.tool_calls.saturating_sub(held.max_tool_calls);
+        self.tokens = self.tokens.map(|tokens| tokens.saturating_sub(held.max_total_tokens));
+        self.cost = self.cost.map(|cost| cost.less(held.max_cost));
+    }
+}
+
 /// Usage of a turn. Never exceeds its limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {

@@ -165,9 +165,8 @@ pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
 
 /// What the child used, with what others used for it.
 fn used(outcome: &TurnOutcome) -> Delegated {
-    let tool_calls = u32::try_from(outcome.tool_transcript.len()).unwrap_or(u32::MAX);
-    let mut used =
-        Delegated { sessions: 1, steps: outcome.steps, tool_calls, usage: outcome.usage, cost: outcome.cost };
+    let TurnOutcome { steps, tool_calls, usage, cost, .. } = *outcome;
+    let mut used = Delegated { sessions: 1, steps, tool_calls, usage, cost };
     if let Some(below) = &outcome.delegated {
         used.add(below);
     }

@@ -31,6 +31,10 @@ pub struct Caller<'a> {
     pub limits: &'a Limits,
     /// What is left of them, without what children that still run may use.
     pub left: Left,
+    /// What is left together with what the children of the same step may use.
+    pub whole: Left,
+    /// How many calls of agents in the step have no child yet, with this one: what is left is for all of them.
+    pub among: u32,
     /// The tools of the turn.
     pub tools: &'a ToolSet,
     /// The names or patterns the turn is limited to.
@@ -69,24 +73,27 @@ impl Agent {
     /// # Errors
     /// Why the agent cannot be called, for the model.
     pub fn terms(&self, caller: Caller<'_>, told: impl FnOnce() -> Option<Arc<str>>) -> Result<ChildTerms, String> {
-        let Caller { line, limits, left, tools, allow, model, interactive } = caller;
+        let Caller { line, limits, left, whole, among, tools, allow, model, interactive } = caller;
         if let Some(why) = line.refuses(self) {
             return Err(why);
         }
         let bounds = self.bounds();
-        let share = |left: u64| left.saturating_mul(u64::from(bounds.budget_percent.min(100))) / 100;
-        let count = |left: u32, own: Option<u32>| {
-            let share = u32::try_from(share(u64::from(left))).unwrap_or(u32::MAX);
+        let part = |of: u64| of.saturating_mul(u64::from(bounds.budget_percent.min(100))) / 100;
+        let share = |whole: u64, left: u64| part(whole).min(left / u64::from(among.max(1)));
+        let count = |whole: u32, left: u32, own: Option<u32>| {
+            let share = u32::try_from(share(u64::from(whole), u64::from(left))).unwrap_or(u32::MAX);
             own.map_or(share, |own| own.min(share))
         };
-        let time_ms = bounds.timeout_ms.map_or(share(left.time_ms), |own| own.min(share(left.time_ms)));
+        let time_ms = bounds.timeout_ms.map_or(part(left.time_ms), |own| own.min(part(left.time_ms)));
         let limits = Limits {
-            max_steps: count(left.steps, bounds.max_steps),
-            max_tool_calls: count(left.tool_calls, bounds.max_tool_calls),
+            max_steps: count(whole.steps, left.steps, bounds.max_steps),
+            max_tool_calls: count(whole.tool_calls, left.tool_calls, bounds.max_tool_calls),
             // 0 is no bound.
-            max_total_tokens: left.tokens.map_or(0, share),
+            max_total_tokens: left.tokens.map_or(0, |left| share(whole.tokens.unwrap_or(left), left)),
             // Nothing is no bound.
-            max_cost: left.cost.map_or(Cost::ZERO, |cost| Cost::from_nanos(share(cost.nanos()))),
+            max_cost: left
+                .cost
+                .map_or(Cost::ZERO, |left| Cost::from_nanos(share(whole.cost.unwrap_or(left).nanos(), left.nanos()))),
             turn_timeout_ms: time_ms,
             ..*limits
         };
@@ -96,6 +103,10 @@ impl Agent {
         };
         match limits {
             Limits { max_steps: 0, .. } => return too_little("model calls"),
+            // One that needs none says so.
+            Limits { max_tool_calls: 0, .. } if bounds.max_tool_calls != Some(0) && self.has_tools() => {
+                return too_little("tool calls");
+            }
             Limits { max_total_tokens: 0, .. } if left.tokens.is_some() => return too_little("tokens"),
             Limits { max_cost: Cost::ZERO, .. } if left.cost.is_some() => {
                 return Err(format!(
@@ -116,6 +127,10 @@ impl Agent {
             interactive,
             told: if bounds.context == TaskContext::Summary { told() } else { None },
         })
+    }
+
+    fn has_tools(&self) -> bool {
+        self.tools.as_ref().is_none_or(|names| !names.is_empty())
     }
 
     /// The tools that both have. Two lists of patterns have no common one, so those of the turn are listed by name.

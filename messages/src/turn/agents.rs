@@ -80,15 +80,19 @@ impl Turn {
     pub(super) fn tell_orphans(&self, effects: &mut Vec<Effect>) {
         let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
         let begun = |open: &&OpenCall| open.result.is_none() && open.intent.is_some() && is_agent(&open.call);
-        for call in self.open_calls().iter().filter(begun) {
-            if let Some(child) = session_of(&session.id, &open.input.turn, &call.call.id) {
-                effects.push(Effect::Report(TurnNews::Orphaned { child }));
-            }
-        }
+        self.open_calls().iter().filter(begun).for_each(|open| self.tell_orphan(&open.call, effects));
         let ends = |task: &&Task| task.result.is_none() && task.on_parent_end() == OnParentEnd::Cancel;
         let ended = session.tasks.iter().filter(|task| task.caller.turn == open.input.turn).filter(ends);
         let orphaned = |task: &Task| Effect::Report(TurnNews::Orphaned { child: task.child.session.clone() });
         effects.extend(ended.map(orphaned));
+    }
+
+    /// Tells which session may still work for a call that gets no answer of it.
+    pub(super) fn tell_orphan(&self, call: &ToolCall, effects: &mut Vec<Effect>) {
+        let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
+        if let Some(child) = session_of(&session.id, &open.input.turn, &call.id) {
+            effects.push(Effect::Report(TurnNews::Orphaned { child }));
+        }
     }
 
     /// These tools without the agents that cannot be called from this session.
@@ -156,7 +160,7 @@ impl Turn {
         let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return as_it_is() };
         let Some(open) = session.running() else { return as_it_is() };
         let limits = &open.input.limits;
-        let mut left = open.spent.left_of(limits, self.now.left_of(limits.turn_timeout_ms));
+        let mut whole = open.spent.left_of(limits, self.now.left_of(limits.turn_timeout_ms));
         let inline = calling.slots.iter().filter_map(|slot| match slot {
             Slot::Running(running) => running.holds.as_deref(),
             _holds_nothing => None,
@@ -164,16 +168,15 @@ impl Turn {
         let begins = self.open_calls().iter().filter(|open| open.result.is_none() && open.call.id != call.id);
         let begins = begins.filter_map(|open| Some(&open.task.as_ref()?.input.limits));
         let works = self.tasks_at_work().map(|task| &task.child.input.limits);
-        for held in inline.chain(begins).chain(works) {
-            left.steps = left.steps.saturating_sub(held.max_steps);
-            left.tool_calls = left.tool_calls.saturating_sub(held.max_tool_calls);
-            left.tokens = left.tokens.map(|tokens| tokens.saturating_sub(held.max_total_tokens));
-            left.cost = left.cost.map(|cost| cost.less(held.max_cost));
-        }
+        begins.chain(works).for_each(|held| whole.hold(held));
+        let mut left = whole;
+        inline.for_each(|held| left.hold(held));
         let caller = Caller {
             line: AgentLine::of(&session.options),
             limits,
             left,
+            whole,
+            among: self.without_child(calling, call),
             tools: &frame.tools,
             allow: calling.context.allow.as_ref(),
             model: &open.model,
@@ -183,6 +186,16 @@ impl Turn {
         let held = terms.limits;
         let context = CallContext { child: Some(Arc::new(terms)), ..(*calling.context).clone() };
         Ok((Arc::new(context), Some(Box::new(held))))
+    }
+
+    /// How many calls of agents in the step have no child yet, with this one.
+    fn without_child(&self, calling: &Calling, call: &ToolCall) -> u32 {
+        let waits = |(at, open): &(usize, &OpenCall)| {
+            let runs = matches!(calling.slots.get(*at), Some(Slot::Running(running)) if running.holds.is_some());
+            let has_child = runs || open.task.is_some() || open.result.is_some();
+            open.call.id != call.id && !has_child && self.agent_of(&open.call).is_some()
+        };
+        u32::try_from(self.open_calls().iter().enumerate().filter(waits).count()).unwrap_or(u32::MAX).saturating_add(1)
     }
 }
 

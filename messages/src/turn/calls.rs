@@ -292,6 +292,10 @@ impl Turn {
 
     fn not_handed_down(&mut self, call: &ToolCall, why: &str, doubted: bool, effects: &mut Vec<Effect>) -> Slot {
         let why = ToolReturn::note(CallStatus::Error, format!("not run: {why}"));
+        if doubted {
+            // The child that it began before a crash gets no further.
+            self.tell_orphan(call, effects);
+        }
         self.answer(call, if doubted { interrupted::doubted(&why) } else { why }, effects)
     }
 
