@@ -10,6 +10,8 @@ mod asked;
 mod background;
 #[path = "subagents/bounds.rs"]
 mod bounds;
+#[path = "subagents/checked.rs"]
+mod checked;
 #[path = "subagents/crowds.rs"]
 mod crowds;
 #[path = "subagents/ends.rs"]
@@ -24,6 +26,8 @@ mod killed;
 mod narrow;
 #[path = "subagents/recovered.rs"]
 mod recovered;
+#[path = "subagents/seeds.rs"]
+mod seeds;
 #[path = "subagents/skills.rs"]
 mod skills;
 #[path = "subagents/stage.rs"]

@@ -16,12 +16,15 @@ use crate::ends::{AtWork, generous};
 use crate::stage::{Gate, agent, asks, calls, children, last, left_of, names, playing};
 use crate::support::runtime::{build, say, session, turn, within};
 
+/// The first call of a session.
+const TASK: &str = "c00000001";
+
 fn result(wait_ms: u64) -> ScriptedReply {
-    ScriptedReply::call("agent/result", json!({"task": "c1", "wait_ms": wait_ms}))
+    ScriptedReply::call("agent/result", json!({"task": TASK, "wait_ms": wait_ms}))
 }
 
 fn status() -> ScriptedReply {
-    ScriptedReply::call("agent/status", json!({"task": "c1"}))
+    ScriptedReply::call("agent/status", json!({"task": TASK}))
 }
 
 fn of_task(text: &str) -> (Value, Value) {
@@ -96,11 +99,11 @@ async fn a_call_returns_at_once_and_its_result_is_asked_for() {
     assert_eq!((response.finish_reason, response.content.as_str()), (FinishReason::Final, "done"), "{response:?}");
     let [call, status, early, late, ended] = &response.tool_transcript[..] else { panic!("{response:?}") };
     for told in [call, status, early] {
-        assert_eq!(of_task(&told.result), (json!("c1"), json!("running")));
+        assert_eq!(of_task(&told.result), (json!(TASK), json!("running")));
         assert_eq!(told.status, CallStatus::Ok);
     }
     assert_eq!((late.result.as_str(), late.status), ("passed it", CallStatus::Ok));
-    assert_eq!(of_task(&ended.result), (json!("c1"), json!("finished")));
+    assert_eq!(of_task(&ended.result), (json!(TASK), json!("finished")));
     let used = response.delegated.clone().expect("what it used");
     assert_eq!((used.sessions, used.steps, used.tool_calls), (1, 2, 1));
     assert_eq!(ends(&runtime, &session("s")).await, [(1, Some(FinishReason::Final))]);
@@ -109,14 +112,17 @@ async fn a_call_returns_at_once_and_its_result_is_asked_for() {
 
 #[tokio::test]
 async fn what_still_works_when_its_turn_ends_is_cancelled_and_counts() {
-    let (gate, at_work) = (Gate::default(), AtWork::new());
-    let kept = at_work.clone();
-    let builder = staged(&gate, OnParentEnd::Cancel, |_| ScriptedReply::text("that is all"));
-    let runtime = build(builder.tools(kept.tool())).await;
+    let gate = Gate::default();
+    let builder = staged(&gate, OnParentEnd::Cancel, |request| match request.step {
+        2 => ScriptedReply::call("own/met", json!({})),
+        _ => ScriptedReply::text("that is all"),
+    });
+    let runtime = build(builder.tools(gate.met())).await;
     let response = turn(&runtime, say("go")).await;
     assert_eq!((response.finish_reason, response.content.as_str()), (FinishReason::Final, "that is all"));
     assert_eq!(ends(&runtime, &session("s")).await, [(1, Some(FinishReason::Cancelled))]);
-    assert_eq!(response.delegated.expect("it is on the bill").sessions, 1);
+    let used = response.delegated.expect("it is on the bill");
+    assert_eq!((used.sessions, used.steps), (1, 1));
     assert_eq!(gate.passed.load(Ordering::SeqCst), 0);
     let health = runtime.health().await;
     assert_eq!((health.running_turns, health.waiting_turns), (0, 0));
@@ -157,9 +163,9 @@ fn hears(request: &LlmRequest) -> ScriptedReply {
 #[track_caller]
 fn assert_brought(brought: &(Value, Value)) {
     let (input, outcome) = brought;
-    assert_eq!(input["body"]["labels"], json!({"task": "c1"}), "{input}");
+    assert_eq!(input["body"]["labels"], json!({"task": TASK}), "{input}");
     let text = input["body"]["parts"][0]["text"].as_str().unwrap();
-    assert_eq!(text, "The agent worker has finished (task c1). Its result:\n\npassed it");
+    assert_eq!(text, format!("The agent worker has finished (task {TASK}). Its result:\n\npassed it"));
     assert_eq!(outcome["body"]["content"], json!("I have read it"));
 }
 
@@ -209,13 +215,13 @@ async fn a_task_is_that_of_its_session_alone() {
     let other = turn(&runtime, AgentRequest::text(session("t"), "what of it?")).await;
     let asked = &other.tool_transcript[0];
     assert_eq!(asked.status, CallStatus::Error);
-    assert!(asked.result.contains("has no task c1"), "{}", asked.result);
+    assert!(asked.result.contains("has no task c00000001"), "{}", asked.result);
 }
 
 #[tokio::test]
 async fn the_tools_that_follow_tasks_are_offered_with_an_agent_in_the_background() {
     for (background, depth, expected) in
-        [(false, 1, vec!["agent/a", "agent/b"]), (true, 1, vec!["agent/a", "agent/b", "agent/result", "agent/status"])]
+        [(false, 1, vec!["agent/a", "agent/b"]), (true, 1, vec!["agent/a", "agent/b", "agent/status", "agent/result"])]
     {
         let (builder, asked) = playing(|who, request| match (who, request.step) {
             ("root", 1) => asks("a", "go"),
@@ -237,14 +243,15 @@ async fn the_tools_that_follow_tasks_are_offered_with_an_agent_in_the_background
 
 #[tokio::test]
 async fn what_tasks_hold_is_not_given_to_others_and_at_most_so_many_work() {
-    let gate = Gate::default();
+    let at_work = AtWork::new();
     let (builder, _) = playing(|who, request| match (who, request.step) {
         ("root", 1) => calls((0..3).map(|number| ("agent/worker", json!({"task": format!("part {number}")})))),
+        ("root", 2) => ScriptedReply::call("own/three", json!({})),
         ("root", _) => ScriptedReply::text("done"),
-        _ => ScriptedReply::call("own/gate", json!({})),
+        _ => ScriptedReply::call("own/work", json!({})),
     });
     let worker = agent("worker").in_background(OnParentEnd::Cancel);
-    let builder = builder.tools(gate.tool()).subagent(worker).max_parallel_subagents(3);
+    let builder = builder.tools(at_work.tool()).tools(at_work.three()).subagent(worker).max_parallel_subagents(3);
     let runtime = build(builder).await;
     let limits = Limits { max_steps: 17, ..generous() };
     let response: AgentResponse = turn(&runtime, AgentRequest { limits: Some(limits), ..say("go") }).await;

@@ -41,6 +41,18 @@ impl AtWork {
         }))
     }
 
+    /// A tool that waits until three of them work.
+    pub(crate) fn three(&self) -> Arc<dyn ToolPort> {
+        let at_work = self.clone();
+        Arc::new(tool("own/three", "Waits for three.", move |_: Nothing, _: Invocation| {
+            let at_work = at_work.clone();
+            async move {
+                at_work.until(3).await;
+                Ok::<_, ToolError>("three")
+            }
+        }))
+    }
+
     fn held(&self) -> Held {
         self.0.send_modify(|count| *count += 1);
         Held(Arc::clone(&self.0))

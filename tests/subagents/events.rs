@@ -1,8 +1,8 @@
 //! The events of sub-agents are between those of the turns that they work for.
 
-use bob::events::AgentEvent;
+use bob::events::{AgentEvent, EventsFrom};
 use bob::model::ScriptedReply;
-use bob::{AgentRuntime, EventsFrom, Runtime};
+use bob::{AgentRuntime, Runtime};
 use serde_json::json;
 
 use crate::stage::{agent, asks, look, playing};
@@ -33,8 +33,8 @@ async fn a_reader_of_a_session_has_the_events_of_all_levels_below_it() {
         assert_eq!(depth == 0, event.session_id == Some(session("s")), "{event:?}");
         if depth == 1 {
             let parent = event.parent.as_ref().unwrap();
-            assert_eq!((&parent.session, parent.call.to_string()), (&session("s"), "c1".to_owned()));
-            assert_eq!(event.to_json()["parent"]["call"], json!("c1"));
+            assert_eq!((&parent.session, parent.call.to_string()), (&session("s"), "c00000001".to_owned()));
+            assert_eq!(event.to_json()["parent"]["call"], json!("c00000001"));
             child.clone_from(&event.session_id);
         }
         if depth == 2 {
@@ -97,11 +97,11 @@ fn a_run_shows_what_its_sub_agents_call() {
     let program = program.env("XDG_STATE_HOME", scratch.join("state")).args(["--config", "agent.toml", "run", "go"]);
     let run = program.run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    let lines: Vec<_> = run.stderr.lines().filter(|line| line.contains("reader")).collect();
+    let lines: Vec<_> = run.stderr.lines().collect();
     let [call, inner, result, end] = &lines[..] else { panic!("{run:?}") };
-    assert!(call.starts_with("agent/reader ") || call.contains("agent/reader {"), "{call}");
-    assert!(inner.contains("  reader: local/read_file {\"path\":\"a.txt\"}"), "{inner}");
-    assert!(result.contains("  reader: local/read_file ok, "), "{result}");
-    assert!(end.contains("ok, ") && !end.contains("  reader:"), "{end}");
+    assert!(call.starts_with("> agent/reader {"), "{call}");
+    assert!(inner.starts_with("  reader: local/read_file {\"path\":\"a.txt\"}"), "{inner}");
+    assert!(result.starts_with("  reader: local/read_file ok, "), "{result}");
+    assert!(end.starts_with("  ok, ") && end.ends_with(": it says hello"), "{end}");
     assert!(run.stdout.contains("hello, it says"), "{run:?}");
 }

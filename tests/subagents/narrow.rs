@@ -2,7 +2,7 @@
 
 use bob::approvals::PermissionMode;
 use bob::config::Limits;
-use bob::model::{LlmRequest, ScriptedReply};
+use bob::model::ScriptedReply;
 use bob::tools::{CallStatus, Policy};
 use bob::{AgentRequest, AgentRuntime, BuildError};
 use serde_json::json;

@@ -25,7 +25,8 @@ async fn a_child_has_exactly_the_skills_of_its_profile_or_those_that_its_task_ch
         vec![SkillSource { path: "skills".into(), recursive: true }],
         Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"),
     );
-    let builder = builder.skills(Arc::new(folders), SkillRules::default());
+    // The skill of the profile names local tools.
+    let builder = builder.local_tools(true).skills(Arc::new(folders), SkillRules::default());
     let builder = builder.subagent(agent("named").skills(["code-review"])).subagent(agent("none").skills([""; 0]));
     let runtime = build(builder.subagent(agent("open"))).await;
     turn(&runtime, say("go")).await;

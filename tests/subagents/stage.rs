@@ -96,6 +96,19 @@ impl Gate {
         };
         Arc::new(tool("own/gate", "Waits.", wait).idempotent())
     }
+
+    /// A tool that waits until another one is at the gate.
+    pub(crate) fn met(&self) -> Arc<dyn ToolPort> {
+        let entered = Arc::clone(&self.entered);
+        let wait = move |_: Nothing, _: Invocation| {
+            let entered = Arc::clone(&entered);
+            async move {
+                entered.notified().await;
+                Ok::<_, ToolError>("met")
+            }
+        };
+        Arc::new(tool("own/met", "Meets another one.", wait))
+    }
 }
 
 pub(crate) fn names(request: &LlmRequest) -> Vec<&str> {

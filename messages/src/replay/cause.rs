@@ -116,6 +116,7 @@ impl Driver<'_> {
         // Texts of prompt files and prompt sizes are not journaled.
         (turn_config.reads_files, turn_config.condense) = (true, None);
         turn_config.models = self.selections();
+        (turn_config.subagents, turn_config.max_parallel_subagents) = super::agents::of(self.journal);
         Arc::new(turn_config)
     }
 

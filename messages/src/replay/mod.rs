@@ -13,6 +13,7 @@
 //! | `answer` | reconstructs model replies and tool results from records |
 //! | `normalise`, `difference` | compares journals apart from ids and times |
 
+mod agents;
 mod answer;
 mod cause;
 mod compare;

@@ -1,0 +1,226 @@
+//! The journals of a tree of agents, judged by what must hold of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bob::store::{Fact, Record};
+use bob::tools::{CallId, CallStatus};
+use bob::{MAX_DEPTH, SessionId};
+use bob_messages::agent::{child_of, outcome_of};
+use bob_messages::chat::{Delegated, FinishReason};
+use bob_messages::options::{OnParentEnd, ParentTurn};
+use bob_messages::session_state::Session;
+
+/// What a run has left.
+#[derive(Clone)]
+pub(crate) struct House {
+    pub(crate) journals: BTreeMap<SessionId, Vec<Arc<Record>>>,
+    /// The keys under which a tool changed something.
+    pub(crate) side_effects: Vec<String>,
+}
+
+impl House {
+    fn session(&self, id: &SessionId) -> Session {
+        Session::fold(id.clone(), &self.journals[id])
+    }
+
+    /// Whether each turn has its outcome, and each task that outlived its turn has brought its result.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.journals.keys().all(|id| {
+            let session = self.session(id);
+            session.open.is_none() && session.waiting.is_empty() && session.tasks.is_empty()
+        })
+    }
+
+    /// The corners of what there is that this run has reached.
+    pub(crate) fn reached(&self) -> Vec<String> {
+        let mut reached = Vec::new();
+        for records in self.journals.values() {
+            for record in records {
+                match &record.fact {
+                    Fact::Input(input) => {
+                        reached.extend(input.labels.keys().map(|_| "result brought".to_owned()));
+                        if let Some(parent) = parent(input) {
+                            reached.extend(parent.line.iter().filter_map(|line| line.agents.last().cloned()));
+                            reached.push(format!("depth {}", parent.depth));
+                        }
+                    }
+                    Fact::Outcome(ended) if ended.finish_reason == FinishReason::Cancelled => {
+                        reached.push("cancelled".to_owned());
+                    }
+                    Fact::Result(result) if result.name.as_str() == "agent/result" => {
+                        if result.output.plain().ends_with("is done") {
+                            reached.push("result read".to_owned());
+                        }
+                    }
+                    _another => {}
+                }
+            }
+            if records.last().is_some_and(|record| record.epoch > 1) {
+                reached.push("crashed".to_owned());
+            }
+        }
+        reached
+    }
+}
+
+fn parent(input: &bob_messages::input::TurnInput) -> Option<&ParentTurn> {
+    input.options.as_ref()?.parent.as_ref()
+}
+
+/// What does not hold.
+pub(crate) fn faults(house: &House) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (id, records) in &house.journals {
+        let count = |is_it: fn(&Fact) -> bool| records.iter().filter(|record| is_it(&record.fact)).count();
+        let (inputs, begun) =
+            (count(|fact| matches!(fact, Fact::Input(_))), count(|fact| matches!(fact, Fact::Started { .. })));
+        let outcomes = count(|fact| matches!(fact, Fact::Outcome(_)));
+        let withdrawn = count(|fact| matches!(fact, Fact::Withdrawn));
+        if inputs < begun {
+            faults.push(format!("{id}: {inputs} inputs were begun twice: {begun}"));
+        }
+        if begun != outcomes || inputs != begun + withdrawn {
+            faults.push(format!("{id}: {inputs} inputs, {begun} begun, {outcomes} outcomes"));
+        }
+        results(id, records, &mut faults);
+        tasks(id, records, &mut faults);
+        if let Some(parent) = records.iter().find_map(|record| match &record.fact {
+            Fact::Input(input) => parent(input).map(|parent| (parent.clone(), input.limits)),
+            _another => None,
+        }) {
+            child(house, id, parent, &mut faults);
+        }
+        bill(house, id, &mut faults);
+    }
+    let mut keys = house.side_effects.clone();
+    keys.sort();
+    faults.extend(keys.windows(2).filter(|two| two[0] == two[1]).map(|two| format!("a side effect twice: {}", two[0])));
+    faults
+}
+
+/// Each call has one result, and that of a task a second one at most.
+fn results(id: &SessionId, records: &[Arc<Record>], faults: &mut Vec<String>) {
+    let (mut calls, mut of_tasks, mut counts) = (Vec::new(), Vec::new(), BTreeMap::<CallId, usize>::new());
+    for record in records {
+        match &record.fact {
+            Fact::Answered(answered) => calls.extend(answered.calls.iter().map(|call| call.id.clone())),
+            Fact::Intent { call, task: Some(_), .. } => of_tasks.push(call.clone()),
+            Fact::Result(result) => *counts.entry(result.call.clone()).or_default() += 1,
+            _another => {}
+        }
+    }
+    for call in calls {
+        let count = counts.get(&call).copied().unwrap_or_default();
+        let most = if of_tasks.contains(&call) { 2 } else { 1 };
+        if count == 0 || count > most {
+            faults.push(format!("{id}: {count} results of {call}"));
+        }
+    }
+}
+
+/// A result of a task that outlived its turn is read once: it was asked for, or brought.
+fn tasks(id: &SessionId, records: &[Arc<Record>], faults: &mut Vec<String>) {
+    let mut session = Session::new(id.clone());
+    let mut due = Vec::new();
+    for record in records {
+        session.apply(record);
+        if matches!(record.fact, Fact::Outcome(_)) {
+            let is_due = |task: &&bob_messages::agent::Task| task.on_parent_end() == OnParentEnd::Continue;
+            due.extend(session.tasks.iter().filter(is_due).map(|task| task.result_turn()));
+        }
+    }
+    due.sort_unstable_by_key(ToString::to_string);
+    due.dedup();
+    for turn in due {
+        let brought = records
+            .iter()
+            .filter(|record| matches!(record.fact, Fact::Input(_)) && record.turn.as_ref() == Some(&turn));
+        let read = session.tasks.is_empty();
+        match brought.count() {
+            1 => {}
+            0 if was_read(records, &turn) => {}
+            0 => faults.push(format!("{id}: the result {turn} was not brought ({read})")),
+            more => faults.push(format!("{id}: the result {turn} was brought {more} times")),
+        }
+    }
+}
+
+/// Whether a later turn asked for the result that this turn would bring.
+fn was_read(records: &[Arc<Record>], turn: &bob::sessions::TurnId) -> bool {
+    let mut session = Session::new(records[0].session.clone());
+    let mut was_read = false;
+    for record in records {
+        session.apply(record);
+        was_read |= session.tasks.iter().any(|task| task.result_turn() == *turn && task.is_read);
+    }
+    was_read
+}
+
+/// A child works for a call of its parent, within what it was given.
+fn child(house: &House, id: &SessionId, (parent, limits): (ParentTurn, bob::config::Limits), faults: &mut Vec<String>) {
+    let Some(above) = house.journals.get(&parent.session) else {
+        return faults.push(format!("{id}: its parent has no journal"));
+    };
+    let called = above.iter().any(|record| match &record.fact {
+        Fact::Intent { call, .. } => *call == parent.call && record.turn.as_ref() == Some(&parent.turn),
+        _another => false,
+    });
+    let named = child_of(&parent.session, &parent.turn, &parent.call).map(|(session, _)| session);
+    if !called || named.as_ref() != Some(id) {
+        faults.push(format!("{id}: it works without a call {}", parent.call));
+    }
+    let line = parent.line.clone().unwrap_or_default();
+    let mut agents = line.agents.clone();
+    agents.sort();
+    agents.dedup();
+    if agents.len() != line.agents.len() {
+        faults.push(format!("{id}: one of its agents is above itself: {:?}", line.agents));
+    }
+    let of_parent = house.session(&parent.session).options.parent.as_ref().map_or(0, |parent| parent.depth);
+    if parent.depth != of_parent + 1 || parent.depth > MAX_DEPTH || parent.depth as usize > line.agents.len() {
+        faults.push(format!("{id}: it is {} levels below, its parent {of_parent}", parent.depth));
+    }
+    let of_turn = above.iter().find_map(|record| match &record.fact {
+        Fact::Input(input) if input.turn == parent.turn => Some(input.limits),
+        _another => None,
+    });
+    if of_turn.is_none_or(|above| limits.max_steps > above.max_steps / 2 + 1) {
+        faults.push(format!("{id}: its limits are not those of a share: {}", limits.max_steps));
+    }
+    let steps = house.journals[id].iter().filter(|record| matches!(record.fact, Fact::Answered(_))).count();
+    if steps > limits.max_steps as usize {
+        faults.push(format!("{id}: it used more than its limits: {steps}"));
+    }
+}
+
+/// What the results of agents count is what their children used.
+fn bill(house: &House, id: &SessionId, faults: &mut Vec<String>) {
+    for record in &house.journals[id] {
+        let Fact::Result(result) = &record.fact else { continue };
+        let Some(counted) = result.output.delegated.as_deref() else { continue };
+        let turns = house.journals[id].iter().filter_map(|record| record.turn.clone());
+        let mut children = turns.filter_map(|turn| child_of(id, &turn, &result.call)).map(|(session, _)| session);
+        let Some(child) = children.find(|child| house.journals.contains_key(child)) else {
+            faults.push(format!("{id}: {} is on the bill and has no child", result.call));
+            continue;
+        };
+        let outcome = first_outcome(house, &child);
+        let used: Option<Delegated> = outcome.and_then(|last| outcome_of("agent", &last).delegated).map(|used| *used);
+        if result.status != CallStatus::Unknown && used.as_ref() != Some(counted) {
+            faults.push(format!("{id}: {counted:?} is on the bill for {}, which used {used:?}", result.call));
+        }
+    }
+}
+
+/// The outcome of the first turn of a session: later ones bring the results of its own tasks.
+fn first_outcome(house: &House, id: &SessionId) -> Option<bob::sessions::TurnOutcome> {
+    let mut session = Session::new(id.clone());
+    for record in &house.journals[id] {
+        session.apply(record);
+        if matches!(record.fact, Fact::Outcome(_)) {
+            return session.last.as_ref().map(|last| (**last).clone());
+        }
+    }
+    None
+}
