@@ -1,6 +1,7 @@
 //! The fold takes any records, and every record reads back as it was written.
 
 use super::Session;
+use crate::artifact::{Artifact, ArtifactId, ArtifactKind};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
 use crate::error::AgentError;
@@ -116,11 +117,17 @@ fn one_of_each() -> Vec<Fact> {
         }),
         title: Some("Roof".into()),
     };
+    let text = "a text of which only the ends stand in the record";
+    let artifact = Artifact::of_text(ArtifactId::of(text.as_bytes()), ArtifactKind::Document, text, 8);
+    let (mime_type, uri) = (Some("text/plain".into()), Some("file:///a".into()));
+    let artifact = Artifact { mime_type, uri, is_whole: true, ..artifact };
     let output = ToolOutput {
         parts: vec![
             ContentPart::text("ü\u{0}"),
             ContentPart::Image { mime_type: "image/png".into(), data: "AA==".into() },
+            ContentPart::Artifact(Box::new(artifact.clone())),
         ],
+        structured_artifact: Some(Box::new(artifact)),
         structured: Some(json!({"n": [1, -2, 0.1, 1e300, u64::MAX, i64::MIN], "z": null})),
         locations: vec![Location { path: "a.rs".into(), line: Some(3) }],
         changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()), is_rough: false }],

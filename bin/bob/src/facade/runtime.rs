@@ -300,6 +300,7 @@ fn is_attached(part: &ContentPart) -> bool {
     match part {
         ContentPart::Image { .. } | ContentPart::Audio { .. } => true,
         ContentPart::Resource { blob, .. } => blob.is_some(),
+        ContentPart::Artifact(artifact) => !artifact.is_text(),
         ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => false,
     }
 }
