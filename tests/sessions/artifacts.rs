@@ -12,6 +12,7 @@ use bob::{AgentRequest, AgentRuntime, BoxFuture, Runtime, RuntimeBuilder, Sessio
 use bob_messages::chat::Message;
 use bob_messages::ids::ToolName;
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::runtime::{Nothing, build, file_store, over, say, session, turn, within};
 use crate::support::scratch::Scratch;
@@ -23,15 +24,16 @@ const SMALL: usize = 256 * 1024;
 struct Watched {
     store: Arc<dyn SessionStore>,
     largest: AtomicUsize,
-    /// Whether a record that names an artifact is never stored, nor answered.
+    /// Whether a record that names an artifact is never stored, and not answered before the end.
     holds_back: AtomicBool,
-    held_back: tokio::sync::Notify,
+    held_back: Notify,
+    end: Arc<Notify>,
 }
 
 impl Watched {
     fn over(store: Arc<dyn SessionStore>) -> Arc<Self> {
         let (largest, holds_back) = (AtomicUsize::new(0), AtomicBool::new(false));
-        Arc::new(Self { store, largest, holds_back, held_back: tokio::sync::Notify::new() })
+        Arc::new(Self { store, largest, holds_back, held_back: Notify::new(), end: Arc::default() })
     }
 }
 
@@ -62,7 +64,11 @@ impl SessionStore for Watched {
             self.largest.fetch_max(bytes, Ordering::SeqCst);
             if record.fact.artifacts().next().is_some() && self.holds_back.load(Ordering::SeqCst) {
                 self.held_back.notify_one();
-                return Box::pin(std::future::pending());
+                let (end, count) = (Arc::clone(&self.end), batch.len());
+                return Box::pin(async move {
+                    end.notified().await;
+                    vec![Err(StoreError::InDoubt("the process ended".to_owned())); count]
+                });
             }
         }
         self.store.append(batch)
@@ -140,7 +146,8 @@ fn reader(mib: usize, native: bool) -> (RuntimeBuilder, Arc<Mutex<Vec<LlmRequest
             ScriptedReply::call("test/large", json!({}))
         }
     });
-    let capabilities = Capabilities { native_tools: native, json_schema: true, ..Capabilities::default() };
+    let capabilities =
+        Capabilities { native_tools: native, json_schema: true, context_tokens: 1 << 20, ..Capabilities::default() };
     let make = move |_: Nothing, _: Invocation| async move { Ok::<_, ToolError>(large(mib)) };
     let builder = over(model.with_capabilities(capabilities)).local_tools(false);
     (builder.tools(Arc::new(tool("test/large", "Returns much.", make).read_only())), asked)
@@ -266,8 +273,16 @@ async fn an_artifact_whose_record_was_never_stored_is_removed_by_the_next_proces
             () = within(store.held_back.notified()) => {}
         }
         assert_eq!(runtime.artifacts_of(&session("s")).await.unwrap().len(), 1, "it is durable before its record");
-        // As after a kill: nothing is closed in order, and the locks of the process are free.
+        // As after a kill: the record was not stored, and the locks of the process are free.
         within(runtime.shutdown()).await;
+        drop(runtime);
+        store.end.notify_one();
+        within(async {
+            while Arc::strong_count(&store) > 1 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
     }
     let (builder, _asked) = reader(1, true);
     let runtime = build(builder.store(file_store(folder.path()))).await;

@@ -117,10 +117,8 @@ fn one_of_each() -> Vec<Fact> {
         }),
         title: Some("Roof".into()),
     };
-    let text = "a text of which only the ends stand in the record";
-    let artifact = Artifact::of_text(ArtifactId::of(text.as_bytes()), ArtifactKind::Document, text, 8);
-    let (mime_type, uri) = (Some("text/plain".into()), Some("file:///a".into()));
-    let artifact = Artifact { mime_type, uri, is_whole: true, ..artifact };
+    let artifact = Artifact::of_text(ArtifactId::of(b"x"), ArtifactKind::Document, "both ends", 4);
+    let artifact = Artifact { mime_type: Some("a/b".into()), uri: Some("a:".into()), is_whole: true, ..artifact };
     let output = ToolOutput {
         parts: vec![
             ContentPart::text("ü\u{0}"),
@@ -135,8 +133,8 @@ fn one_of_each() -> Vec<Fact> {
         waits_for: None,
         delegated: Some(Box::default()),
     };
-    let (id, name) = (CallId::new("c1"), ToolName::new("local/write"));
-    let whole = ToolResult { call: id.clone(), name, status: CallStatus::Ok, output, duration_ms: 3 };
+    let id = CallId::new("c1");
+    let whole = ToolResult { output, ..ToolResult::note(&call(1, "local/write"), CallStatus::Ok, "") };
     let error = AgentError::Llm(LlmError { status: Some(503), ..LlmError::new(LlmErrorKind::Unavailable, "down") });
     let guard_reason = Some(GuardReason::MaxSteps);
     let unpriced = StepCost { usage: None, ..cost() };

@@ -8,7 +8,9 @@ use bob_messages::chat::{CallStatus, ContentPart, ToolOutput, ToolResult};
 use bob_messages::ids::{CallId, SessionId, ToolName};
 use bob_messages::store::{Append, Fact, Record};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use tempfile::TempDir;
 
 fn session(id: &str) -> SessionId {
@@ -207,4 +209,44 @@ async fn files_are_for_their_owner_only() {
 
 fn names(folder: &Path) -> Vec<String> {
     fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Where the second process finds its folder; only there it is set.
+const FOLDER: &str = "BOB_TEST_ARTIFACTS_FOLDER";
+
+#[tokio::test]
+async fn what_a_killed_process_put_is_removed_unless_a_record_names_it() {
+    let own = session("own");
+    if let Some(root) = std::env::var_os(FOLDER) {
+        let store = FolderArtifacts::new(root);
+        for text in ["named", "not named"] {
+            store.put(&own, content(text)).await.unwrap();
+        }
+        // The first line is the harness's own, without an end.
+        println!("\nput");
+        return std::future::pending().await;
+    }
+    let folder = TempDir::new().unwrap();
+    let store = FileStore::open(folder.path(), StoreOptions::default()).unwrap();
+    let path = concat!(module_path!(), "::what_a_killed_process_put_is_removed_unless_a_record_names_it");
+    let mut other = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", path.split_once("::").unwrap().1, "--nocapture"])
+        .env(FOLDER, folder.path().join("artifacts"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut told = BufReader::new(other.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(told.any(|line| line == "put"), "it says so before it ends");
+    let port = store.artifacts().unwrap();
+    assert_eq!(port.unrecorded(10).await.unwrap(), [], "the process lives");
+    recorded(&*store, &own, &[ArtifactId::of(b"named")]).await;
+    other.kill().unwrap();
+    other.wait().unwrap();
+    assert_eq!(port.unrecorded(10).await.unwrap().len(), 1, "its artifacts are found");
+    sweep(Arc::<FileStore>::clone(&store)).await;
+    let kept: Vec<_> = port.list(&own).await.unwrap().into_iter().map(|stored| stored.id).collect();
+    assert_eq!(kept, [ArtifactId::of(b"named")]);
+    assert_eq!(port.unrecorded(10).await.unwrap(), []);
+    assert_eq!(names(&folder.path().join("artifacts/owners")).len(), 1, "only the lock of this process is left");
 }

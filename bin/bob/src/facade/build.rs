@@ -91,8 +91,10 @@ impl RuntimeBuilder {
 
     async fn start(mut self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
         let store = self.store.take().unwrap_or_else(|| MemoryStore::new());
-        if store.artifacts().is_some() && !self.taped.is_replay() {
-            self.tools.push(Arc::new(read_artifact(rooms.tools.runtime().artifacts().clone())));
+        if store.artifacts().is_some() {
+            // Also of a replay: its large results are put into its own store.
+            let reader = read_artifact(rooms.tools.runtime().artifacts().clone());
+            self.tools.push(self.tool_hooks.around(Arc::new(reader)));
         }
         let model = self.model.ok_or(BuildError::NoModel)?;
         let model = match &self.models {
