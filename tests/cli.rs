@@ -4,6 +4,8 @@ mod support;
 
 #[path = "cli/approvals.rs"]
 mod approvals;
+#[path = "cli/artifacts.rs"]
+mod artifacts;
 #[path = "cli/at_once.rs"]
 mod at_once;
 #[path = "cli/back.rs"]

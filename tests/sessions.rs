@@ -6,6 +6,8 @@ mod support;
 
 #[path = "sessions/agents.rs"]
 mod agents;
+#[path = "sessions/artifacts.rs"]
+mod artifacts;
 #[path = "sessions/crowded.rs"]
 mod crowded;
 #[path = "sessions/kept.rs"]

@@ -6,6 +6,7 @@
 //! actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
+mod artifacts;
 #[cfg(test)]
 mod fixtures_tests;
 mod folder;
@@ -26,6 +27,7 @@ mod sqlite;
 pub mod contract;
 
 pub use actor::StoreActor;
+pub use artifacts::{ArtifactStorePort, Artifacts, FolderArtifacts, MemoryArtifacts, StoredArtifact, clipped};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};
 pub use listing::page_of;

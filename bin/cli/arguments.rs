@@ -3,6 +3,7 @@
 //! Only syntax is declared here. Ids and models are validated where they are used, so that the program controls the
 //! error text.
 
+mod artifacts;
 mod batch;
 mod chat;
 mod choices;
@@ -22,6 +23,7 @@ mod words;
 
 use std::path::PathBuf;
 
+pub(crate) use artifacts::{ArtifactsAction, ArtifactsArgs};
 pub(crate) use batch::BatchArgs;
 #[cfg(feature = "soak")]
 pub(crate) use bob_drill::soak::SoakArgs;
@@ -92,6 +94,8 @@ pub(crate) enum Command {
     Resume(ResumeArgs),
     /// List, search, show, rename, fork, export or delete stored sessions
     Sessions(SessionsArgs),
+    /// List or export large results, pictures and sounds of a session
+    Artifacts(ArtifactsArgs),
     /// Show what every prompt has from MEMORY.md, or add a line to it
     Memory(MemoryArgs),
     /// List or revoke lasting decisions about tools

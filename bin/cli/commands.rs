@@ -1,7 +1,7 @@
 //! The commands that do one thing and end: one file each, and what they share.
 //!
 //! - `run`, `resume`, `replay`: a turn without a person beside it
-//! - `sessions`, `approvals`, `skills`, `tools`, `mcp`: what there is
+//! - `sessions`, `artifacts`, `approvals`, `skills`, `tools`, `mcp`: what there is
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
 //! - `file_changes`, `rewind`: what a session changed of files, and the way back
@@ -11,6 +11,7 @@
 //! - `prompt`, `attach`, `output_schema`, `output`: what goes into a turn, and the result object that comes out
 
 pub(crate) mod approvals;
+pub(crate) mod artifacts;
 pub(crate) mod attach;
 pub(crate) mod config;
 pub(crate) mod doctor;

@@ -28,7 +28,8 @@ use commands::skills;
 #[cfg(feature = "soak")]
 use commands::soak;
 use commands::{
-    approvals, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run, sessions, tools,
+    approvals, artifacts, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run, sessions,
+    tools,
 };
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
@@ -164,6 +165,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Top(args) => in_runtime(top::top(&args, &configured(&files, &Overrides::default())?)),
         Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&files, &Overrides::default())?)),
         Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&files, &Overrides::default())?)),
+        Command::Artifacts(args) => in_runtime(artifacts::artifacts(&args.action, &trusted(&Overrides::default())?)),
         Command::Sessions(args) => in_runtime(sessions::sessions(&args.action, &trusted(&Overrides::default())?)),
         Command::Memory(args) => memory::memory(&args, &configured(&files, &Overrides::default())?),
         Command::Approvals(args) => approvals::approvals(&args.action, &configured(&files, &Overrides::default())?),

@@ -8,7 +8,7 @@
 #[path = "store_tests.rs"]
 mod tests;
 
-use bob_actors::store::{SessionStore, Stored};
+use bob_actors::store::{ArtifactStorePort, SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -323,5 +323,9 @@ impl SessionStore for FaultStore {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.meet(Operation::Delete, vec![session.clone()], async move { self.inner.delete(session).await }, Err)
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
+        self.inner.artifacts()
     }
 }

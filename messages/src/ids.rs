@@ -257,6 +257,9 @@ impl ToolName {
     /// The pseudo tool by which a model asks its user.
     pub const ASK_USER: &'static str = "ask_user";
 
+    /// The tool that reads artifacts of the session.
+    pub const READ_ARTIFACT: &'static str = "local/read_artifact";
+
     /// Wraps a name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())

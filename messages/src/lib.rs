@@ -18,6 +18,7 @@
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`skills`], [`condense`] | – | skills and their selection; summaries of a history |
 //! | [`error`], [`outcome`] | – | the error type of callers; outcomes of turns |
+//! | [`artifact`] | – | large content that is kept beside the journal |
 //! | [`options`], [`agent`] | – | options of a session; agents as values, and what a sub-agent may use |
 //! | [`input`], [`turn_config`] | – | requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
@@ -29,6 +30,7 @@
 
 pub mod agent;
 pub mod approvals;
+pub mod artifact;
 pub mod backoff;
 pub mod breaker;
 pub mod chat;

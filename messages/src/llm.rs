@@ -1,5 +1,6 @@
 //! Messages of the LlmActor.
 
+use crate::artifact::ArtifactKind;
 use crate::breaker::Down;
 use crate::chat::{ContentPart, Message, StopReason, Usage};
 use crate::context::RequestContext;
@@ -111,6 +112,12 @@ impl Capabilities {
             // As text: its content or its address.
             ContentPart::Resource { text, .. } => text.is_some(),
             ContentPart::ResourceLink { .. } => true,
+            ContentPart::Artifact(artifact) => match artifact.kind {
+                ArtifactKind::Text | ArtifactKind::Json | ArtifactKind::Document => true,
+                ArtifactKind::Image => self.images,
+                ArtifactKind::Audio => self.audio,
+                ArtifactKind::Blob => false,
+            },
         }
     }
 }

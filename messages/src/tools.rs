@@ -119,6 +119,8 @@ pub struct ToolSet {
     native: Vec<String>,
     bytes: usize,
     contract: String,
+    /// All of them but the reader of artifacts, if it is one of them.
+    without_reader: Option<Arc<ToolSet>>,
 }
 
 impl From<Vec<Arc<ToolDescriptor>>> for ToolSet {
@@ -131,7 +133,12 @@ impl From<Vec<Arc<ToolDescriptor>>> for ToolSet {
             bytes += tool.id.as_str().len() + tool.description.len() + schema.len();
             contract.push_str(&format!("- {}: {} Arguments: {schema}\n", tool.id, tool.description));
         }
-        Self { tools, native, bytes, contract }
+        let is_reader = |tool: &Arc<ToolDescriptor>| tool.id.as_str() == ToolName::READ_ARTIFACT;
+        let without_reader = tools
+            .iter()
+            .any(is_reader)
+            .then(|| Arc::new(Self::from(tools.iter().filter(|tool| !is_reader(tool)).cloned().collect::<Vec<_>>())));
+        Self { tools, native, bytes, contract, without_reader }
     }
 }
 
@@ -142,6 +149,12 @@ impl From<ToolSet> for Vec<Arc<ToolDescriptor>> {
 }
 
 impl ToolSet {
+    /// All of them but the reader of artifacts; `None` if that is none of them. A session without artifacts has nothing to
+    /// read with it.
+    pub fn without_reader(&self) -> Option<&Arc<Self>> {
+        self.without_reader.as_ref()
+    }
+
     /// The tools, in the order they are offered.
     pub fn tools(&self) -> &[Arc<ToolDescriptor>] {
         &self.tools

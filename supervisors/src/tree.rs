@@ -71,9 +71,15 @@ impl TreeSpec {
     fn children(self) -> Vec<ChildSpec> {
         let Self { rooms, feed, store, llm, retry, tools, policy, servers, further, sessions } = self;
         rooms.tools.report_to(&feed);
+        let artifacts = rooms.tools.runtime().artifacts().clone();
+        if let Some(port) = store.artifacts() {
+            artifacts.come_from(port);
+        }
         let llm = llm_child(
             &rooms,
-            LlmArguments::new(llm, Arc::clone(&feed), retry).with_readiness(Arc::new(rooms.model_servers.clone())),
+            LlmArguments::new(llm, Arc::clone(&feed), retry)
+                .with_readiness(Arc::new(rooms.model_servers.clone()))
+                .with_artifacts(artifacts),
         );
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);

@@ -6,6 +6,7 @@ use super::budget::Budgets;
 use super::port::{LlmPort, Readiness};
 use super::retry::RetryPolicy;
 use crate::feed::Feed;
+use crate::store::Artifacts;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
@@ -21,6 +22,8 @@ pub struct LlmArguments {
     pub(super) breakers: Breakers,
     /// Waits for providers of this machine.
     pub(super) readiness: Option<Arc<dyn Readiness>>,
+    /// Where the content of pictures and sounds is that requests name.
+    pub(super) artifacts: Artifacts,
 }
 
 impl LlmArguments {
@@ -28,7 +31,13 @@ impl LlmArguments {
     pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
         let breakers = Breakers::new(DEFAULT_BREAKER);
         let (admission, budgets) = (Admission::default(), Budgets::default());
-        Self { port, feed, retry, admission, budgets, breakers, readiness: None }
+        Self { port, feed, retry, admission, budgets, breakers, readiness: None, artifacts: Artifacts::default() }
+    }
+
+    /// Requests get the content of what they name from here.
+    #[must_use]
+    pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
+        Self { artifacts, ..self }
     }
 
     /// Calls wait for their provider here before they queue for it.

@@ -28,6 +28,7 @@ pub(super) async fn answer(
 ) -> Result<Arc<LlmAnswer>, LlmError> {
     let started = Instant::now();
     shared.port.capabilities(&request.model)?;
+    let request = &shared.artifacts.whole(request).await;
     let deltas = match request.aside {
         true => DeltaSink::unread(),
         false => DeltaSink::new(Arc::clone(&shared.feed), Arc::clone(request), seen),

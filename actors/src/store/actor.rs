@@ -5,10 +5,11 @@
 //! batch and delays no other. Every other operation on a session keeps its
 //! place among that session's appends. A handler never waits for a disk: the store's
 //! future is polled once where it is made, which is all a store in memory needs,
-//! and goes on in a task of its own otherwise. It never looks into a record.
+//! and goes on in a task of its own otherwise. Of a record it looks only at which artifacts it names.
 
 mod lanes;
 
+use super::artifacts::sweep;
 use super::{SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -89,6 +90,9 @@ impl Actor for StoreActor {
     ) -> Result<StoreState, ActorProcessingErr> {
         let (tell, ended) = mpsc::unbounded_channel();
         self.queued.store(0, Ordering::Relaxed);
+        if store.artifacts().is_some() {
+            tokio::spawn(sweep(Arc::clone(&store)));
+        }
         Ok(StoreState { store: Port(store), lanes: Lanes::default(), ended, tell })
     }
 
@@ -270,6 +274,7 @@ fn store_batch(
 ) -> BoxFuture<'static, Left> {
     async move {
         let sessions: Vec<_> = appends.iter().map(|append| append.session.clone()).collect();
+        let replies = telling(&*store, &appends, replies);
         let mut held: HashMap<SessionId, Vec<_>> = HashMap::new();
         let answers = store.append_apart(appends).await;
         for ((session, reply), answer) in sessions.into_iter().zip(replies).zip(answers) {
@@ -286,6 +291,39 @@ fn store_batch(
         held.into_iter().map(|(session, rest)| (session, join_all(rest).map(drop).boxed())).collect()
     }
     .boxed()
+}
+
+/// Tells the artifact store of what records name, when they are durable.
+fn telling(
+    store: &dyn SessionStore,
+    appends: &[Append],
+    replies: Vec<Reply<Result<u64, StoreError>>>,
+) -> Vec<Reply<Result<u64, StoreError>>> {
+    let names = |append: &Append| append.records.iter().any(|record| record.fact.artifacts().next().is_some());
+    if !appends.iter().any(names) {
+        return replies;
+    }
+    let Some(artifacts) = store.artifacts() else { return replies };
+    let tell = |(append, reply): (&Append, Reply<Result<u64, StoreError>>)| {
+        let named = append.records.iter().flat_map(|record| record.fact.artifacts());
+        let (ids, session): (Vec<_>, _) = (named.map(|artifact| artifact.id.clone()).collect(), append.session.clone());
+        if ids.is_empty() {
+            return reply;
+        }
+        let artifacts = Arc::clone(&artifacts);
+        Reply::to(move |answer: Option<Result<u64, StoreError>>| {
+            if matches!(answer, Some(Ok(_)))
+                && let Ok(runtime) = tokio::runtime::Handle::try_current()
+            {
+                runtime.spawn(async move { artifacts.recorded(&session, &ids).await });
+            }
+            match answer {
+                Some(answer) => reply.send(answer),
+                None => drop(reply),
+            }
+        })
+    };
+    appends.iter().zip(replies).map(tell).collect()
 }
 
 fn perform(store: Arc<dyn SessionStore>, session: SessionId, work: Work) -> BoxFuture<'static, Left> {

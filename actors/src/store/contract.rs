@@ -5,6 +5,7 @@
 //! its others. This module is a test aid: a broken rule panics and says which.
 
 mod appends;
+mod artifacts;
 mod crowds;
 mod glances;
 mod kills;
@@ -20,6 +21,7 @@ mod suites;
 mod tests;
 
 pub use appends::*;
+pub use artifacts::artifacts;
 pub use crowds::*;
 pub use glances::*;
 pub use kills::*;

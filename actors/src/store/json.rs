@@ -43,6 +43,7 @@ mod tests;
 mod watch;
 
 use super::SessionStore;
+use super::artifacts::{ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
 use super::owners::StoreOptions;
 use bob_messages::ids::SessionId;
@@ -57,10 +58,14 @@ use std::sync::Arc;
 /// the disk's own commits.
 const WRITERS: usize = 8;
 
+/// The folder of artifacts in that of the journals.
+const ARTIFACTS: &str = "artifacts";
+
 /// A store of one journal file a session.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     journals: Arc<Journals>,
+    artifacts: FolderArtifacts,
 }
 
 impl FileStore {
@@ -76,7 +81,8 @@ impl FileStore {
             .and_then(|()| Folder::open(folder))
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
         let journals = Journals::new(opened, options, Formats::KNOWN);
-        Ok(Arc::new(Self { journals: Arc::new(journals) }))
+        let artifacts = FolderArtifacts::new(folder.join(ARTIFACTS));
+        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts }))
     }
 
     /// Does something on a blocking thread; it continues when the future is dropped.
@@ -121,6 +127,16 @@ impl FileStore {
         }
         answers
     }
+}
+
+/// The name of a folder for what is kept of a session beside its journal.
+pub(super) fn folder_name(session: &SessionId) -> String {
+    name::of_folder(session)
+}
+
+/// The session whose folder is called so.
+pub(super) fn session_of_folder(folder: &str) -> Option<SessionId> {
+    name::session_of_folder(folder)
 }
 
 fn ended() -> StoreError {
@@ -168,6 +184,15 @@ impl SessionStore for FileStore {
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.ask(session, Journals::delete)
+        let artifacts = self.artifacts.clone();
+        self.ask(session, move |journals, session| {
+            artifacts.deleting(session)?;
+            let deleted = journals.delete(session);
+            artifacts.settle_deletion(session, deleted)
+        })
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
+        Some(Arc::new(self.artifacts.clone()))
     }
 }

@@ -10,6 +10,7 @@ mod packed;
 #[path = "memory_tests.rs"]
 mod tests;
 
+use super::artifacts::{ArtifactStorePort, MemoryArtifacts};
 use super::listing;
 use super::{Ledger, SessionStore};
 use bob_messages::Millis;
@@ -27,6 +28,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     sessions: Arc<Mutex<Journals>>,
+    artifacts: Arc<MemoryArtifacts>,
 }
 
 /// The journals, each in a box: the map has up to twice the room that it needs.
@@ -236,6 +238,11 @@ impl SessionStore for MemoryStore {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         let found = self.sessions().remove(session).is_some();
+        self.artifacts.forget(session);
         ready(Ok(found)).boxed()
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
+        Some(Arc::<MemoryArtifacts>::clone(&self.artifacts))
     }
 }

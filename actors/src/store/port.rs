@@ -1,5 +1,6 @@
 //! The port: what a session store must be able to do.
 
+use super::ArtifactStorePort;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -114,4 +115,10 @@ pub trait SessionStore: Send + Sync + 'static {
     /// # Errors
     /// `Busy` while another living process owns the session; `Unavailable`.
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>>;
+
+    /// The store of the large parts of its records, which are deleted with their sessions. Where there is none, as this
+    /// default says, large parts stay in their records.
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
+        None
+    }
 }

@@ -53,6 +53,7 @@ mod pages_tests;
 #[path = "sqlite_tests.rs"]
 mod tests;
 
+use super::artifacts::{self, ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
 use super::made::Made;
 use super::owners::StoreOptions;
@@ -87,6 +88,7 @@ pub struct SqliteStore {
     /// Tells that the writer has ended.
     closed: Mutex<Receiver<()>>,
     check: Arc<Check>,
+    artifacts: FolderArtifacts,
 }
 
 /// The ways to the threads.
@@ -165,7 +167,9 @@ impl SqliteStore {
                 drop(writer_goes_last);
             })?;
         }
-        Ok(Arc::new(Self { threads: Some(Threads { claims, asks, jobs }), closed: Mutex::new(closed), check }))
+        let artifacts = FolderArtifacts::new(artifacts::beside(path));
+        let threads = Some(Threads { claims, asks, jobs });
+        Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts }))
     }
 
     /// Asks a reader.
@@ -234,6 +238,13 @@ fn owners_folder(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Does something on a blocking thread.
+async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, StoreError> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(ended()))
+}
+
 fn ended() -> StoreError {
     StoreError::InDoubt("the store failed before it could tell whether it was done".to_owned())
 }
@@ -292,7 +303,18 @@ impl SessionStore for SqliteStore {
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let deleted = self.tell(|reply| Job::Delete(session.clone(), reply));
-        deleted.map(|deleted| deleted.unwrap_or_else(|| Err(ended()))).boxed()
+        async move {
+            let (artifacts, named) = (self.artifacts.clone(), session.clone());
+            apart(move || artifacts.deleting(&named)).await?;
+            let deleted = self.tell(|reply| Job::Delete(session.clone(), reply)).await;
+            let deleted = deleted.unwrap_or_else(|| Err(ended()));
+            let (artifacts, named) = (self.artifacts.clone(), session.clone());
+            apart(move || artifacts.settle_deletion(&named, deleted)).await
+        }
+        .boxed()
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
+        Some(Arc::new(self.artifacts.clone()))
     }
 }

@@ -13,6 +13,7 @@ use super::policy::Policy;
 use super::policy::Rules;
 use super::port::{Concern, Invocation, ToolError, ToolPort};
 use super::progress::ProgressRoom;
+use crate::store::Artifacts;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::ids::ToolName;
 use bob_messages::reply::{Reply, SoFar};
@@ -175,8 +176,9 @@ impl Admitted {
         let started = Instant::now();
         let deadline = started + Duration::from_millis(timeout_ms.min(LONGEST_CALL_MS));
         let progress = progress.keeping(&so_far);
+        let artifacts = progress.runtime().artifacts().clone();
         let invocation = Invocation { call, context, deadline, may_repeat, progress };
-        (invocation, Limit { started, timeout_ms, read_only, so_far })
+        (invocation, Limit { started, timeout_ms, read_only, so_far, artifacts })
     }
 }
 
@@ -232,6 +234,8 @@ struct Limit {
     read_only: bool,
     /// What the call has put out until then.
     so_far: SoFar,
+    /// Where the large parts of its result go.
+    artifacts: Artifacts,
 }
 
 /// Runs one call until it is over, unwanted or too late, and answers it.
@@ -240,6 +244,7 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
         return;
     }
     let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
+    let context = Arc::clone(&invocation.context);
     let mut work = pin!(AssertUnwindSafe(async { port.call_tool(invocation).await }).catch_unwind());
     let (status, output) = match poll!(work.as_mut()) {
         // Most tools of this process are done at once: no clock is set for them.
@@ -268,6 +273,15 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
                 None => return,
             }
         }
+    };
+    let output = match limit.artifacts.would_spill(&output) {
+        false => output,
+        // What the journal is to name must be durable before.
+        true => tokio::select! {
+            biased;
+            () = asker.abandoned() => return,
+            output = limit.artifacts.spill(&context.session, output) => output,
+        },
     };
     let duration_ms = u64::try_from(limit.started.elapsed().as_millis()).unwrap_or(u64::MAX);
     asker.send(ToolReturn { status, output, duration_ms });

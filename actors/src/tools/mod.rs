@@ -31,6 +31,7 @@
 //! | [`agents`] | sub-agents: a call is a session of its own |
 //! | [`progress`] | what a running call says of how far it is |
 //! | `contract` | the contract suite of the port (feature `testing`) |
+//! | `read_artifact` | the rest of a result that was shown in part |
 //! | [`local`] | files, search and the shell |
 //! | [`web`] | pages of the web |
 
@@ -62,6 +63,7 @@ mod patterns;
 pub mod policy;
 pub mod port;
 pub mod progress;
+mod read_artifact;
 pub mod registry;
 pub mod runtime_handle;
 mod schema;
@@ -81,5 +83,6 @@ pub use hooked::ToolHooks;
 pub use policy::{Policy, PolicyError, ToolOverride};
 pub use port::{Concern, Invocation, ToolError, ToolPort};
 pub use progress::{ProgressRoom, ProgressSink};
+pub use read_artifact::read_artifact;
 pub use registry::{HostAddress, Publisher, ToolRegistry};
 pub use runtime_handle::RuntimeHandle;

@@ -1,22 +1,32 @@
 //! The way from a call to the runtime that makes it.
 
+use crate::store::Artifacts;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 
-/// A weak handle to the runtime of a call. Clones are one handle; it keeps no runtime alive.
+/// A weak handle to the runtime of a call, with the store of its artifacts. Clones are one handle; it keeps no runtime
+/// alive.
 #[derive(Clone, Default)]
-pub struct RuntimeHandle(Arc<OnceLock<Weak<dyn Any + Send + Sync>>>);
+pub struct RuntimeHandle {
+    runtime: Arc<OnceLock<Weak<dyn Any + Send + Sync>>>,
+    artifacts: Artifacts,
+}
 
 impl RuntimeHandle {
     /// Sets the runtime. The first one stays.
     pub fn set(&self, runtime: Weak<dyn Any + Send + Sync>) {
-        let _the_first_stays = self.0.set(runtime);
+        let _the_first_stays = self.runtime.set(runtime);
+    }
+
+    /// Where large parts of what the tools return are kept.
+    pub fn artifacts(&self) -> &Artifacts {
+        &self.artifacts
     }
 
     /// The runtime, if it is a `T` and has not ended.
     pub fn get<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
-        self.0.get()?.upgrade()?.downcast().ok()
+        self.runtime.get()?.upgrade()?.downcast().ok()
     }
 }
 

@@ -6,6 +6,7 @@
 mod agent;
 mod agent_runtime;
 mod approvals;
+mod artifacts;
 mod ask;
 mod awaited;
 mod beside_tools;

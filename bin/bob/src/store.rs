@@ -2,6 +2,28 @@
 //!
 //! A program implements [`SessionStore`] for a database of its own; [`Ledger`] has the rules of a journal ready made.
 
+/// The port of artifacts: large parts of records, which a [`SessionStore`] keeps beside its journals. A store that has none
+/// keeps them in their records. A program's own store may use one that is there, or bring its own:
+///
+/// ```
+/// use bob::store::{ArtifactStorePort, MemoryArtifacts};
+/// use bob::SessionId;
+/// use std::sync::Arc;
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let (artifacts, session) = (MemoryArtifacts::new(), SessionId::parse("reports")?);
+/// let id = artifacts.put(&session, Arc::new(b"a large result".to_vec())).await?;
+/// let part = artifacts.get(&session, &id, 2..7).await?;
+/// assert_eq!(part.as_deref(), Some(&b"large"[..]));
+///
+/// // For any other session it does not exist.
+/// let other = SessionId::parse("other")?;
+/// assert_eq!(artifacts.get(&other, &id, 2..7).await?, None);
+/// # Ok(())
+/// # }
+/// ```
+pub use bob_actors::store::ArtifactStorePort;
 /// The port of stores, for [`RuntimeBuilder::store`](crate::RuntimeBuilder::store). A whole store is in
 /// `examples/embedding`; this one adds a count to another.
 ///
@@ -52,7 +74,11 @@
 pub use bob_actors::store::SessionStore;
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
-pub use bob_actors::store::{FileStore, Ledger, Made, MemoryStore, Ruling, StoreOptions, Stored, make_folder, page_of};
+pub use bob_actors::store::{
+    FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
+    StoredArtifact, make_folder, page_of,
+};
+pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;
 pub use bob_messages::limits::Spent;

@@ -14,6 +14,7 @@
 //! | port | suite |
 //! |---|---|
 //! | [`SessionStore`] | [`store`], and [`store_owners`] for one that several processes may open |
+//! | [`ArtifactStorePort`] | [`artifacts`] |
 //! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
 //! | [`ToolPort`] | [`tools`] |
 //! | [`ApprovalPort`] | [`approvals`] |
@@ -43,7 +44,7 @@ use crate::ModelName;
 use crate::approvals::ApprovalPort;
 use crate::events::EventSink;
 use crate::model::{ContextCompactorPort, LlmPort};
-use crate::store::{SessionStore, StoreOptions};
+use crate::store::{ArtifactStorePort, SessionStore, StoreOptions};
 use crate::tools::ToolPort;
 use crate::tools::skills::SkillPort;
 use std::future::Future;
@@ -72,6 +73,22 @@ pub fn run<F: Future>(future: F) -> F::Output {
 /// When a rule is broken.
 pub async fn store(make: impl Fn() -> Arc<dyn SessionStore>) {
     bob_actors::store::contract::store(make).await.assert();
+}
+
+/// Checks a store of artifacts. Each rule has an empty store of its own, which `make` returns and which shares nothing with the
+/// others.
+///
+/// ```
+/// use bob::store::MemoryArtifacts;
+/// use bob::testing;
+///
+/// testing::run(testing::artifacts(|| MemoryArtifacts::new()));
+/// ```
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn artifacts(make: impl Fn() -> Arc<dyn ArtifactStorePort>) {
+    bob_actors::store::contract::artifacts(make).await.assert();
 }
 
 /// Checks the owners and claims of a store in which several processes may each own sessions. `open` opens a store in a folder; each

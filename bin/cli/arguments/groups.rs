@@ -5,7 +5,7 @@ use clap::Command;
 /// The groups, each with its commands. Those that this program was built without are left out.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Talk and ask", &["chat", "run", "batch"]),
-    ("Come back to a conversation", &["sessions", "resume", "memory"]),
+    ("Come back to a conversation", &["sessions", "artifacts", "resume", "memory"]),
     ("Set up", &["init", "config", "doctor", "trust", "completions"]),
     ("What the agent may use", &["tools", "skills", "models", "mcp", "approvals"]),
     ("Running processes", &["ps", "top", "cancel", "drain"]),

@@ -2,6 +2,7 @@
 
 use super::content::ContentPart;
 use super::delegated::Delegated;
+use crate::artifact::Artifact;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -39,7 +40,7 @@ impl FileChange {
     }
 }
 
-/// The output of a tool; the journal keeps all of it.
+/// The output of a tool. The journal keeps all of it, and what is large in the artifact store.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// Content, in order.
@@ -47,6 +48,9 @@ pub struct ToolOutput {
     /// Structured content, when the tool gives it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
+    /// Structured content that was too large for a record, in the artifact store.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured_artifact: Option<Box<Artifact>>,
     /// Where it looked.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub locations: Vec<Location>,

@@ -1,6 +1,7 @@
 //! What is asked of a model instead of naming one.
 
 use super::price::Rate;
+use crate::artifact::ArtifactKind;
 use crate::chat::ContentPart;
 use crate::ids::{InvalidId, ModelName};
 use serde::{Deserialize, Serialize};
@@ -43,6 +44,11 @@ impl Requirement {
         let of_part = |part: &ContentPart| match part {
             ContentPart::Image { .. } => Some(Self::Vision),
             ContentPart::Audio { .. } => Some(Self::Audio),
+            ContentPart::Artifact(artifact) => match artifact.kind {
+                ArtifactKind::Image => Some(Self::Vision),
+                ArtifactKind::Audio => Some(Self::Audio),
+                ArtifactKind::Text | ArtifactKind::Json | ArtifactKind::Document | ArtifactKind::Blob => None,
+            },
             ContentPart::Text { .. } | ContentPart::Resource { .. } | ContentPart::ResourceLink { .. } => None,
         };
         parts.iter().filter_map(of_part).collect()

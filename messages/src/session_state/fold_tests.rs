@@ -1,6 +1,7 @@
 //! The fold takes any records, and every record reads back as it was written.
 
 use super::Session;
+use crate::artifact::{Artifact, ArtifactId, ArtifactKind};
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
 use crate::error::AgentError;
@@ -117,11 +118,15 @@ fn one_of_each() -> Vec<Fact> {
         }),
         title: Some("Roof".into()),
     };
+    let artifact = Artifact::of_text(ArtifactId::of(b"x"), ArtifactKind::Document, "both ends", 4);
+    let artifact = Artifact { mime_type: Some("a/b".into()), uri: Some("a:".into()), is_whole: true, ..artifact };
     let output = ToolOutput {
         parts: vec![
             ContentPart::text("ü\u{0}"),
             ContentPart::Image { mime_type: "image/png".into(), data: "AA==".into() },
+            ContentPart::Artifact(Box::new(artifact.clone())),
         ],
+        structured_artifact: Some(Box::new(artifact)),
         structured: Some(json!({"n": [1, -2, 0.1, 1e300, u64::MAX, i64::MIN], "z": null})),
         locations: vec![Location { path: "a.rs".into(), line: Some(3) }],
         changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()), is_rough: false }],
@@ -129,8 +134,8 @@ fn one_of_each() -> Vec<Fact> {
         waits_for: None,
         delegated: Some(Box::default()),
     };
-    let (id, name) = (CallId::new("c1"), ToolName::new("local/write"));
-    let whole = ToolResult { call: id.clone(), name, status: CallStatus::Ok, output, duration_ms: 3 };
+    let id = CallId::new("c1");
+    let whole = ToolResult { output, ..ToolResult::note(&call(1, "local/write"), CallStatus::Ok, "") };
     let error = AgentError::Llm(LlmError { status: Some(503), ..LlmError::new(LlmErrorKind::Unavailable, "down") });
     let guard_reason = Some(GuardReason::MaxSteps);
     let unpriced = StepCost { usage: None, ..cost() };
@@ -241,37 +246,37 @@ fn records_as_they_are_written() {
     check(
         Fact::Started { model: model(), selected: None },
         expect![[
-            r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"started","body":{"model":"scripted:m"}}"#
+            r#"{"format":3,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"started","body":{"model":"scripted:m"}}"#
         ]],
     );
     check(
         Fact::Intent { call: CallId::new("c1"), traits: CallTraits { read_only: false, idempotent: true }, task: None },
         expect![[
-            r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"intent","body":{"call":"c1","traits":{"read_only":false,"idempotent":true}}}"#
+            r#"{"format":3,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"intent","body":{"call":"c1","traits":{"read_only":false,"idempotent":true}}}"#
         ]],
     );
     check(
         result(1, "local/read", CallStatus::Ok),
         expect![[
-            r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"result","body":{"call":"c1","name":"local/read","status":"ok","output":{"parts":[{"type":"text","text":"out"}],"is_error":false},"duration_ms":3}}"#
+            r#"{"format":3,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"result","body":{"call":"c1","name":"local/read","status":"ok","output":{"parts":[{"type":"text","text":"out"}],"is_error":false},"duration_ms":3}}"#
         ]],
     );
     check(
         Fact::Answered(Box::new(Answered::bare("", vec![call(2, "local/read")], cost()))),
         expect![[
-            r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"answered","body":{"text":"","calls":[{"id":"c2","name":"local/read","arguments":{"a":1},"argument_bytes":7}],"cost":{"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15,"cached_input_tokens":null,"cache_write_tokens":null,"reasoning_tokens":null},"prompt_bytes":40,"stop_reason":"tool_calls","response_id":"resp","model":"scripted:m","latency_ms":7}}}"#
+            r#"{"format":3,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"answered","body":{"text":"","calls":[{"id":"c2","name":"local/read","arguments":{"a":1},"argument_bytes":7}],"cost":{"usage":{"input_tokens":10,"output_tokens":5,"total_tokens":15,"cached_input_tokens":null,"cache_write_tokens":null,"reasoning_tokens":null},"prompt_bytes":40,"stop_reason":"tool_calls","response_id":"resp","model":"scripted:m","latency_ms":7}}}"#
         ]],
     );
     check(
         resumed(2, None),
         expect![[
-            r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"resumed","body":{"submission":"t2","reply":"blue"}}"#
+            r#"{"format":3,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"resumed","body":{"submission":"t2","reply":"blue"}}"#
         ]],
     );
     check(
         suspended(SuspendReason::ApprovalRequired),
         expect![[
-            r#"{"format":2,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?","expires_at":1},"error":null}}"#
+            r#"{"format":3,"id":"1-7","session":"s","version":7,"epoch":1,"turn":"t1","at":1700000000000,"kind":"outcome","body":{"finish_reason":"suspended","guard_reason":null,"content":"bye","suspended":{"reason":"approval_required","token":"secret-1","question":"which?","expires_at":1},"error":null}}"#
         ]],
     );
 }

@@ -16,6 +16,7 @@ impl Session {
     /// Lets go of the media of old messages when a record has brought more than may be kept.
     pub(super) fn lighten(&mut self, record: &Record) {
         self.keep.has_media |= brings_media(&record.fact);
+        self.keep.has_artifacts |= record.fact.artifacts().any(|artifact| !artifact.is_whole);
         if !self.keep.has_media || !self.keep.is_live() {
             return;
         }
@@ -44,7 +45,10 @@ pub(super) fn emptied(result: &Arc<ToolResult>) -> Arc<ToolResult> {
         match part {
             ContentPart::Image { data, .. } | ContentPart::Audio { data, .. } => data.clear(),
             ContentPart::Resource { blob: Some(blob), .. } => blob.clear(),
-            ContentPart::Text { .. } | ContentPart::Resource { .. } | ContentPart::ResourceLink { .. } => {}
+            ContentPart::Text { .. }
+            | ContentPart::Resource { .. }
+            | ContentPart::ResourceLink { .. }
+            | ContentPart::Artifact(_) => {}
         }
     }
     Arc::new(emptied)
@@ -74,7 +78,8 @@ fn weight(part: &ContentPart) -> usize {
     match part {
         ContentPart::Image { data, .. } | ContentPart::Audio { data, .. } => data.len(),
         ContentPart::Resource { blob, .. } => blob.as_ref().map_or(0, String::len),
-        ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => 0,
+        ContentPart::Artifact(artifact) if !artifact.is_text() => artifact.inline_bytes(),
+        ContentPart::Text { .. } | ContentPart::ResourceLink { .. } | ContentPart::Artifact(_) => 0,
     }
 }
 

@@ -31,6 +31,9 @@ pub(super) struct Retention {
     /// Whether it ever had images, sounds or files.
     #[serde(default)]
     pub(super) has_media: bool,
+    /// Whether it ever had a result of which a model sees a part only.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_artifacts: bool,
     /// The requests whose outcomes are at hand, oldest first.
     recent: VecDeque<RequestId>,
     /// The requests whose outcomes are only in the journal.
@@ -67,6 +70,11 @@ impl Session {
     /// Whether it ever had images, sounds or files: old ones are dropped, and a message has fewer bytes then than it had.
     pub(crate) fn has_media(&self) -> bool {
         self.keep.has_media
+    }
+
+    /// Whether it ever had content in the artifact store of which a model sees a part only, and can read the rest.
+    pub fn has_artifacts(&self) -> bool {
+        self.keep.has_artifacts
     }
 
     /// Whether this request was answered so long ago that only the journal has its outcome. Of those the session has

@@ -3,6 +3,7 @@
 use crate::Millis;
 use crate::agent::Delegation;
 use crate::approvals::{AskedTool, Scope};
+use crate::artifact::Artifact;
 use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
 use crate::error::AgentError;
@@ -138,6 +139,17 @@ pub enum Fact {
 }
 
 impl Fact {
+    /// What stands for its large parts, whose content is in the artifact store.
+    pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
+        let (parts, beside): (&[ContentPart], Option<&Artifact>) = match self {
+            Self::Input(input) => (&input.parts, None),
+            Self::Steered { parts, .. } => (parts, None),
+            Self::Result(result) => (&result.output.parts, result.output.structured_artifact.as_deref()),
+            _has_no_parts => (&[], None),
+        };
+        parts.iter().filter_map(ContentPart::artifact).chain(beside)
+    }
+
     /// The tenant that it names: in the options of the session, or in the context of an input.
     pub fn tenant(&self) -> Option<&TenantId> {
         match self {

@@ -143,6 +143,7 @@ impl Glance {
 pub fn title(parts: &[ContentPart]) -> Option<Box<str>> {
     parts.iter().find_map(|part| match part {
         ContentPart::Text { text } => first_words(text),
+        ContentPart::Artifact(artifact) => first_words(&artifact.head),
         ContentPart::Image { .. }
         | ContentPart::Audio { .. }
         | ContentPart::Resource { .. }

@@ -23,6 +23,7 @@ impl Turn {
         if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
             return self.trip(guard, effects);
         }
+        frame.offer_reader(session);
         if let Some(plan) = frame.plan(turn_config, session, open) {
             return self.condense(plan, effects);
         }

@@ -54,6 +54,9 @@ pub(super) struct Frame {
     /// What stands for what was before the history.
     #[serde(default)]
     summary: Option<Arc<Message>>,
+    /// All tools, with the reader of artifacts: offered once there is something to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    with_reader: Option<Arc<ToolSet>>,
 }
 
 fn summary(session: &Session) -> Option<Arc<Message>> {
@@ -74,6 +77,11 @@ impl Frame {
             ToolModeChoice::Native => ToolMode::Native,
             ToolModeChoice::Auto if profile.capabilities.native_tools => ToolMode::Native,
             ToolModeChoice::Auto => ToolMode::Json,
+        };
+        let plain = tools.without_reader().filter(|_| !session.has_artifacts()).cloned();
+        let (tools, with_reader) = match plain {
+            Some(plain) => (plain, Some(tools)),
+            None => (tools, None),
         };
         let instructions = session.options.instructions.as_ref().unwrap_or(&layers.instructions);
         let mut skills = Cow::Borrowed(layers.skills.as_str());
@@ -108,18 +116,41 @@ impl Frame {
                 if mode == ToolMode::Json { output_schema::in_words_of_content } else { output_schema::in_words };
             push_paragraph(&mut system, &words(output));
         }
-        let envelope = match (mode, output) {
-            _ if !profile.capabilities.json_schema => None,
-            (ToolMode::Json, None) => Some(Arc::new(schema(&tools, json!({"type": "string"})))),
-            (ToolMode::Json, Some(output)) => schema_with(&tools, output).map(Arc::new),
-            (ToolMode::Native, Some(output)) if tools.is_empty() => Some(Arc::clone(output)),
-            (ToolMode::Native, _) => None,
-        };
+        let envelope = envelope(mode, &profile, output, &tools);
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
         let flags = trace::flags(input.and_then(|input| input.traceparent.as_deref()));
         let (trace, header, counted) = (trace.unwrap_or_default(), (0, Arc::default()), Counted::default());
         let (system, summary) = (system.into(), summary(session));
-        Self { mode, profile, tools, trace, flags, header, system, envelope, cut_layers, cut_bytes, counted, summary }
+        Self {
+            mode,
+            profile,
+            tools,
+            trace,
+            flags,
+            header,
+            system,
+            envelope,
+            cut_layers,
+            cut_bytes,
+            counted,
+            summary,
+            with_reader,
+        }
+    }
+
+    /// Offers the reader of artifacts once the session has one to read.
+    pub(super) fn offer_reader(&mut self, session: &Session) {
+        let Some(tools) = self.with_reader.take_if(|_| session.has_artifacts()) else { return };
+        let reader = tools.tools().iter().find(|tool| tool.id.as_str() == ToolName::READ_ARTIFACT);
+        if let (ToolMode::Json, Some(reader)) = (self.mode, reader) {
+            let mut system = self.system.as_ref().to_owned();
+            let line = ToolSet::from(vec![Arc::clone(reader)]);
+            push_paragraph(&mut system, &format!("One more tool:\n{}", line.contract().trim_end()));
+            self.system = system.into();
+        }
+        let output = session.running().and_then(|open| open.input.output_schema.as_ref());
+        self.envelope = envelope(self.mode, &self.profile, output, &tools);
+        self.tools = tools;
     }
 
     /// The header that carries a step's trace on.
@@ -268,6 +299,22 @@ fn contract(tools: &ToolSet) -> String {
     text
 }
 
+/// The schema of a reply, for a provider that takes one.
+fn envelope(
+    mode: ToolMode,
+    profile: &ModelProfile,
+    output: Option<&Arc<Value>>,
+    tools: &ToolSet,
+) -> Option<Arc<Value>> {
+    match (mode, output) {
+        _ if !profile.capabilities.json_schema => None,
+        (ToolMode::Json, None) => Some(Arc::new(schema(tools, json!({"type": "string"})))),
+        (ToolMode::Json, Some(output)) => schema_with(tools, output).map(Arc::new),
+        (ToolMode::Native, Some(output)) if tools.is_empty() => Some(Arc::clone(output)),
+        (ToolMode::Native, _) => None,
+    }
+}
+
 /// The envelope as a schema: one branch per tool, since a general object would be
 /// made strict by providers and then allow nothing.
 fn schema(tools: &ToolSet, content: Value) -> Value {
@@ -321,9 +368,7 @@ fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>, capabilitie
                         format!("{} failed:\n", result.name)
                     }
                 };
-                let is_shown = |part: &&ContentPart| {
-                    matches!(part, ContentPart::Image { .. } | ContentPart::Audio { .. }) && capabilities.takes(part)
-                };
+                let is_shown = |part: &&ContentPart| !part.is_text() && capabilities.takes(part);
                 let said = ContentPart::text(head + &result.output.for_model());
                 let shown = result.output.parts.iter().filter(is_shown).cloned();
                 let parts = std::iter::once(said).chain(shown).collect();

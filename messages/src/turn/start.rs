@@ -9,12 +9,13 @@ use super::{Effect, Recover, Turn, TurnMessage};
 use crate::chat::Message;
 use crate::error::AgentError;
 use crate::event::{self, AgentEvent};
-use crate::ids::TurnId;
+use crate::ids::{ToolName, TurnId};
 use crate::input::TurnInput;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::session_state::Session;
 use crate::store::{Claim, Fact, StoreError};
 use crate::submission::TurnNews;
+use crate::tools::ToolSet;
 use crate::turn::prompt::Frame;
 use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
@@ -251,7 +252,7 @@ impl Turn {
             traceparent: open.input.traceparent.clone(),
             tracestate: open.input.tracestate.clone(),
             agent: session.options.agent.clone(),
-            tools: tools.tools().iter().map(|tool| tool.id.clone()).collect(),
+            tools: told(&tools, session),
             servers,
             parent: session.options.parent.clone(),
             context: open.input.context.clone(),
@@ -281,6 +282,12 @@ impl Turn {
             None => self.go_on(effects),
         }
     }
+}
+
+/// The tools that the turn begins with.
+fn told(tools: &ToolSet, session: &Session) -> Vec<ToolName> {
+    let plain = tools.without_reader().filter(|_| !session.has_artifacts());
+    plain.map_or(tools, |plain| plain).tools().iter().map(|tool| tool.id.clone()).collect()
 }
 
 fn began(submission: &TurnId, input: &TurnInput) -> Effect {

@@ -76,7 +76,11 @@ fn binary(part: &ContentPart) -> Option<Part> {
         ContentPart::Image { mime_type, data } | ContentPart::Audio { mime_type, data } => {
             Some(Part::from_binary_base64(mime_type.as_str(), data.as_str(), None))
         }
-        ContentPart::Text { .. } | ContentPart::Resource { .. } | ContentPart::ResourceLink { .. } => None,
+        // What a model is sent of an artifact was put in its place before.
+        ContentPart::Text { .. }
+        | ContentPart::Resource { .. }
+        | ContentPart::ResourceLink { .. }
+        | ContentPart::Artifact(_) => None,
     }
 }
 

@@ -45,7 +45,9 @@ impl Journals {
     /// what is wrong with it.
     fn read_latest(&self, entered: &Entered, session: &SessionId) -> Option<(Position, Vec<Arc<Record>>)> {
         let found = Position::before_snapshot(&entered.file, entered.seen.size, session, self.formats);
-        let (mut position, mut records) = (found.ok().flatten()?, Vec::new());
+        // One of an older format is rewritten, for which all of it is read.
+        let found = found.ok().flatten().filter(|position| !position.is_older());
+        let (mut position, mut records) = (found?, Vec::new());
         let read = position.read_on(&entered.file, None, session, |record| records.push(record));
         read.is_ok().then_some((position, records))
     }

@@ -16,11 +16,14 @@ use std::os::unix::fs::FileExt;
 /// How much is read at a time, in bytes.
 const PIECE: usize = 64 * 1024;
 
+/// Journals of older formats have none.
+const FIRST_WITH_SNAPSHOTS: u32 = 2;
+
 /// How the kind of a record is written; before it are only names without quotes.
 const KIND: &[u8] = b"\"kind\":\"";
 
 impl Position {
-    /// The position before the last snapshot in the first `end` bytes of a journal of today's format. `None` when there
+    /// The position before the last snapshot in the first `end` bytes of a journal. `None` when there
     /// is none, or not as this program writes one.
     pub(super) fn before_snapshot(
         file: &File,
@@ -28,12 +31,13 @@ impl Position {
         session: &SessionId,
         formats: Formats,
     ) -> io::Result<Option<Self>> {
-        // One of an older format has none, and its claims are read from the first on.
-        let header = [line::header(formats.newest(), session), b"\n".to_vec()].concat();
-        let mut begins = vec![0; header.len()];
-        if end < header.len() as u64 || file.read_exact_at(&mut begins, 0).is_err() || begins != header {
+        let header = line::header(formats.newest(), session).len() + 1;
+        let mut begins = vec![0; header];
+        if end < header as u64 || file.read_exact_at(&mut begins, 0).is_err() {
             return Ok(None);
         }
+        let format = begins.strip_suffix(b"\n").and_then(|line| line::check_header(line, session, &formats).ok());
+        let Some(format) = format.filter(|format| *format >= FIRST_WITH_SNAPSHOTS) else { return Ok(None) };
         let mut lines = Backwards { file, at: end, held: Vec::new() };
         while let Some((at, line)) = lines.next()? {
             if !is_snapshot(&line) {
@@ -45,7 +49,9 @@ impl Position {
             }
             let mut ledger = Ledger::behind(record.version - 1, Glance::default());
             ledger.claimed(record.epoch);
-            return Ok(Some(Self::at(formats, ledger, at)));
+            let mut found = Self::at(formats, ledger, at);
+            found.format = Some(format);
+            return Ok(Some(found));
         }
         Ok(None)
     }

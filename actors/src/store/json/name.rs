@@ -38,6 +38,18 @@ pub(super) fn of(session: &SessionId) -> String {
     name
 }
 
+/// The name of a folder for a session.
+pub(super) fn of_folder(session: &SessionId) -> String {
+    let mut name = of(session);
+    name.truncate(name.len() - SUFFIX.len());
+    name
+}
+
+/// The session whose folder is called so.
+pub(super) fn session_of_folder(name: &str) -> Option<SessionId> {
+    session(&format!("{name}{SUFFIX}"))
+}
+
 /// The session whose journal is called so; `None` for any other file.
 pub(super) fn session(name: &str) -> Option<SessionId> {
     let stem = name.strip_suffix(SUFFIX)?;

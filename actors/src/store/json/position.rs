@@ -25,7 +25,7 @@ pub(super) struct Position {
     pub(super) owner: Option<ClaimLine>,
     formats: Formats,
     /// What the header says; nothing before it was read.
-    format: Option<u32>,
+    pub(super) format: Option<u32>,
     /// Where the last whole line ends, in bytes.
     pub(super) end: u64,
     pub(super) lines: u64,

@@ -63,4 +63,6 @@ pub(super) const STEPS: &[Step] = &[
     Step::Tables("ALTER TABLE sessions ADD COLUMN snapshot INTEGER;"),
     Step::Tables("ALTER TABLE sessions ADD COLUMN cwd TEXT; ALTER TABLE sessions ADD COLUMN created_at INTEGER;"),
     Step::Tables("ALTER TABLE sessions ADD COLUMN tenant TEXT;"),
+    // Format 3.
+    Step::Records,
 ];

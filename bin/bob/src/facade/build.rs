@@ -17,6 +17,7 @@ use bob_actors::tools::ToolHooks;
 use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
+use bob_actors::tools::read_artifact;
 use bob_actors::watchdog::Watchdog;
 use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions;
@@ -88,7 +89,13 @@ impl RuntimeBuilder {
         self
     }
 
-    async fn start(self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
+    async fn start(mut self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
+        let store = self.store.take().unwrap_or_else(|| MemoryStore::new());
+        if store.artifacts().is_some() {
+            // Also of a replay: its large results are put into its own store.
+            let reader = read_artifact(rooms.tools.runtime().artifacts().clone());
+            self.tools.push(self.tool_hooks.around(Arc::new(reader)));
+        }
         let model = self.model.ok_or(BuildError::NoModel)?;
         let model = match &self.models {
             Some(catalogue) => catalogue.around(model),
@@ -154,7 +161,7 @@ impl RuntimeBuilder {
                 .collect(),
             rooms,
             feed,
-            store: self.store.unwrap_or_else(|| MemoryStore::new()),
+            store,
             llm: Arc::clone(&model),
             retry: self.retry,
             tools,

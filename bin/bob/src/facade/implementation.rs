@@ -55,6 +55,7 @@ impl AgentRuntime for Runtime {
         async move {
             self.inherit_context(&mut request).await?;
             let model = self.session_model(&request).await?;
+            self.lighten(&mut request).await?;
             let subscription = self.0.tree.feed.subscribe(&request.session);
             let (session, turn, owed) = self.submit(request, model.as_ref())?;
             Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
@@ -159,13 +160,13 @@ impl AgentRuntime for Runtime {
             let (reply, answer) = Reply::channel();
             // It comes when the servers have started, or their startup timeouts are over.
             self.0.tree.rooms.tools.list(None, |set: Arc<ToolSet>| reply.send(set));
-            answer.await.map(|set| set.tools().to_vec()).unwrap_or_default()
+            answer.await.map(|set| listed(&set)).unwrap_or_default()
         }
         .boxed()
     }
 
     fn tools_now(&self) -> Vec<Arc<ToolDescriptor>> {
-        self.0.tree.rooms.tools.now().tools().to_vec()
+        listed(&self.0.tree.rooms.tools.now())
     }
 
     fn servers(&self) -> Vec<ServerStatus> {
@@ -227,4 +228,9 @@ impl AgentRuntime for Runtime {
         }
         .boxed()
     }
+}
+
+/// The tools that every session is offered: the reader of artifacts is offered where there is one to read.
+fn listed(set: &ToolSet) -> Vec<Arc<ToolDescriptor>> {
+    set.without_reader().map_or(set, |plain| plain).tools().to_vec()
 }

@@ -8,6 +8,7 @@ use bob_actors::child::Watcher;
 use bob_actors::clock;
 use bob_actors::hooks::HookPrograms;
 use bob_actors::llm::LlmPort;
+use bob_actors::store::Artifacts;
 use bob_actors::tools::ToolPort;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
@@ -114,11 +115,30 @@ impl Runtime {
     pub(super) async fn handed_in(&self, mut request: Box<AgentRequest>) -> Result<Owed, AgentError> {
         self.inherit_context(&mut request).await?;
         let model = self.session_model(&request).await?;
+        self.lighten(&mut request).await?;
         let (_, _, owed) = self.submit(*request, model.as_ref())?;
         Ok(owed)
     }
 
-    /// Validates and submits a request; nothing is sent if it is invalid. `of_session` is the session's model, where
+    /// Checks the size of an input, and puts its large parts into the artifact store: they are durable before the record
+    /// that names them.
+    pub(super) async fn lighten(&self, request: &mut AgentRequest) -> Result<(), AgentError> {
+        let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
+        refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
+        refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;
+        if request.input.iter().all(|part| part.bytes() == 0) {
+            return Err(AgentError::Invalid("the input is empty: say something".into()));
+        }
+        self.artifacts().spill_input(&request.session, &mut request.input).await;
+        Ok(())
+    }
+
+    /// Where the large parts of records are kept.
+    pub(super) fn artifacts(&self) -> &Artifacts {
+        self.0.tree.rooms.tools.runtime().artifacts()
+    }
+
+    /// Validates and submits a request whose size was checked; nothing is sent if it is invalid. `of_session` is the session's model, where
     /// known.
     pub(super) fn submit(
         &self,
@@ -126,12 +146,6 @@ impl Runtime {
         of_session: Option<&ModelName>,
     ) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
-        let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
-        refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
-        refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;
-        if request.input.iter().all(|part| part.bytes() == 0) {
-            return Err(AgentError::Invalid("the input is empty: say something".into()));
-        }
         let context = context::judged(request.context)?;
         let mut options = request.options.map(|options| self.judged(options)).transpose()?;
         options.iter_mut().try_for_each(|options| context::set_tenant(options, context.as_deref()))?;
@@ -300,6 +314,7 @@ fn is_attached(part: &ContentPart) -> bool {
     match part {
         ContentPart::Image { .. } | ContentPart::Audio { .. } => true,
         ContentPart::Resource { blob, .. } => blob.is_some(),
+        ContentPart::Artifact(artifact) => !artifact.is_text(),
         ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => false,
     }
 }

@@ -14,12 +14,13 @@ pub(super) async fn steer(
     runtime: &Runtime,
     session: SessionId,
     named: Option<RequestId>,
-    parts: Vec<ContentPart>,
+    mut parts: Vec<ContentPart>,
 ) -> Result<bool, AgentError> {
     refuse_oversized(parts.iter().map(ContentPart::bytes).sum())?;
     if parts.iter().all(|part| part.bytes() == 0) {
         return Err(AgentError::Invalid("the message is empty".into()));
     }
+    runtime.artifacts().spill_input(&session, &mut parts).await;
     let may_be_known = named.is_some();
     let request_id = named.unwrap_or_else(|| RequestId::new(uuid::Uuid::now_v7().to_string()));
     let steer = Steer { request_id: request_id.clone(), submission: None, parts };

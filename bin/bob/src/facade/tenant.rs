@@ -231,7 +231,11 @@ impl TenantRuntime {
         Ok(self.owns(&session).await? && self.runtime.delete(session).await?)
     }
 
-    async fn owns(&self, session: &SessionId) -> Result<bool, AgentError> {
+    pub(super) fn runtime(&self) -> &Runtime {
+        &self.runtime
+    }
+
+    pub(super) async fn owns(&self, session: &SessionId) -> Result<bool, AgentError> {
         Ok(self.runtime.tenant_of(session).await?.as_ref() == Some(&self.tenant))
     }
 

@@ -48,8 +48,16 @@ pub(crate) async fn fork(
     let options = SessionOptions { title: Some(title(&kept)), parent: None, ..copied.latest_options().clone() };
     facts.push((None, bob::config::clock::now(), change::configured(&options)));
     let claim = store.claim(&new).await?;
+    let named: Vec<_> = facts.iter().flat_map(|(_, _, fact)| fact.artifacts()).map(|one| one.id.clone()).collect();
+    let artifacts = store.artifacts().filter(|_| !named.is_empty());
+    if let Some(artifacts) = &artifacts {
+        artifacts.share(id, &new, &named).await?;
+    }
     let stored = change::append(store, &new, claim.epoch, claim.version, facts).await;
     store.release(&new, claim.epoch).await;
+    if let (Some(artifacts), Ok(())) = (&artifacts, &stored) {
+        artifacts.recorded(&new, &named).await;
+    }
     stored?;
     Ok(Forked { id: new, turns })
 }

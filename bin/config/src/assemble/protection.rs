@@ -63,6 +63,10 @@ fn store_files(config: &Config) -> Vec<PathBuf> {
     let Some(store) = config.store_path() else { return Vec::new() };
     match config.store.kind {
         StoreKind::Memory | StoreKind::Json => vec![store],
-        StoreKind::Sqlite => vec![store.with_file_name("chat_history"), store],
+        StoreKind::Sqlite => {
+            let mut artifacts = store.file_name().unwrap_or_default().to_owned();
+            artifacts.push("-artifacts");
+            vec![store.with_file_name("chat_history"), store.with_file_name(artifacts), store]
+        }
     }
 }
