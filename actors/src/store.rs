@@ -6,6 +6,8 @@
 //! actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod encoded;
 #[cfg(test)]
 mod fixtures_tests;
 mod folder;
@@ -19,6 +21,8 @@ mod made;
 mod memory;
 mod owners;
 mod port;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -33,5 +37,7 @@ pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
 pub use owners::StoreOptions;
 pub use port::{SessionStore, Stored};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;
