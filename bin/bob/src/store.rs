@@ -2,6 +2,8 @@
 //!
 //! A program implements [`SessionStore`] for a database of its own; [`Ledger`] has the rules of a journal ready made.
 
+#[cfg(feature = "postgres")]
+pub use bob_actors::store::PostgresStore;
 /// The port of stores, for [`RuntimeBuilder::store`](crate::RuntimeBuilder::store). A whole store is in
 /// `examples/embedding`; this one adds a count to another.
 ///
