@@ -70,6 +70,19 @@ fn a_build_compiles_no_more_packages_than_it_may() {
 }
 
 #[test]
+fn nothing_of_a_database_client_is_compiled_unless_it_is_asked_for() {
+    let has_it =
+        |package: &str, features: &[&str]| listed(package, features).iter().any(|name| name == "tokio-postgres");
+    for package in ["bob-actors", "bob-agents", "bob-config", "cli-agent"] {
+        assert!(!has_it(package, &[]), "{package}");
+        assert!(has_it(package, &["--features", "postgres"]), "{package}");
+    }
+    let of = |features: &[&str]| BTreeSet::from_iter(tree("bob-agents", "normal,build", features)).len();
+    let more = of(&["--features", "postgres"]) - of(&[]);
+    assert!((5..=25).contains(&more), "the feature costs {more} packages");
+}
+
+#[test]
 fn nothing_but_the_programs_soak_has_fault_injection() {
     let has_it = |package: &str, features: &[&str]| listed(package, features).iter().any(|name| name == "bob-drill");
     for package in ["bob-messages", "bob-actors", "bob-supervisors", "bob-agents", "bob-config"] {

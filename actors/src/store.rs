@@ -7,6 +7,8 @@
 
 mod actor;
 mod artifacts;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod encoded;
 #[cfg(test)]
 mod fixtures_tests;
 mod folder;
@@ -20,6 +22,8 @@ mod made;
 mod memory;
 mod owners;
 mod port;
+#[cfg(feature = "postgres")]
+mod postgres;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 
@@ -35,5 +39,7 @@ pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
 pub use owners::StoreOptions;
 pub use port::{SessionStore, Stored};
+#[cfg(feature = "postgres")]
+pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use sqlite::SqliteStore;

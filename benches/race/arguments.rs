@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
     pub(crate) mode: String,
     /// `mock`: answers are made in this process. `http` and `stream`: a provider at `base`.
     pub(crate) backend: String,
-    /// `memory`, `json` or `sqlite`, the latter two in a folder of their own.
+    /// `memory`, `json` or `sqlite`, the latter two in a folder of their own, or `postgres`, in the database of `DATABASE_URL`.
     pub(crate) store: String,
     /// Sessions.
     pub(crate) n: usize,

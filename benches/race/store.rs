@@ -13,6 +13,13 @@ pub(crate) fn open(arguments: &Arguments) -> Arc<dyn SessionStore> {
         "json" => FileStore::open(&folder(), StoreOptions::default()).unwrap(),
         #[cfg(feature = "sqlite")]
         "sqlite" => bob::store::SqliteStore::open(&folder().join("sessions.db"), StoreOptions::default()).unwrap(),
-        other => panic!("the store {other:?} is not known: use memory, json or, with the feature sqlite, sqlite"),
+        #[cfg(feature = "postgres")]
+        "postgres" => {
+            let url = std::env::var("DATABASE_URL").expect("DATABASE_URL names an empty database");
+            bob::store::PostgresStore::open(&url, StoreOptions::default()).unwrap()
+        }
+        other => {
+            panic!("the store {other:?} is not known: use memory, json, or sqlite and postgres with their features")
+        }
     }
 }

@@ -72,6 +72,16 @@ macro_rules! store_contract {
             }
         )+
     };
+    // `make` is given the name of the rule, and may say that it was skipped.
+    (@ where_there $make:expr, $($rule:ident),+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() {
+                let Some((store, _guard)) = $make(stringify!($rule)) else { return };
+                $crate::store::contract::$rule(store).await;
+            }
+        )+
+    };
     (@ rules $make:expr, $($rule:ident),+) => {
         $($make.push((stringify!($rule), Box::new(|store| Box::pin($crate::store::contract::$rule(store)))));)+
     };
@@ -89,7 +99,7 @@ macro_rules! store_owners_contract {
         $crate::store_owners_contract!(@each tests $open);
         $crate::store_owners_contract!(@killed $open, $examine);
     };
-    (@each $kind:ident $open:expr) => {
+    (@each $kind:ident $open:tt) => {
         $crate::store_owners_contract!(@ $kind $open,
             s6_a_session_of_a_living_owner_is_refused_by_name,
             a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, s7_a_dead_owners_session_is_free_at_once,
@@ -126,6 +136,18 @@ macro_rules! store_owners_contract {
             stringify!($rule),
             Box::new(|folder, open| Box::pin(async move { $crate::store::contract::$rule(&folder, open).await })),
         ));)+
+    };
+    // `is_there` is given the name of the rule, and says if it is skipped.
+    (@ where_there ($open:expr, $is_there:expr), $($rule:ident),+) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $rule() {
+                if $is_there(stringify!($rule)) {
+                    let folder = tempfile::TempDir::new().expect("a folder for the test");
+                    $crate::store::contract::$rule(folder.path(), $open).await;
+                }
+            }
+        )+
     };
     (@ tests $open:expr, $($rule:ident),+) => {
         $(

@@ -9,6 +9,7 @@
 //! | [`events`] | what readers and sinks are told, and what is rebuilt from the journal |
 //! | [`structured_output`] | answers that fit a schema |
 //! | [`stores`] | the stores, what is durable when, several processes |
+//! | [`scale`] | several machines with one PostgreSQL |
 //! | [`context`] | long histories: what is cut, and summaries |
 //! | [`limits`] | the bounds of a turn and of a runtime |
 //! | [`local_tools`] | the tools for files, search and the shell |
@@ -44,6 +45,9 @@ pub mod local_tools {}
 
 #[doc = include_str!("../docs/packages.md")]
 pub mod packages {}
+
+#[doc = include_str!("../docs/scale.md")]
+pub mod scale {}
 
 #[doc = include_str!("../docs/scripted-model.md")]
 pub mod scripted_model {}

@@ -62,7 +62,7 @@
 //!
 //! # Features
 //!
-//! All but the last two are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
+//! All but the last three are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
 //! the memory and file stores.
 //!
 //! | feature | what it adds |
@@ -77,6 +77,7 @@
 //! | `json-schema` | arguments and answers are checked against all that a JSON schema says, and not only the most used part |
 //! | `testing` | the module `testing`: contract suites for ports, and a double of a runtime; for dev-dependencies |
 //! | `otel` | the module `telemetry`: spans and metrics to a receiver of OpenTelemetry |
+//! | `postgres` | [`store::PostgresStore`](crate::store), which processes of several machines may share |
 //!
 //! # What a runtime needs, and what it is
 //!
@@ -85,7 +86,7 @@
 //!   futures, serde_json and schemars are part of the interface; [`schemars`] is exported for `derive`.
 //! * **One runtime** is one tree of actors, with one store, one policy and one set of tools, for any number of sessions
 //!   and turns at a time. Nothing is global: a process can have many, which share nothing but what they were given.
-//! * **A store** has one owner per session. The file store is for one process at a time, the SQLite store for several.
+//! * **A store** has one owner per session. The file store is for one process at a time, the SQLite store for several, the PostgreSQL store for several on many machines.
 //! * **Futures** may be dropped. That leaves a turn running unless [`AgentStream::on_drop`](events::AgentStream::on_drop)
 //!   or [`AgentRequest::cancel`] say otherwise.
 //! * **Panics** of a port, a tool, a sink or an actor are caught, and concern their own call, event or session. With

@@ -24,6 +24,8 @@
 /// # }
 /// ```
 pub use bob_actors::store::ArtifactStorePort;
+#[cfg(feature = "postgres")]
+pub use bob_actors::store::PostgresStore;
 /// The port of stores, for [`RuntimeBuilder::store`](crate::RuntimeBuilder::store). A whole store is in
 /// `examples/embedding`; this one adds a count to another.
 ///

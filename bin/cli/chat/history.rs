@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use bob::store::make_folder;
 use bob::tape::Redactor;
+use bob_config::Config;
 use bob_config::assemble::redactor;
-use bob_config::{Config, StoreKind};
 
 /// How many lines of history are kept.
 pub(super) const HISTORY_LINES: usize = 1_000;
@@ -33,15 +33,8 @@ impl History {
 
     /// The path of the history, beside the sessions; `None` if sessions are not stored.
     pub(super) fn file(&self) -> Option<PathBuf> {
-        let store = self.config.store_path()?;
-        let folder = match self.config.store.kind {
-            StoreKind::Memory => return None,
-            StoreKind::Json => store.as_path(),
-            StoreKind::Sqlite => {
-                store.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-            }
-        };
-        make_folder(folder).ok()?;
+        let folder = self.config.beside_store()?;
+        make_folder(&folder).ok()?;
         let file = folder.join("chat_history");
         OpenOptions::new().create(true).append(true).mode(0o600).open(&file).ok()?;
         keep_private(&file);

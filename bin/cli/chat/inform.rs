@@ -57,7 +57,7 @@ pub(super) struct Facts {
 
 impl Facts {
     pub(super) fn of(config: &Config) -> Self {
-        let store = config.store_path().map_or_else(|| "memory".to_owned(), |path| path.display().to_string());
+        let store = config.store_shown();
         let condense_percent = (config.prompt.condense_trigger_ratio * 100.0).round();
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a ratio between 0 and 1")]
         let condense_percent = condense_percent as u32;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use bob_config::{Environment, Files, NAME, Overrides, edit};
+use bob_config::{Environment, Files, NAME, Overrides, StoreKind, edit};
 
 use crate::arguments::ConfigAction;
 use crate::exit::{Exit, Failure};
@@ -133,7 +133,11 @@ fn path(files: &Files) -> Result<Exit, Failure> {
         (None, false) => print::line(&format!("{:<9}(there is no home)", "user"))?,
     }
     if let Ok(config) = bob_config::load_all(files, &Environment::of_process(), &Overrides::default()) {
-        let sessions = config.store_path().map_or_else(|| "(in memory)".to_owned(), |path| shown(&path));
+        let sessions = match config.store_path() {
+            Some(path) => shown(&path),
+            None if config.store.kind == StoreKind::Memory => "(in memory)".to_owned(),
+            None => config.store_shown(),
+        };
         print::line(&format!("{:<9}{sessions}", "sessions"))?;
     }
     Ok(Exit::Success)

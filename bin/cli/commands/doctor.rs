@@ -18,7 +18,7 @@ use bob::tools::servers::{ServerState, ServerStatus};
 use bob::tools::{Kernel, SandboxMode};
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use bob_config::assemble::{self, Choices};
-use bob_config::{Config, Environment, Files, Hook, HookOn, Overrides};
+use bob_config::{Config, Environment, Files, Hook, HookOn, Overrides, StoreKind};
 use serde::Serialize;
 use serde_json::json;
 
@@ -278,9 +278,9 @@ fn advice(error: &AgentError) -> String {
 
 /// Writes a record to a temporary session, and deletes it.
 async fn store(config: &Config) -> Result<String, String> {
-    let Some(place) = config.store_path() else {
+    if config.store.kind == StoreKind::Memory {
         return Ok("memory: sessions end with the process".to_owned());
-    };
+    }
     // A store that is made here is the user's.
     let store = assemble::store_telling(config, false, trust::made(config)).map_err(|error| error.to_string())?;
     let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
@@ -305,5 +305,5 @@ async fn store(config: &Config) -> Result<String, String> {
         store.append(vec![append]).await.into_iter().collect::<Result<Vec<_>, _>>()?;
         store.delete(&session).await
     };
-    tried.await.map(|_deleted| format!("{} can be written", place.display())).map_err(|error| error.to_string())
+    tried.await.map(|_deleted| format!("{} can be written", config.store_shown())).map_err(|error| error.to_string())
 }

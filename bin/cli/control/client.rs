@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bob_config::Config;
+use bob_config::{Config, StoreKind};
 use futures_util::{SinkExt, StreamExt};
 use tokio::net::UnixStream;
 use tokio_util::codec::{Framed, LinesCodec};
@@ -61,6 +61,9 @@ pub(crate) async fn the_one(config: &Config, pid: Option<u32>) -> Result<Process
 fn nobody(config: &Config) -> String {
     let store = match config.store_path() {
         Some(_) => format!("the store at {}", socket::store_name(config)),
+        None if config.store.kind == StoreKind::Postgres => {
+            format!("the configuration {} on this machine", config.file.display())
+        }
         None => format!("the configuration {} (its store is memory)", config.file.display()),
     };
     format!("no running cli-agent was found for {store}; start one, or name its configuration with --config")

@@ -42,7 +42,7 @@ pub(super) fn folder(config: &Config) -> PathBuf {
 pub(super) fn store_name(config: &Config) -> String {
     match config.store_path() {
         Some(store) => std::path::absolute(&store).unwrap_or(store).display().to_string(),
-        None => "memory".to_owned(),
+        None => config.store_shown(),
     }
 }
 

@@ -244,9 +244,12 @@ pub fn store_telling(
     made: Option<Made>,
 ) -> Result<Arc<dyn SessionStore>, StoreError> {
     let options = StoreOptions { take_over, ..StoreOptions::default() };
+    if config.store.kind == crate::StoreKind::Postgres {
+        return database(config, options);
+    }
     let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };
     match config.store.kind {
-        crate::StoreKind::Memory => Ok(Arc::new(MemoryStore::default())),
+        crate::StoreKind::Memory | crate::StoreKind::Postgres => Ok(Arc::new(MemoryStore::default())),
         crate::StoreKind::Json if path.is_file() => Err(StoreError::Unavailable(format!(
             "store.path {} is a file, and store.kind = \"json\" keeps its journals in a folder; name a folder, or set \
              store.kind = \"sqlite\"",
@@ -273,6 +276,18 @@ pub fn store_telling(
             Err(StoreError::Unavailable("this program was built without sqlite; use store.kind = \"json\"".to_owned()))
         }
     }
+}
+
+#[cfg(feature = "postgres")]
+fn database(config: &Config, options: StoreOptions) -> Result<Arc<dyn SessionStore>, StoreError> {
+    let url = config.store.url.as_ref().map_or("", crate::Secret::expose);
+    Ok(bob::store::PostgresStore::open(url, options)?)
+}
+
+/// The check of the configuration refuses it first.
+#[cfg(not(feature = "postgres"))]
+fn database(_config: &Config, _options: StoreOptions) -> Result<Arc<dyn SessionStore>, StoreError> {
+    Err(StoreError::Unavailable("this program was built without postgres; use another store.kind".to_owned()))
 }
 
 /// The folder local tools stay inside, absolute and without links.

@@ -154,7 +154,7 @@ fn b1_unknown_words_and_forms() {
             "tools.'local/x'.risk = 'extreme'",
             "log.level = 'loud'",
             "log.format = 'xml'",
-            "store.kind = 'postgres'",
+            "store.kind = 'oracle'",
             "llm.fallback = ['gpt-4o']",
             "prompt.condense_model = 'gpt-4o'",
             "providers.x.base_url = '127.0.0.1:80'",
@@ -180,8 +180,8 @@ fn b1_unknown_words_and_forms() {
             2:13 `log.level`: unknown word, expected one of: off, error, warn, info, debug, trace
             > log.format = 'xml'
             2:14 `log.format`: unknown word, expected one of: text, json
-            > store.kind = 'postgres'
-            2:14 `store.kind`: unknown word, expected one of: memory, json, sqlite
+            > store.kind = 'oracle'
+            2:14 `store.kind`: unknown word, expected one of: memory, json, sqlite, postgres
             > llm.fallback = ['gpt-4o']
             2:17 `llm.fallback` must have the form provider:model, for example "openai:gpt-4o-mini"
             > prompt.condense_model = 'gpt-4o'
@@ -228,6 +228,7 @@ fn b1_relations_between_keys() {
             "[[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'http://h/'\nargs = []",
             "[[mcp.servers]]\nid = 'a'\ntransport = 'sse'",
             "[[skills.sources]]\ntype = 'git'",
+            "store.kind = 'postgres'",
         ],
         expect![[r#"
             > [prompt]

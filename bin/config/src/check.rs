@@ -24,11 +24,34 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     hooks(root, findings);
     subagents(root, findings);
     prompt_and_skills(root, findings);
+    postgres(root, findings);
     if let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("sqlite"))
         && cfg!(not(feature = "sqlite"))
     {
         let message = "`store.kind`: this program was built without sqlite; use kind = \"json\" or \"memory\"";
         findings.add(kind.span(), message);
+    }
+}
+
+/// The database of `store.kind = "postgres"`: its URL, and a program that was built with it.
+fn postgres(root: &Table<'_>, findings: &mut Findings) {
+    let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("postgres")) else { return };
+    if cfg!(not(feature = "postgres")) {
+        let message = "`store.kind`: this program was built without postgres";
+        let help = "build it with `cargo build --release --features postgres`, or use another kind";
+        findings.add_with_help(kind.span(), message, Some(help.to_owned()));
+        return;
+    }
+    match tree::get(root, "store.url").map(|url| (url.span(), tree::text(url))) {
+        None => findings.add_with_help(
+            kind.span(),
+            "`store.url` is missing, the address of the database",
+            Some("set it below [store], for example url = \"${DATABASE_URL}\"".to_owned()),
+        ),
+        Some((at, Some(url))) if !["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme)) => {
+            findings.add(at, "`store.url` must have the form postgres://USER:PASSWORD@HOST:PORT/DATABASE");
+        }
+        Some(_) => {}
     }
 }
 

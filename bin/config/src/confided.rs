@@ -19,6 +19,10 @@ impl Config {
             }
             in_address(provider.base_url.as_deref(), &mut found);
         }
+        if let Some(url) = &self.store.url {
+            found.push(url.wrapped().clone());
+            found.extend(password(url.expose()).map(SecretString::from));
+        }
         for hook in self.hooks.values() {
             found.extend(hook.env.values().map(|value| value.wrapped().clone()));
             in_arguments(&hook.args, &mut found);
@@ -33,6 +37,13 @@ impl Config {
         }
         found
     }
+}
+
+/// The password in the URL of a database; its user and options are none.
+fn password(url: &str) -> Option<&str> {
+    let (_, rest) = url.split_once("://")?;
+    let (user, _host) = rest.split(['/', '?']).next()?.rsplit_once('@')?;
+    user.split_once(':').map(|(_, password)| password)
 }
 
 /// `--api-key=VALUE` and `--api-key VALUE`.

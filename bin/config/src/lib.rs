@@ -120,11 +120,11 @@ impl Config {
         if user.hooks.iter().any(|hook| hook == name) { &user.folder } else { &self.folder }
     }
 
-    /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`. By
-    /// default that is below `.bob` beside the project's file, and without one in the user's folder for states.
+    /// Where the sessions are kept: the file of a `sqlite` store, the folder of a `json` one. `None` for `memory`
+    /// and `postgres`. By default that is below `.bob` beside the project's file, and without one in the user's folder for states.
     pub fn store_path(&self) -> Option<PathBuf> {
         let name = match self.store.kind {
-            StoreKind::Memory => return None,
+            StoreKind::Memory | StoreKind::Postgres => return None,
             StoreKind::Json => "sessions",
             StoreKind::Sqlite => "sessions.db",
         };
@@ -135,10 +135,41 @@ impl Config {
         })
     }
 
+    /// Where sessions are kept, for people and without a password: a path, `memory`, or a database and its host.
+    pub fn store_shown(&self) -> String {
+        match (self.store.kind, self.store_path()) {
+            (StoreKind::Postgres, _) => database_shown(self.store.url.as_ref().map_or("", Secret::expose)),
+            (_, Some(path)) => path.display().to_string(),
+            (_, None) => "memory".to_owned(),
+        }
+    }
+
+    /// The folder for what is kept beside the sessions, such as the history of inputs; `None` for `memory`.
+    pub fn beside_store(&self) -> Option<PathBuf> {
+        match (self.store.kind, self.store_path()) {
+            (StoreKind::Memory, _) => None,
+            (StoreKind::Json, path) => path,
+            (StoreKind::Sqlite, path) => {
+                let folder = path?.parent()?.to_owned();
+                Some(if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder })
+            }
+            (StoreKind::Postgres, _) => Some(self.state().map_or_else(|| self.resolve(".bob"), Path::to_owned)),
+        }
+    }
+
     /// The user's folder for states, where there is no project.
     pub(crate) fn state(&self) -> Option<&Path> {
         let Files { main, state, .. } = self.files();
         state.as_deref().filter(|_| main.is_none())
+    }
+}
+
+/// The database of a URL, without user, password and options.
+fn database_shown(url: &str) -> String {
+    let place = url.split_once("://").map(|(_, rest)| rest.split(['?', '#']).next().unwrap_or_default());
+    match place.map(|rest| rest.rsplit_once('@').map_or(rest, |(_, host)| host)) {
+        Some(place) if !place.is_empty() => format!("postgres://{place}"),
+        Some(_) | None => "postgres".to_owned(),
     }
 }
 

@@ -20,7 +20,7 @@ use bob::tools::ToolOverride;
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
-    SkillSource, Skills, Store, Transport,
+    SkillSource, Skills, Store, StoreKind, Transport,
 };
 
 /// One thing a configuration does.
@@ -115,7 +115,8 @@ impl Config {
         servers.iter().for_each(|server| self.server(server, &mut privileges));
         hooks.iter().for_each(|(name, hook)| privileges.push(self.hook(name, hook)));
         self.prompt(prompt, skills, &mut privileges);
-        let Store { kind: _, path: _ } = store;
+        let Store { kind, path: _, url } = store;
+        privileges.extend(url.iter().filter(|_| *kind == StoreKind::Postgres).map(|url| sends::database(self, url)));
         let is_named = self.store.path.is_some() || self.state().is_none();
         let outside = self.store_path().filter(|path| is_named && loosens::is_outside(self, path));
         privileges.extend(outside.map(|path| Privilege::new(PrivilegeKind::Keeps, loosens::shown(self, &path))));

@@ -230,6 +230,8 @@ section! {
         /// A file for `sqlite`, a folder for `json`, relative to the configuration; not read for `memory`. See
         /// [`Config::store_path`].
         pub path: Option<String> = None => Text,
+        /// The address of the database for `postgres`, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`; not read for others.
+        pub url: Option<Secret> = None => Text,
     }
 }
 

@@ -57,6 +57,9 @@ words! {
         Json,
         /// One database file; refused where this program was built without it.
         Sqlite,
+        /// A PostgreSQL database, which processes of several machines may share; refused where this program was built
+        /// without it.
+        Postgres,
     }
 }
 

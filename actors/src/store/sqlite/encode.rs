@@ -1,27 +1,15 @@
-//! Records become lines before they reach the writer: reading them through, hashing them and
-//! looking how deep they nest takes time for a large one, and the writer does not wait for it.
-//!
-//! An append that carries much is encoded on a blocking thread, and whatever else its batch
+//! Records become lines before they reach the writer. An append that carries much is encoded on a blocking thread, and whatever else its batch
 //! has of its session waits behind it; all the others go on.
 
 use super::ended;
-use super::job::{Encoded, Job};
-use crate::store::{Stored, line};
+use super::job::Job;
+use crate::store::Stored;
+use crate::store::encoded::{Encoded, is_large};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::store::{Append, Record, StoreError};
+use bob_messages::store::{Append, StoreError};
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
-
-/// From how many bytes on an append is encoded by itself.
-const LARGE: usize = 256 * 1024;
-
-impl Encoded {
-    fn of(append: Append) -> Self {
-        let lines = append.records.iter().map(|record| line_of(record)).collect();
-        Self { append, lines }
-    }
-}
 
 /// Has the writer store a batch. Answers at once for what is large.
 pub(super) async fn store(jobs: Sender<Job>, batch: Vec<Append>) -> Vec<Stored> {
@@ -75,16 +63,4 @@ fn alone(jobs: &Sender<Job>, appends: Vec<Append>, replies: Vec<Reply<Result<u64
         }
     });
     drop(jobs.send(Job::Append(appends.into_iter().map(Encoded::of).collect(), reply)));
-}
-
-fn is_large(append: &Append) -> bool {
-    append.records.iter().map(|record| record.bytes()).sum::<usize>() >= LARGE
-}
-
-/// The line of a record, without its end.
-fn line_of(record: &Record) -> Result<Vec<u8>, StoreError> {
-    let mut line = Vec::new();
-    line::write_record(&mut line, record).map_err(|why| StoreError::Corrupt(format!("{why}; nothing was stored")))?;
-    line.pop();
-    Ok(line)
 }

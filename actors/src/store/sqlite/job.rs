@@ -1,9 +1,10 @@
 //! What the writer is asked to do, by readers and encoders.
 
 use super::tables::{Entry, Journal, Span, Unreadable};
+use crate::store::encoded::Encoded;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
-use bob_messages::store::{Append, Claim, StoreError};
+use bob_messages::store::{Claim, StoreError};
 use std::path::Path;
 
 /// What the writer does.
@@ -32,14 +33,6 @@ impl Job {
             Self::Delete(_, reply) => reply.send(Err(error.clone())),
         }
     }
-}
-
-/// An append and the lines of its records, without their ends.
-#[derive(Debug)]
-pub(super) struct Encoded {
-    pub(super) append: Append,
-    /// An error where one of the records could not be read back.
-    pub(super) lines: Result<Vec<Vec<u8>>, StoreError>,
 }
 
 /// A session as the reader saw it: its row and, where that is not said to be

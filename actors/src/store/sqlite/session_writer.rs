@@ -3,11 +3,12 @@
 //! The rules themselves are the ledger's and the owners'; here they meet the tables.
 //! It works inside one transaction of the writer's and commits nothing.
 
-use super::job::{Encoded, Job, Seen, damaged};
+use super::job::{Job, Seen, damaged};
 use super::owner::Owners;
 use super::owners;
 use super::tables::{Entry, Journal, Pen, Span, Unreadable};
 use crate::store::Ledger;
+use crate::store::encoded::Encoded;
 use crate::store::owners::StoreOptions;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Claim, Fact, Part, StoreError};

@@ -74,7 +74,7 @@ impl Kept {
         let found = fs::symlink_metadata(&self.path).ok()?;
         match self.kind {
             StoreKind::Json if found.is_dir() => (journals(&self.path) > 0).then_some(found),
-            StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite => Some(found),
+            StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite | StoreKind::Postgres => Some(found),
         }
     }
 
@@ -118,7 +118,9 @@ impl Kept {
         let changed = changed.map(|time| format!(", last changed {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")));
         let how_much = match self.kind {
             StoreKind::Json if found.is_dir() => crate::terminal::print::counted(journals(&self.path), "session"),
-            StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite => format!("{} bytes of sessions", found.len()),
+            StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite | StoreKind::Postgres => {
+                format!("{} bytes of sessions", found.len())
+            }
         };
         format!("{path}: {how_much}{}", changed.unwrap_or_default())
     }

@@ -60,9 +60,11 @@ pub fn sandbox(config: &Config) -> Sandbox {
 
 /// The store, and the input history that is kept beside it.
 fn store_files(config: &Config) -> Vec<PathBuf> {
-    let Some(store) = config.store_path() else { return Vec::new() };
+    let Some(store) = config.store_path() else {
+        return config.beside_store().map(|folder| folder.join("chat_history")).into_iter().collect();
+    };
     match config.store.kind {
-        StoreKind::Memory | StoreKind::Json => vec![store],
+        StoreKind::Memory | StoreKind::Json | StoreKind::Postgres => vec![store],
         StoreKind::Sqlite => {
             let mut artifacts = store.file_name().unwrap_or_default().to_owned();
             artifacts.push("-artifacts");

@@ -80,6 +80,8 @@ fn everything_else_is_a_deed() {
         ("[prompt]\nmemory = \"/etc/passwd\"\n", (Loosens, "/etc/passwd")),
         ("[[skills.sources]]\npath = \"/usr\"\n", (Loosens, "/usr")),
         ("[store]\nkind = \"json\"\npath = \"/var/evil\"\n", (Keeps, "/var/evil")),
+        #[cfg(feature = "postgres")]
+        ("[store]\nkind = \"postgres\"\nurl = \"postgres://u:p@192.0.2.2/d\"\n", (Sends, "postgres://192.0.2.2/d")),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
         let privileges = deeds_in(folder.path(), text);

@@ -31,6 +31,15 @@ pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BT
     sending(config, format!("the tool server {id}"), address, of_headers)
 }
 
+/// The database that keeps the sessions. Its URL is told by its variables, or without its user and password.
+pub(super) fn database(config: &Config, url: &Secret) -> Privilege {
+    let (written, variables) = (config.as_written(url.expose()), variables(config, url.expose()));
+    let shown = if written.starts_with("${") { written } else { crate::database_shown(&written) };
+    let privilege = Privilege::new(PrivilegeKind::Sends, "sessions are kept in a database".to_owned());
+    let privilege = privilege.line(format!("to:          {shown}"));
+    if variables.is_empty() { privilege } else { privilege.line(format!("what is in:  {}", variables.join(", "))) }
+}
+
 /// The address that is asked for the catalogue of models.
 pub(super) fn catalogue(config: &Config, address: &str) -> Privilege {
     sending(config, "the catalogue of models is asked for".to_owned(), address, Vec::new())
@@ -65,6 +74,7 @@ fn is_expected(place: &[String]) -> bool {
     matches!(
         place.as_slice(),
         ["providers", _, "api_key" | "base_url"]
+            | ["store", "url"]
             | ["providers", _, "start", "command"]
             | ["providers", _, "start", "args" | "env", _]
             | ["hooks", _, "command"]

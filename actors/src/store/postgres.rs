@@ -1,0 +1,277 @@
+//! Journals in PostgreSQL: for several processes, on one machine or on many.
+//!
+//! The [`PostgresStore`] owns one thread, which drives its connections: two that write, one that reads, and one that
+//! holds this process's lock and renews its row. What waits for a writer goes into one statement, which the database
+//! commits with one sync. An append is stored where the session still has its version and its epoch, and nowhere else;
+//! no clock takes part in that. Clocks decide how soon a dead owner's session may be claimed, by the database's time.
+//!
+//! - `address`: where the database is, and errors in words
+//! - `link`: a connection, made again when it broke; `tls`: its security
+//! - `schema`: the tables, and how they come to be; `tables`: what stands in them
+//! - `node`: this process as an owner
+//! - `writer`: the order of what is written; `appends` and `claims`: the statements; `job`: what is asked for
+//! - `reader`: loads and listings
+//! - `pooler`: what stands between here and the database
+
+mod address;
+mod appends;
+mod claims;
+mod job;
+mod link;
+mod node;
+mod pooler;
+mod reader;
+mod schema;
+mod tables;
+mod tls;
+mod writer;
+
+#[cfg(test)]
+#[path = "postgres_tests.rs"]
+mod tests;
+
+use super::encoded::{Encoded, is_large};
+use super::owners::StoreOptions;
+use super::{SessionStore, Stored};
+use address::Address;
+use bob_messages::ids::SessionId;
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
+use foldhash::fast::FixedState;
+use futures_util::future::{BoxFuture, FutureExt, join_all};
+use job::{Ask, Job};
+use link::Link;
+use node::Node;
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasher;
+use std::rc::Rc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tables::Span;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::task::{LocalSet, spawn_local};
+use writer::Writer;
+
+/// How many connections write. A session is always written on the same one.
+const WRITERS: usize = 2;
+
+/// How long dropping the store waits for what is being written, and for the end of its ownership.
+const CLOSED_WITHIN: Duration = Duration::from_secs(1);
+
+/// A store of all sessions in a PostgreSQL database, which other processes may use at the same time.
+#[derive(Debug)]
+pub struct PostgresStore {
+    /// They are there until the store is dropped.
+    ways: Option<Ways>,
+    /// Tells that the thread has ended.
+    closed: Mutex<Receiver<()>>,
+}
+
+/// The ways to the tasks of the thread.
+#[derive(Clone)]
+struct Ways {
+    writers: [UnboundedSender<Job>; WRITERS],
+    asks: UnboundedSender<Ask>,
+}
+
+impl std::fmt::Debug for Ways {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Ways").finish_non_exhaustive()
+    }
+}
+
+impl Ways {
+    fn writer(&self, session: &SessionId) -> &UnboundedSender<Job> {
+        // The same for a session as long as the process lives.
+        let hash = FixedState::with_seed(0).hash_one(session);
+        if hash % 2 == 0 { &self.writers[0] } else { &self.writers[1] }
+    }
+
+    fn append(&self, encoded: Encoded, reply: Reply<Result<u64, StoreError>>) {
+        // A task that ended drops the job, which answers it.
+        drop(self.writer(&encoded.append.session).send(Job::Append(encoded, reply)));
+    }
+}
+
+impl PostgresStore {
+    /// Opens a database by its URL, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `?sslmode=require` where the way
+    /// to it is not safe. Blocks until the database was reached once, at most some seconds. The first claim creates the
+    /// tables, in the schema of the user's `search_path`; a store that only reads writes nothing. Two stores may be open on one
+    /// database, also in one process; they are two owners.
+    ///
+    /// # Errors
+    /// `Unavailable` when the database cannot be reached or refuses the user, when its tables are another program's, and when a
+    /// pooler gives its connections to others between two statements; `TooNew` for tables of a newer program.
+    pub fn open(url: &str, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
+        let address = Address::parse(url)?;
+        let (open, opened) = channel();
+        let (closing, closed) = channel();
+        let (first, first_jobs) = unbounded_channel();
+        let (second, second_jobs) = unbounded_channel();
+        let (asks, asked) = unbounded_channel();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| StoreError::Unavailable(format!("no runtime for the store: {error}")))?;
+        let work = move || {
+            let served = serve(address, options, [first_jobs, second_jobs], asked, &open);
+            runtime.block_on(LocalSet::new().run_until(served));
+            // Told by being dropped.
+            drop(closing);
+        };
+        let spawned = std::thread::Builder::new().name("bob-store-postgres".to_owned()).spawn(work);
+        spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the store: {error}")))?;
+        opened.recv().unwrap_or_else(|_ended| Err(ended()))?;
+        Ok(Arc::new(Self { ways: Some(Ways { writers: [first, second], asks }), closed: Mutex::new(closed) }))
+    }
+
+    fn put<T: Send + 'static>(
+        &self,
+        send: impl FnOnce(&Ways, Reply<Result<T, StoreError>>),
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (reply, answer) = Reply::channel();
+        if let Some(ways) = &self.ways {
+            send(ways, reply);
+        }
+        answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
+    }
+
+    fn load_span(&self, session: &SessionId, span: Span) -> BoxFuture<'static, Result<Vec<Arc<Record>>, StoreError>> {
+        self.put(|ways, reply| drop(ways.asks.send(Ask::Load(session.clone(), span, reply))))
+    }
+
+    fn claim_span(&self, session: &SessionId, span: Span) -> BoxFuture<'static, Result<Claim, StoreError>> {
+        self.put(|ways, reply| drop(ways.writer(session).send(Job::Claim(session.clone(), span, reply))))
+    }
+}
+
+/// Drives the connections until the store is dropped.
+async fn serve(
+    address: Address,
+    options: StoreOptions,
+    [first, second]: [UnboundedReceiver<Job>; WRITERS],
+    asks: UnboundedReceiver<Ask>,
+    open: &Sender<Result<(), StoreError>>,
+) {
+    let link = || Link::new(address.clone());
+    let (reading, writing) = (Rc::new(link()), link());
+    let opened = pooler::refuse(&reading, &writing).await;
+    let is_open = opened.is_ok();
+    // Its asker waits for it.
+    drop(open.send(opened));
+    if !is_open {
+        return;
+    }
+    let (node, renewing) = Node::start(link(), options.owner_name.clone());
+    let writers = [
+        spawn_local(Writer::new(writing, node.clone(), options.clone()).run(first)),
+        spawn_local(Writer::new(link(), node.clone(), options).run(second)),
+    ];
+    let reader = spawn_local(reader::run(reading, asks));
+    let _ended = join_all(writers).await;
+    // The last copy: with it the ownership ends.
+    drop(node);
+    let _left = renewing.await;
+    reader.abort();
+}
+
+impl Drop for PostgresStore {
+    fn drop(&mut self) {
+        self.ways = None;
+        let closed = self.closed.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // Either it has ended, or it goes on without us.
+        let _ = closed.recv_timeout(CLOSED_WITHIN);
+    }
+}
+
+fn ended() -> StoreError {
+    StoreError::InDoubt("the store ended before it could tell whether it was done".to_owned())
+}
+
+/// Has the writers store a batch, and answers at once for what is large: encoding it delays its session alone.
+async fn store(ways: Option<Ways>, batch: Vec<Append>) -> Vec<Stored> {
+    let Some(ways) = ways else { return batch.iter().map(|_| Stored::Now(Err(ended()))).collect() };
+    let large: HashSet<SessionId> =
+        batch.iter().filter(|append| is_large(append)).map(|append| append.session.clone()).collect();
+    let mut apart: HashMap<SessionId, Vec<(Append, Reply<_>)>> = HashMap::new();
+    let mut answers: Vec<(bool, Answer<Result<u64, StoreError>>)> = Vec::new();
+    for append in batch {
+        let (reply, answer) = Reply::channel();
+        let is_apart = large.contains(&append.session);
+        answers.push((is_apart, answer));
+        match is_apart {
+            true => apart.entry(append.session.clone()).or_default().push((append, reply)),
+            false => ways.append(Encoded::of(append), reply),
+        }
+    }
+    for appends in apart.into_values() {
+        let ways = ways.clone();
+        // What ends without an answer answers by being dropped.
+        tokio::task::spawn_blocking(move || {
+            appends.into_iter().for_each(|(append, reply)| ways.append(Encoded::of(append), reply));
+        });
+    }
+    join_all(answers.into_iter().map(async |(is_apart, answer)| match is_apart {
+        true => Stored::Later(answer),
+        false => Stored::Now(answer.await.unwrap_or_else(|| Err(ended()))),
+    }))
+    .await
+}
+
+impl SessionStore for PostgresStore {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.claim_span(session, Span::Whole)
+    }
+
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.claim_span(session, Span::Part(Part::Latest))
+    }
+
+    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.load_span(session, Span::Whole)
+    }
+
+    fn load_part<'a>(
+        &'a self,
+        session: &'a SessionId,
+        part: Part,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.load_span(session, Span::Part(part))
+    }
+
+    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
+        let stored = store(self.ways.clone(), batch);
+        async move {
+            join_all(stored.await.into_iter().map(async |stored| match stored {
+                Stored::Now(answer) => answer,
+                Stored::Later(answer) => answer.await.unwrap_or_else(|| Err(ended())),
+            }))
+            .await
+        }
+        .boxed()
+    }
+
+    fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
+        store(self.ways.clone(), batch).boxed()
+    }
+
+    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
+        let (reply, answer) = Reply::channel();
+        if let Some(ways) = &self.ways {
+            drop(ways.writer(session).send(Job::Release(session.clone(), epoch, reply)));
+        }
+        answer.map(drop).boxed()
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a SessionFilter,
+        cursor: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+        let cursor = cursor.map(str::to_owned);
+        self.put(|ways, reply| drop(ways.asks.send(Ask::List(filter.clone(), cursor, reply))))
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.put(|ways, reply| drop(ways.writer(session).send(Job::Delete(session.clone(), reply))))
+    }
+}

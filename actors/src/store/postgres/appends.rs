@@ -1,0 +1,286 @@
+//! Appends: many sessions in one statement, of which the database stores those whose version and epoch are right.
+//!
+//! What is known of a session here says what is new of an append. The database has the last word: what it did not
+//! store is looked at again, from its own rows. So is what was sent when the connection broke, and the ids of the
+//! records that are there say whether it was stored.
+
+use super::link::{PATIENCE, Up, is_broken, is_in_the_way};
+use super::reader::find;
+use super::tables::{Unread, damaged, records, signed};
+use super::writer::Writer;
+use crate::store::Ledger;
+use crate::store::encoded::Encoded;
+use bob_messages::ids::{SessionId, TenantId};
+use bob_messages::reply::Reply;
+use bob_messages::store::{Append, Fact, Glance, Record, StoreError};
+use futures_util::future::join_all;
+use std::collections::HashSet;
+use std::sync::Arc;
+use tokio::time::Instant;
+use tokio_postgres::{Error, Row};
+
+/// How often an append is looked at again because others wrote meanwhile.
+const MAX_ROUNDS: usize = 32;
+
+/// An append that waits for its answer.
+pub(super) struct Item {
+    encoded: Encoded,
+    reply: Reply<Result<u64, StoreError>>,
+    /// It was sent on a connection that broke, so it may be stored.
+    in_doubt: bool,
+}
+
+impl Item {
+    pub(super) fn new(encoded: Encoded, reply: Reply<Result<u64, StoreError>>) -> Self {
+        Self { encoded, reply, in_doubt: false }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        self.encoded.lines.iter().flatten().map(Vec::len).sum()
+    }
+
+    fn session(&self) -> &SessionId {
+        &self.encoded.append.session
+    }
+
+    /// Answers that it was not done, or that this is not known.
+    fn give_up(self, error: &StoreError) {
+        let error = match error {
+            StoreError::Unavailable(why) if self.in_doubt => StoreError::InDoubt(why.clone()),
+            other => other.clone(),
+        };
+        self.reply.send(Err(error));
+    }
+}
+
+/// An append of which is known what is new.
+struct Ruled {
+    item: Item,
+    /// How many of its records are stored.
+    stored: usize,
+    /// The version to answer.
+    version: u64,
+    /// The version of the session before.
+    expected: u64,
+    glance: Glance,
+    shows: bool,
+    snapshot: Option<u64>,
+}
+
+impl Ruled {
+    fn fresh(&self) -> &[Arc<Record>] {
+        self.item.encoded.append.records.get(self.stored..).unwrap_or_default()
+    }
+
+    fn lines(&self) -> &[Vec<u8>] {
+        self.item.encoded.lines.as_ref().ok().and_then(|lines| lines.get(self.stored..)).unwrap_or_default()
+    }
+}
+
+const APPEND: &str = "
+    WITH input AS MATERIALIZED (
+        SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[],
+            $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[])
+            WITH ORDINALITY AS r(id, epoch, expected, count, bytes, snapshot, shows,
+                title, state, turns, parent, cwd, created_at, tenant, place)
+    ), grown AS (
+        UPDATE bob_sessions s SET version = s.version + r.count, bytes = s.bytes + r.bytes,
+            updated_at = CASE WHEN r.count > 0 THEN (extract(epoch FROM clock_timestamp()) * 1000)::bigint
+                ELSE s.updated_at END,
+            snapshot = coalesce(r.snapshot, s.snapshot),
+            title = CASE WHEN r.shows THEN r.title ELSE s.title END,
+            state = CASE WHEN r.shows THEN r.state ELSE s.state END,
+            turns = CASE WHEN r.shows THEN r.turns ELSE s.turns END,
+            parent = CASE WHEN r.shows THEN r.parent ELSE s.parent END,
+            cwd = CASE WHEN r.shows THEN r.cwd ELSE s.cwd END,
+            created_at = coalesce(r.created_at, s.created_at), tenant = coalesce(r.tenant, s.tenant)
+        FROM input r WHERE s.id = r.id AND s.version = r.expected AND s.epoch = r.epoch AND s.damage IS NULL
+        RETURNING s.number, r.place
+    ), written AS (
+        INSERT INTO bob_records (session, version, line)
+        SELECT grown.number, l.version, l.line
+        FROM unnest($15::bigint[], $16::bigint[], $17::text[]) AS l(place, version, line) JOIN grown USING (place)
+    )
+    SELECT place FROM grown";
+
+impl Writer {
+    /// Stores appends, each of another session, and answers them.
+    pub(super) async fn append(&mut self, mut items: Vec<Item>) {
+        let until = Instant::now() + PATIENCE;
+        let mut rounds = 0;
+        while !items.is_empty() {
+            rounds += 1;
+            let up = match self.link.to_read(until).await {
+                Ok(Some(up)) if rounds <= MAX_ROUNDS => up,
+                Ok(Some(_)) => {
+                    let many = self.link.address.refuse("is written to by others all the time; try again");
+                    return items.into_iter().for_each(|item| item.give_up(&many));
+                }
+                Ok(None) => return items.into_iter().for_each(|item| item.give_up(&StoreError::Fenced { epoch: 0 })),
+                Err(error) => return items.into_iter().for_each(|item| item.give_up(&error)),
+            };
+            let (ruled, mut again) = self.rule(&up, std::mem::take(&mut items)).await;
+            if !ruled.is_empty() {
+                match send(&up, &ruled).await {
+                    Ok(rows) => again.extend(self.stored(&rows, ruled)),
+                    Err(error) if is_broken(&error) => again.extend(self.doubted(ruled)),
+                    Err(error) if is_in_the_way(&error) => again.extend(self.refused(ruled)),
+                    Err(error) => self.apart(ruled, &error).await,
+                }
+            }
+            items = again;
+        }
+    }
+
+    /// Says of each append what is new of it, and answers those of which nothing can be stored. Those for which the
+    /// database could not be asked are left for another round.
+    async fn rule(&mut self, up: &Up, items: Vec<Item>) -> (Vec<Ruled>, Vec<Item>) {
+        let looked = items.into_iter().map(async |item| {
+            let append = &item.encoded.append;
+            let known = self.known.get(&append.session);
+            let is_good = |known: &&Ledger| known.epoch() == append.epoch && known.wants(append).is_none();
+            if let Some(ruled) = known.filter(is_good).filter(|known| known.rule(append).is_ok()) {
+                return (item, Ok((*ruled).clone()));
+            }
+            let read = self.read(up, append).await;
+            (item, read)
+        });
+        let looked = join_all(looked).await;
+        let (mut ruled, mut again) = (Vec::new(), Vec::new());
+        for (item, ledger) in looked {
+            match ledger {
+                Ok(ledger) => match rule(item, &ledger) {
+                    Ok(one) => {
+                        self.known.insert(one.item.session().clone(), ledger);
+                        ruled.push(one);
+                    }
+                    Err((item, error)) => item.give_up(&error),
+                },
+                Err(Unread::Bad(error)) => item.give_up(&error),
+                Err(Unread::Failed(error)) if is_broken(&error) => again.push(item),
+                Err(Unread::Failed(error)) => item.give_up(&self.link.address.failed("read", &error)),
+            }
+        }
+        (ruled, again)
+    }
+
+    /// What the database has of the session, as far as this append may be stored already.
+    async fn read(&self, up: &Up, append: &Append) -> Result<Ledger, Unread> {
+        let session = &append.session;
+        let Some(entry) = find(up, session).await? else { return Err(Unread::Bad(StoreError::Fenced { epoch: 0 })) };
+        if entry.epoch != append.epoch {
+            return Err(Unread::Bad(StoreError::Fenced { epoch: entry.epoch }));
+        }
+        if let Some(damage) = &entry.damage {
+            return Err(Unread::Bad(damaged(&self.link.address, session, damage)));
+        }
+        let first = append.records.first().map_or(u64::MAX, |first| first.version.max(1));
+        let there = records(up, &self.link.address, session, entry.number, (first, entry.version)).await?;
+        Ok(entry.ledger(&there))
+    }
+
+    /// Answers what the database stored; the rest is looked at again.
+    fn stored(&mut self, rows: &[Row], ruled: Vec<Ruled>) -> Vec<Item> {
+        let places: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
+        let mut rest = Vec::new();
+        for (place, one) in (1..).zip(ruled) {
+            if !places.contains(&place) {
+                rest.push(one);
+                continue;
+            }
+            if let Some(known) = self.known.get_mut(one.item.session()) {
+                one.fresh().iter().for_each(|record| known.stored(record));
+            }
+            one.item.reply.send(Ok(one.version));
+        }
+        self.refused(rest)
+    }
+
+    /// Nothing of these was stored.
+    fn refused(&mut self, ruled: Vec<Ruled>) -> Vec<Item> {
+        for one in &ruled {
+            self.known.remove(one.item.session());
+        }
+        ruled.into_iter().map(|one| one.item).collect()
+    }
+
+    /// It is not known whether these were stored.
+    fn doubted(&mut self, ruled: Vec<Ruled>) -> Vec<Item> {
+        let items = self.refused(ruled);
+        items.into_iter().map(|item| Item { in_doubt: true, ..item }).collect()
+    }
+
+    /// The statement failed, and with it all of its appends: each gets one of its own, and the error where it is alone.
+    async fn apart(&mut self, ruled: Vec<Ruled>, error: &Error) {
+        let items = self.refused(ruled);
+        let is_alone = items.len() == 1;
+        for item in items {
+            match is_alone {
+                true => item.give_up(&self.link.address.failed("write", error)),
+                false => Box::pin(self.append(vec![item])).await,
+            }
+        }
+    }
+}
+
+fn rule(item: Item, ledger: &Ledger) -> Result<Ruled, (Item, StoreError)> {
+    let ruling = match ledger.rule(&item.encoded.append) {
+        Ok(ruling) => ruling,
+        Err(error) => return Err((item, error)),
+    };
+    let fresh = item.encoded.append.records.get(ruling.stored..).unwrap_or_default();
+    if let (false, Err(error)) = (fresh.is_empty(), &item.encoded.lines) {
+        let error = error.clone();
+        return Err((item, error));
+    }
+    let mut glance = ledger.glance().clone();
+    fresh.iter().for_each(|record| glance.note(record));
+    let snapshot = fresh.iter().rfind(|record| matches!(record.fact, Fact::Snapshot(_))).map(|record| record.version);
+    let (expected, shows) = (ledger.version(), glance != *ledger.glance());
+    Ok(Ruled { item, stored: ruling.stored, version: ruling.version, expected, glance, shows, snapshot })
+}
+
+/// Sends them in one statement. Answers the places, from 1 on, of those that are stored.
+async fn send(up: &Up, ruled: &[Ruled]) -> Result<Vec<Row>, Error> {
+    fn column<'r, T>(ruled: &'r [Ruled], value: impl FnMut(&'r Ruled) -> T) -> Vec<T> {
+        ruled.iter().map(value).collect()
+    }
+    let statement = up.prepared(APPEND).await?;
+    let ids = column(ruled, |one| one.item.session().as_str());
+    let epochs = column(ruled, |one| signed(one.item.encoded.append.epoch));
+    let expected = column(ruled, |one| signed(one.expected));
+    let counts = column(ruled, |one| signed(one.fresh().len() as u64));
+    let bytes = column(ruled, |one| signed(one.lines().iter().map(Vec::len).sum::<usize>() as u64));
+    let snapshots = column(ruled, |one| one.snapshot.map(signed));
+    let shows = column(ruled, |one| one.shows);
+    let titles = column(ruled, |one| text(one.glance.title.as_deref()));
+    let states = column(ruled, |one| one.glance.state.as_str());
+    let turns = column(ruled, |one| signed(one.glance.turns));
+    let parents = column(ruled, |one| one.glance.parent.as_ref().map(SessionId::as_str));
+    let cwds = column(ruled, |one| text(one.glance.cwd.as_deref()));
+    let created = column(ruled, |one| one.glance.created_at);
+    let tenants = column(ruled, |one| text(one.glance.tenant.as_ref().map(TenantId::as_str)));
+    let (mut places, mut versions, mut lines) = (Vec::new(), Vec::new(), Vec::new());
+    for (place, one) in (1_i64..).zip(ruled) {
+        for (record, line) in one.fresh().iter().zip(one.lines()) {
+            places.push(place);
+            versions.push(signed(record.version));
+            // JSON of this program: it is UTF-8, and escapes the character 0.
+            lines.push(std::str::from_utf8(line).unwrap_or_default());
+        }
+    }
+    up.client
+        .query(
+            &statement,
+            &[
+                &ids, &epochs, &expected, &counts, &bytes, &snapshots, &shows, &titles, &states, &turns, &parents,
+                &cwds, &created, &tenants, &places, &versions, &lines,
+            ],
+        )
+        .await
+}
+
+/// A text as a column takes it: without the character 0.
+fn text(text: Option<&str>) -> Option<String> {
+    text.map(|text| text.replace('\0', "\u{fffd}"))
+}

@@ -1,0 +1,31 @@
+//! What a writer and the reader are asked to do.
+
+use super::tables::Span;
+use crate::store::encoded::Encoded;
+use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};
+use std::sync::Arc;
+
+/// What a writer does. All that concerns one session goes to one writer.
+pub(super) enum Job {
+    Append(Encoded, Reply<Result<u64, StoreError>>),
+    Claim(SessionId, Span, Reply<Result<Claim, StoreError>>),
+    Release(SessionId, u64, Reply<()>),
+    Delete(SessionId, Reply<Result<bool, StoreError>>),
+}
+
+impl Job {
+    pub(super) fn session(&self) -> &SessionId {
+        match self {
+            Self::Append(encoded, _) => &encoded.append.session,
+            Self::Claim(session, ..) | Self::Release(session, ..) | Self::Delete(session, _) => session,
+        }
+    }
+}
+
+/// What is only read.
+pub(super) enum Ask {
+    Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
+    List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
+}

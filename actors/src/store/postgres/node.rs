@@ -1,0 +1,214 @@
+//! This process as an owner of sessions: a row that is renewed, and a lock that ends with its connection.
+//!
+//! Whether an owner lives is only a question of when its sessions may be claimed: what it writes afterwards is refused
+//! by their epochs. A row that is not renewed in time is a dead owner's. A lock that is gone is a hint, which is looked
+//! at twice: a restart of the database ends all locks, and an owner whose connection broke takes its lock again.
+
+use super::link::{Link, PATIENCE, Up};
+use super::schema::LOCK_CLASS;
+use bob_messages::reply::{Answer, Reply};
+use bob_messages::store::StoreError;
+use std::rc::{Rc, Weak};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio_postgres::Error;
+
+/// How long an owner lives without a renewal.
+pub(super) const LEASE: Duration = Duration::from_millis(3_000);
+
+/// Between two renewals.
+const RENEWED_EACH: Duration = Duration::from_millis(1_000);
+
+/// How long an owner without its lock is given to take it again.
+const SUSPECTED_FOR: Duration = Duration::from_millis(300);
+
+/// How long ending may take: dropping a store waits for it.
+const LEFT_WITHIN: Duration = Duration::from_millis(500);
+
+/// Rows of owners that have been dead for longer, and own nothing, are removed.
+const REMOVED_AFTER: &str = "interval '1 hour'";
+
+/// What is asked of the task that renews the row.
+type Enter = Reply<Result<i32, StoreError>>;
+
+/// This process as the writers see it.
+#[derive(Debug, Clone)]
+pub(super) struct Node {
+    enter: UnboundedSender<Enter>,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// The number of our row; 0 while there is none.
+    number: AtomicI32,
+    /// Until when nobody else may own what is ours.
+    held_until: Mutex<Option<Instant>>,
+}
+
+impl Node {
+    /// Starts the task. It ends, and with it the ownership, when all copies of the answer are dropped.
+    pub(super) fn start(link: Link, name: String) -> (Self, tokio::task::JoinHandle<()>) {
+        let (enter, asked) = unbounded_channel();
+        let shared = Arc::<Shared>::default();
+        let task = Task { link, name, shared: Arc::clone(&shared), locked: Weak::new() };
+        (Self { enter, shared }, tokio::task::spawn_local(task.run(asked)))
+    }
+
+    /// The number of our row, which is made if there is none.
+    pub(super) async fn ours(&self) -> Result<i32, StoreError> {
+        match self.known() {
+            Some(number) => Ok(number),
+            None => {
+                let (reply, answer): (_, Answer<_>) = Reply::channel();
+                // A task that ended answers by dropping the question.
+                drop(self.enter.send(reply));
+                answer.await.unwrap_or_else(|| Err(super::ended()))
+            }
+        }
+    }
+
+    /// The number of our row, if there is one.
+    pub(super) fn known(&self) -> Option<i32> {
+        Some(self.shared.number.load(Ordering::Acquire)).filter(|number| *number != 0)
+    }
+}
+
+struct Task {
+    link: Link,
+    name: String,
+    shared: Arc<Shared>,
+    /// The connection that has our lock.
+    locked: Weak<Up>,
+}
+
+static LOCK: LazyLock<String> = LazyLock::new(|| format!("SELECT pg_try_advisory_lock({LOCK_CLASS}, $1)"));
+
+static SWEEP: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM bob_nodes n WHERE expires_at < clock_timestamp() - {REMOVED_AFTER}
+         AND NOT EXISTS (SELECT FROM bob_sessions s WHERE s.node = n.number)"
+    )
+});
+
+const ENTER: &str = "INSERT INTO bob_nodes (name, address, expires_at)
+    VALUES ($1, coalesce(host(inet_client_addr()), ''), clock_timestamp() + $2 * interval '1 millisecond') RETURNING number";
+
+const RENEW: &str = "UPDATE bob_nodes SET renewed_at = clock_timestamp(),
+    expires_at = clock_timestamp() + $2 * interval '1 millisecond' WHERE number = $1 AND NOT dead";
+
+impl Task {
+    async fn run(mut self, mut asked: UnboundedReceiver<Enter>) {
+        let mut renewals = interval(RENEWED_EACH);
+        renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                ask = asked.recv() => match ask {
+                    Some(reply) => {
+                        let entered = self.enter().await;
+                        reply.send(entered);
+                    }
+                    None => break,
+                },
+                _now = renewals.tick() => self.renew().await,
+            }
+        }
+        let _too_late = timeout(LEFT_WITHIN, self.leave()).await;
+    }
+
+    fn number(&self) -> Option<i32> {
+        Some(self.shared.number.load(Ordering::Acquire)).filter(|number| *number != 0)
+    }
+
+    async fn enter(&mut self) -> Result<i32, StoreError> {
+        if let Some(number) = self.number() {
+            return Ok(number);
+        }
+        let up = self.link.to_write(Instant::now() + PATIENCE).await?;
+        let sent = Instant::now();
+        let entered = async {
+            up.client.execute(SWEEP.as_str(), &[]).await?;
+            let row = up.client.query_one(ENTER, &[&self.name, &LEASE_MS]).await?;
+            let number: i32 = row.get(0);
+            up.client.query_one(LOCK.as_str(), &[&number]).await?;
+            Ok::<_, Error>(number)
+        };
+        let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
+        self.locked = Rc::downgrade(&up);
+        self.hold(Some(sent + LEASE));
+        self.shared.number.store(number, Ordering::Release);
+        Ok(number)
+    }
+
+    async fn renew(&mut self) {
+        let Some(number) = self.number() else { return };
+        let sent = Instant::now();
+        match self.renewed(number).await {
+            Ok(true) => self.hold(Some(sent + LEASE)),
+            Ok(false) => {
+                tracing::warn!(number, "another process took this one for dead; it enters again with its next claim");
+                self.shared.number.store(0, Ordering::Release);
+                self.hold(None);
+            }
+            Err(error) => tracing::warn!(%error, "the lease on the sessions could not be renewed"),
+        }
+    }
+
+    async fn renewed(&mut self, number: i32) -> Result<bool, StoreError> {
+        let up = self.link.to_write(Instant::now() + RENEWED_EACH).await?;
+        let renewed = async {
+            if !self.locked.upgrade().is_some_and(|locked| Rc::ptr_eq(&locked, &up)) {
+                up.client.query_one(LOCK.as_str(), &[&number]).await?;
+                self.locked = Rc::downgrade(&up);
+            }
+            Ok::<_, Error>(up.client.execute(RENEW, &[&number, &LEASE_MS]).await? == 1)
+        };
+        renewed.await.map_err(|error| self.link.address.failed("write", &error))
+    }
+
+    fn hold(&self, until: Option<Instant>) {
+        *self.shared.held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
+
+    async fn leave(&mut self) {
+        let Some(number) = self.number() else { return };
+        let Ok(up) = self.link.to_write(Instant::now()).await else { return };
+        // When it fails, the end of the connection ends the lock.
+        let _ = up.client.execute("UPDATE bob_nodes SET dead = true WHERE number = $1", &[&number]).await;
+    }
+}
+
+const LEASE_MS: f64 = LEASE.as_millis() as f64;
+
+static LOOK: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT n.renewed_at::text, pg_postmaster_start_time() > n.renewed_at, EXISTS (
+             SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
+             AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+             AND l.classid = ({LOCK_CLASS}::bigint & 4294967295)::oid AND l.objid = n.number::oid)
+         FROM bob_nodes n WHERE n.number = $1 AND NOT n.dead AND n.expires_at > clock_timestamp()"
+    )
+});
+
+const DECLARE: &str = "UPDATE bob_nodes SET dead = true WHERE number = $1 AND renewed_at = $2::text::timestamptz";
+
+/// Looks whether an owner whose row is still good is dead, and if so notes it.
+pub(super) async fn is_dead(up: &Up, number: i32) -> Result<bool, Error> {
+    let mut renewed = None;
+    loop {
+        let Some(row) = up.client.query_opt(LOOK.as_str(), &[&number]).await? else { return Ok(true) };
+        let (at, is_restarted, is_locked): (String, bool, bool) = (row.get(0), row.get(1), row.get(2));
+        if is_locked || is_restarted {
+            return Ok(false);
+        }
+        match renewed {
+            None => renewed = Some(at),
+            Some(before) if before == at => return Ok(up.client.execute(DECLARE, &[&number, &at]).await? == 1),
+            Some(_renewed_meanwhile) => return Ok(false),
+        }
+        sleep(SUSPECTED_FOR).await;
+    }
+}

@@ -1,0 +1,135 @@
+//! What the database consists of, and how one of an older program becomes one of this.
+//!
+//! `bob_meta` has one row, with the number of steps that were taken. `bob_sessions` has a row for each session: its
+//! epoch, its owner, how many records it has, what a list shows. `bob_records` has their lines, as they would stand in
+//! a journal file. `bob_nodes` has a row for each process that owns sessions.
+//!
+//! All tables are in the schema that the connection creates tables in (`search_path`): several stores may share a
+//! database.
+
+use super::link::Link;
+use bob_messages::store::StoreError;
+use tokio_postgres::Client;
+
+/// The first of two numbers of an advisory lock; the second is 0 for the migration, else the number of a node. It is
+/// the schema's own, so that stores in one database have locks of their own.
+pub(super) const LOCK_CLASS: &str = "hashtext('bob:' || current_schema())";
+
+/// What brings a database from one version to the next. One is never changed once it was released.
+pub(super) const STEPS: &[&str] = &["
+    CREATE TABLE bob_nodes (
+        number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        name text NOT NULL,
+        address text NOT NULL,
+        entered_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        renewed_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        expires_at timestamptz NOT NULL,
+        dead boolean NOT NULL DEFAULT false
+    );
+    CREATE TABLE bob_sessions (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        id text COLLATE \"C\" NOT NULL UNIQUE,
+        epoch bigint NOT NULL,
+        version bigint NOT NULL,
+        bytes bigint NOT NULL,
+        updated_at bigint NOT NULL,
+        node integer,
+        damage text,
+        snapshot bigint NOT NULL DEFAULT 0,
+        title text,
+        state text,
+        turns bigint NOT NULL DEFAULT 0,
+        parent text COLLATE \"C\",
+        cwd text,
+        created_at bigint,
+        tenant text
+    ) WITH (fillfactor = 50);
+    CREATE INDEX bob_sessions_by_time ON bob_sessions (updated_at DESC, id) WHERE damage IS NULL;
+    CREATE INDEX bob_sessions_damaged ON bob_sessions (id) WHERE damage IS NOT NULL;
+    CREATE INDEX bob_sessions_owned ON bob_sessions (node) WHERE node IS NOT NULL;
+    CREATE TABLE bob_records (
+        session bigint NOT NULL,
+        version bigint NOT NULL,
+        line text NOT NULL,
+        PRIMARY KEY (session, version)
+    );
+"];
+
+/// The tables of all steps.
+const TABLES: [&str; 4] = ["bob_meta", "bob_nodes", "bob_sessions", "bob_records"];
+
+/// What there is before a store has written anything.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nature {
+    Empty,
+    /// Ours, after so many steps.
+    Ours(usize),
+}
+
+/// What the schema of this connection holds.
+///
+/// # Errors
+/// `TooNew`; `Unavailable` for tables that somebody else made.
+pub(super) async fn nature(client: &Client, link: &Link) -> Result<Nature, StoreError> {
+    let address = &link.address;
+    let said = "SELECT current_schema() IS NOT NULL, array(SELECT relname::text FROM pg_class
+                WHERE relnamespace = current_schema()::regnamespace AND relname = ANY ($1) ORDER BY relname)";
+    let row = client.query_one(said, &[&&TABLES[..]]).await.map_err(|error| address.failed("read", &error))?;
+    if !row.get::<_, bool>(0) {
+        return Err(address.refuse("has no schema to create tables in; correct the search_path of its user"));
+    }
+    let there: Vec<String> = row.get(1);
+    if there.is_empty() {
+        return Ok(Nature::Empty);
+    }
+    let foreign = |what: &str| {
+        address.refuse(&format!(
+            "has a table {what} that another program made; it was left as it is: name another database or schema"
+        ))
+    };
+    if !there.iter().any(|table| table == "bob_meta") {
+        return Err(foreign(&there[0]));
+    }
+    let version = client.query_one("SELECT max(version), count(*) FROM bob_meta WHERE application = 'bob'", &[]).await;
+    let version = version.ok().filter(|row| row.get::<_, i64>(1) == 1).ok_or_else(|| foreign("bob_meta"))?;
+    let (found, known) = (version.get::<_, i32>(0), STEPS.len());
+    match usize::try_from(found) {
+        Ok(found) if found <= known => Ok(Nature::Ours(found)),
+        Ok(_) | Err(_) => {
+            Err(StoreError::TooNew { found: u32::try_from(found).unwrap_or(u32::MAX), known: known as u32 })
+        }
+    }
+}
+
+/// Brings the tables up to the newest step: once, wholly, in one transaction, while other processes wait.
+///
+/// # Errors
+/// As [`nature`]; `Unavailable` when the user may not create tables.
+pub(super) async fn bring_up(client: &Client, link: &Link) -> Result<(), StoreError> {
+    let failed = |error| link.address.failed("create the tables of the store in", &error);
+    let begin =
+        format!("BEGIN; SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)");
+    client.batch_execute(&begin).await.map_err(failed)?;
+    let done = async {
+        let have = match nature(client, link).await? {
+            Nature::Empty => {
+                let meta = "CREATE TABLE bob_meta (application text PRIMARY KEY, version integer NOT NULL);
+                            INSERT INTO bob_meta VALUES ('bob', 0)";
+                client.batch_execute(meta).await.map_err(failed)?;
+                0
+            }
+            Nature::Ours(have) => have,
+        };
+        for step in STEPS.iter().skip(have) {
+            client.batch_execute(step).await.map_err(failed)?;
+        }
+        let taken = format!("UPDATE bob_meta SET version = {} WHERE application = 'bob'; COMMIT", STEPS.len());
+        client.batch_execute(&taken).await.map_err(failed)
+    };
+    let done = done.await;
+    if done.is_err() {
+        // When this fails, the connection is gone, and the transaction with it.
+        let _ = client.batch_execute("ROLLBACK").await;
+    }
+    done
+}
