@@ -28,6 +28,8 @@ mod help;
 mod home;
 #[path = "cli/hooks.rs"]
 mod hooks;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/models.rs"]
@@ -50,6 +52,8 @@ mod run;
 mod signals;
 #[path = "cli/talk.rs"]
 mod talk;
+#[path = "cli/task.rs"]
+mod task;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/tools.rs"]

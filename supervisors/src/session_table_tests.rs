@@ -2,6 +2,7 @@
 
 use super::*;
 use bob_messages::ids::ModelName;
+use bob_messages::limits::Limits;
 use bob_messages::turn::{Recover, TurnMessage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -17,7 +18,7 @@ fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
         reply: Reply::to(move |_| {
             sent.fetch_add(1, Ordering::SeqCst);
         }),
-        clock: Clock::new(&Limits::default()),
+        clock: Clock::new(&Limits::default(), false),
         admitted: true,
         redelivered: false,
         cancelled: false,

@@ -5,6 +5,7 @@
 //! input repeats the question; an empty line denies.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use bob::approvals::{ApprovalQuestion, Decision};
@@ -29,8 +30,18 @@ const MOST_WORDS: usize = 300;
 /// How much of a decision is repeated, characters.
 const MOST_TOLD: usize = 100;
 
-/// Renders the question.
-pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+/// Renders the question, about a call whose paths begin in this folder.
+pub(super) fn shown_in(folder: &Path, question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+    rendered(question, edits::lines_in(folder, &question.call), look, is_whole)
+}
+
+/// Renders the question without a look at files.
+#[cfg(test)]
+fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+    rendered(question, edits::lines(&question.call), look, is_whole)
+}
+
+fn rendered(question: &ApprovalQuestion, edit: Option<Vec<String>>, look: Look, is_whole: bool) -> String {
     let mut text = String::new();
     let risk = match question.risk {
         Risk::Low => "low",
@@ -54,7 +65,6 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         let agents = visible(&print::on_one_line(&question.agents.join(" > "), MOST_WORDS));
         row(&mut text, "│ ", &format!("asked by the agent {agents}"), look);
     }
-    let edit = edits::lines(&question.call);
     let is_edit = edit.is_some();
     let json = || serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     let arguments = edit.or(command).unwrap_or_else(|| json().lines().map(str::to_owned).collect());
@@ -83,14 +93,19 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         ms => format!("denied automatically in {}", took(ms)),
     };
     row(&mut text, "└ ", &until, look);
-    if print::speaks() {
-        // A frame is read out sign by sign.
-        let bare =
-            |line: &str| line.strip_prefix(['┌', '│', '└']).unwrap_or(line).trim_start_matches(' ').to_owned() + "\n";
-        text = text.lines().map(bare).collect();
-    }
+    text = unframed(text);
     text.push_str(&choices(question, look));
     text
+}
+
+/// The text without its frame where it is read out, which is sign by sign.
+pub(super) fn unframed(text: String) -> String {
+    if !print::speaks() {
+        return text;
+    }
+    let bare =
+        |line: &str| line.strip_prefix(['┌', '│', '└']).unwrap_or(line).trim_start_matches(' ').to_owned() + "\n";
+    text.lines().map(bare).collect()
 }
 
 /// The lines of a command of the shell behind signs that its further arguments do not have; `None` for any other call.
@@ -241,7 +256,7 @@ fn seen(line: &str) -> String {
     format!("{}{}", &line[..line.len() - words.len()], visible(words))
 }
 
-fn row(text: &mut String, bar: &str, line: &str, look: Look) {
+pub(super) fn row(text: &mut String, bar: &str, line: &str, look: Look) {
     let mut bar = bar;
     for line in wrapped(line, look) {
         let _writing_to_a_string_cannot_fail = writeln!(text, "{bar}{line}");

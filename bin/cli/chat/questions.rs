@@ -4,10 +4,11 @@
 //! question was visible does not answer it. A withdrawn question is not asked.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 
 use bob::approvals::Decision;
-use bob::approvals::{ApprovalPort, ApprovalQuestion};
+use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
 #[cfg(feature = "mcp")]
 use bob::approvals::{Elicitation, ElicitationAnswer};
 use futures_util::future::BoxFuture;
@@ -18,7 +19,7 @@ use super::editor::Editor;
 #[cfg(feature = "mcp")]
 use super::forms;
 use super::terminal_owner::{self, Editing, TerminalOwner};
-use super::{Input, Source};
+use super::{Input, Source, limit};
 use crate::terminal::screen::look::Look;
 use crate::terminal::{notify, print};
 
@@ -31,6 +32,8 @@ const OVER: &str = "[the question is closed: it was answered elsewhere or timed 
 /// A question under way, and where its answer goes.
 enum Open {
     Call(Box<ApprovalQuestion>, oneshot::Sender<Decision>),
+    /// Whether the turn goes on beyond a limit.
+    Limit(LimitQuestion, oneshot::Sender<bool>),
     #[cfg(feature = "mcp")]
     Form(Elicitation, oneshot::Sender<ElicitationAnswer>),
 }
@@ -45,6 +48,12 @@ impl ApprovalPort for Port {
         Box::pin(async move { answered.await.unwrap_or_else(|_gone| nobody()) })
     }
 
+    fn go_on(&self, question: LimitQuestion) -> BoxFuture<'_, bool> {
+        let (answer, answered) = oneshot::channel();
+        let _nobody_is_there = self.0.send(Open::Limit(question, answer));
+        Box::pin(async { answered.await.unwrap_or(false) })
+    }
+
     #[cfg(feature = "mcp")]
     fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         let (answer, answered) = oneshot::channel();
@@ -54,18 +63,31 @@ impl ApprovalPort for Port {
 }
 
 /// The questions to the person.
-pub(super) struct Asked(mpsc::UnboundedReceiver<Open>);
+pub(super) struct Asked {
+    open: mpsc::UnboundedReceiver<Open>,
+    /// Whether the person ended a turn at a limit.
+    is_refused: bool,
+}
 
 /// A port, and where its questions arrive. There are never more than the turns have calls under way.
 pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
     let (ask, asked) = mpsc::unbounded_channel();
-    (Arc::new(Port(ask)), Asked(asked))
+    (Arc::new(Port(ask)), Asked { open: asked, is_refused: false })
 }
 
 impl Asked {
+    /// Whether the person ended a turn at a limit since the last time this was asked.
+    pub(super) fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.is_refused)
+    }
+
     /// Asks about a call while no turn is running. Earlier input is discarded. `None` leaves the question open.
-    pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
-        print::report(&approvals::shown(question, Look::now(), false));
+    pub(super) async fn at_the_prompt(
+        folder: &Path,
+        question: &ApprovalQuestion,
+        editor: &mut Editor,
+    ) -> Option<Decision> {
+        print::report(&approvals::shown_in(folder, question, Look::now(), false));
         tokio::time::sleep(terminal_owner::PAUSE).await;
         terminal_owner::throw_away();
         let mut arguments: Option<String> = None;
@@ -91,7 +113,7 @@ impl Asked {
                         arguments = Some(approvals::to_edit(question));
                         continue;
                     }
-                    Said::Whole => Err(approvals::shown(question, Look::now(), true)),
+                    Said::Whole => Err(approvals::shown_in(folder, question, Look::now(), true)),
                     Said::Unclear => Err(approvals::unclear(question)),
                 },
             };
@@ -105,21 +127,32 @@ impl Asked {
         }
     }
 
-    /// Asks the person one question after the other. Dropping the future withdraws an open one. Ctrl-C at the line
+    /// Asks the person one question after the other; paths of calls begin in this folder. Dropping the future withdraws an open one. Ctrl-C at the line
     /// editor calls `interrupt`; anywhere else it is a signal.
     pub(super) async fn answer(
         &mut self,
         source: &mut Source,
         owner: &TerminalOwner<'_>,
+        folder: &Path,
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
-        while let Some(open) = self.0.recv().await {
+        while let Some(open) = self.open.recv().await {
             let _quiet = owner.quiet();
             notify::person("a question");
             match open {
-                Open::Call(question, mut answer) => match about_call(&question, editor, owner, &mut answer).await {
-                    About::Decided(decision) => drop(answer.send(decision)),
+                Open::Call(question, mut answer) => {
+                    match about_call(folder, &question, editor, owner, &mut answer).await {
+                        About::Decided(decision) => drop(answer.send(decision)),
+                        About::Interrupted => interrupt().await,
+                        About::TakenBack => {}
+                    }
+                }
+                Open::Limit(question, mut answer) => match about_limit(&question, editor, owner, &mut answer).await {
+                    About::Decided(goes_on) => {
+                        self.is_refused = !goes_on;
+                        let _taken_back = answer.send(goes_on);
+                    }
                     About::Interrupted => interrupt().await,
                     About::TakenBack => {}
                 },
@@ -148,24 +181,25 @@ impl Asked {
     }
 }
 
-/// How a question about a call ended.
-enum About {
-    Decided(Decision),
+/// How a question ended.
+enum About<D> {
+    Decided(D),
     /// It was decided elsewhere, it timed out, or the turn has ended.
     TakenBack,
     Interrupted,
 }
 
 async fn about_call(
+    folder: &Path,
     question: &ApprovalQuestion,
     editor: &mut Editor,
     owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<Decision>,
-) -> About {
+) -> About<Decision> {
     if answer.is_closed() {
         return About::TakenBack;
     }
-    print::report(&approvals::shown(question, Look::now(), false));
+    print::report(&approvals::shown_in(folder, question, Look::now(), false));
     tokio::select! {
         () = owner.pause() => {}
         () = answer.closed() => {
@@ -194,8 +228,43 @@ async fn about_call(
                 Some(None) => print::note("[not edited; the question is still open]"),
                 None => return About::TakenBack,
             },
-            Said::Whole => print::report(&approvals::shown(question, Look::now(), true)),
+            Said::Whole => print::report(&approvals::shown_in(folder, question, Look::now(), true)),
             Said::Unclear => print::note(&approvals::unclear(question)),
+        }
+    }
+}
+
+async fn about_limit(
+    question: &LimitQuestion,
+    editor: &mut Editor,
+    owner: &TerminalOwner<'_>,
+    answer: &mut oneshot::Sender<bool>,
+) -> About<bool> {
+    if answer.is_closed() {
+        return About::TakenBack;
+    }
+    print::report(&limit::shown(question, Look::now()));
+    tokio::select! {
+        () = owner.pause() => {}
+        () = answer.closed() => {
+            print::note(OVER);
+            return About::TakenBack;
+        }
+    }
+    loop {
+        let line = match line(limit::PROMPT, editor, owner, answer).await {
+            Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
+            Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
+            Some(Input::End) => String::new(),
+            Some(Input::Interrupted) => return About::Interrupted,
+            None => return About::TakenBack,
+        };
+        match limit::understood(&line) {
+            Some(goes_on) => {
+                print::note(if goes_on { "[the turn goes on]" } else { "[the turn ends]" });
+                return About::Decided(goes_on);
+            }
+            None => print::note(limit::UNCLEAR),
         }
     }
 }
@@ -232,11 +301,11 @@ async fn edit(
 
 /// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
 /// was taken back.
-async fn line(
+async fn line<D>(
     prompt: &str,
     editor: &mut Editor,
     owner: &TerminalOwner<'_>,
-    answer: &mut oneshot::Sender<Decision>,
+    answer: &mut oneshot::Sender<D>,
 ) -> Option<Input> {
     if owner.is_drawn_on() {
         return tokio::select! {

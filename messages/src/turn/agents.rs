@@ -159,7 +159,7 @@ impl Turn {
         let Some(agent) = self.agent_of(call) else { return as_it_is() };
         let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return as_it_is() };
         let Some(open) = session.running() else { return as_it_is() };
-        let limits = &open.input.limits;
+        let limits = open.limits();
         let mut whole = open.spent.left_of(limits, self.now.left_of(limits.turn_timeout_ms));
         let inline = calling.slots.iter().filter_map(|slot| match slot {
             Slot::Running(running) => running.holds.as_deref(),

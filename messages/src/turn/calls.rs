@@ -31,6 +31,10 @@ impl Turn {
 
     /// Looks at the calls: what a guard forbids is answered, the rest is judged.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
+        let refused = self.open_calls().iter().find_map(|open| open.refused.filter(|_| open.result.is_none()));
+        if refused.is_some_and(|guard| self.waits_at(guard, effects)) {
+            return;
+        }
         calling.entered = true;
         calling.slots.reserve_exact(self.open_calls().len());
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
@@ -129,6 +133,9 @@ impl Turn {
             return;
         };
         let is_running = matches!(calling.slots[at], Slot::Running(_));
+        if !matches!(verdict, Some(Verdict::Running)) {
+            self.progressed(effects);
+        }
         calling.slots[at] = match verdict {
             Some(Verdict::Running) => {
                 self.called(&call, CallState::Running, effects);
@@ -172,6 +179,7 @@ impl Turn {
         let runs = |slot: &Slot| matches!(slot, Slot::Running(running) if running.ticket == ticket);
         let at = calling.slots.iter().position(runs);
         if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
+            self.progressed(effects);
             let returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = self.came_back(&call, returned, effects);
             self.flush(effects);

@@ -276,6 +276,8 @@ impl Turn {
             self.emit(effects, || told);
         }
         self.frame = Some(Frame::new(turn_config, layers, session, profile, tools, &chosen.text));
+        // What an earlier actor waited for is asked for again.
+        self.progressed(effects);
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),
@@ -291,7 +293,11 @@ fn told(tools: &ToolSet, session: &Session) -> Vec<ToolName> {
 }
 
 fn began(submission: &TurnId, input: &TurnInput) -> Effect {
-    Effect::Report(TurnNews::Began { submission: submission.clone(), limits: Box::new(input.limits) })
+    Effect::Report(TurnNews::Began {
+        submission: submission.clone(),
+        limits: Box::new(input.limits),
+        asks_at_limits: input.asks_at_limits,
+    })
 }
 
 /// A final answer that is in the journal while the outcome is not.
