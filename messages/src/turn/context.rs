@@ -28,7 +28,7 @@ impl Turn {
             step: open.spent.steps,
             context: open.input.context.clone(),
             approvals: open.input.approvals,
-            left: open.spent.left_of(&open.input.limits, self.now.left_of(open.input.limits.turn_timeout_ms)),
+            left: open.spent.left_of(open.limits(), self.now.left_of(open.input.limits.turn_timeout_ms)),
             depth: options.parent.as_ref().map_or(0, |parent| parent.depth),
             roots,
             tool_timeout_ms: open.input.limits.tool_timeout_ms,

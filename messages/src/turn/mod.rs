@@ -31,7 +31,6 @@ mod action;
 mod agents;
 mod approvals;
 mod at_limit;
-mod call_context;
 mod calls;
 mod condense;
 mod configure;
