@@ -165,7 +165,7 @@ fn s14_a_fact_that_is_not_known_makes_a_journal_too_new_and_leaves_it_alone() {
     let mut bytes = fs::read(path(folder.path())).unwrap();
     bytes.extend(line.into_bytes());
     fs::write(path(folder.path()), &bytes).unwrap();
-    let too_new = StoreError::TooNew { found: 3, known: 2 };
+    let too_new = StoreError::TooNew { found: 4, known: 3 };
     assert_eq!(journals.load(&one), Err(too_new.clone()));
     assert_eq!(journals.claim(&one), Err(too_new));
     assert_eq!(fs::read(path(folder.path())).unwrap(), bytes);
