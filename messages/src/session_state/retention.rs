@@ -31,7 +31,7 @@ pub(super) struct Retention {
     /// Whether it ever had images, sounds or files.
     #[serde(default)]
     pub(super) has_media: bool,
-    /// Whether it ever had a result of which a model sees a part only.
+    /// Whether it ever had text in the artifact store.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) has_artifacts: bool,
     /// The requests whose outcomes are at hand, oldest first.
@@ -72,7 +72,7 @@ impl Session {
         self.keep.has_media
     }
 
-    /// Whether it ever had content in the artifact store of which a model sees a part only, and can read the rest.
+    /// Whether it ever had text in the artifact store, of which a model that sees a part can read the rest.
     pub fn has_artifacts(&self) -> bool {
         self.keep.has_artifacts
     }

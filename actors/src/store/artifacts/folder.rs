@@ -3,7 +3,7 @@
 //! ```text
 //! s-<session>/<artifact>    the content
 //! new/, owners/             what is not recorded yet
-//! lock                      shared by who puts, exclusive for who removes
+//! lock                      shared while something is put, held alone while something is removed
 //! ```
 //!
 //! A session that gets the artifact of another one gets a link to its file, so the content is gone with the last of them. A
@@ -116,7 +116,7 @@ impl Inner {
         Ok(self.opened.get_or_init(|| opened))
     }
 
-    /// Excludes who removes, or everybody.
+    /// Takes the lock of the folder: shared, which excludes removals, or alone.
     fn lock(&self, alone: bool) -> io::Result<File> {
         let opened = self.opened()?;
         let file = opened.root.open_file("lock", OFlags::RDWR | OFlags::CREATE)?;
@@ -279,7 +279,7 @@ impl Inner {
             }
             let own = format!("{UNFINISHED}{}-", marks.process());
             for name in folder.names()?.iter().filter(|name| name.starts_with(UNFINISHED) && !name.starts_with(&own)) {
-                // Nobody writes while this one is alone.
+                // Nothing is written while the lock is held alone.
                 folder.remove(name)?;
             }
             if folder.names()?.iter().all(|name| name == "." || name == "..") {

@@ -88,8 +88,9 @@ async fn ranges(port: Port) -> Found {
         let found = get(&port, &own, &id, range.clone()).await?;
         is(&format!("bytes {range:?}"), &found, &Some(expected.as_bytes().to_vec()))?;
     }
-    #[expect(clippy::reversed_empty_ranges, reason = "a range of a caller may be any")]
-    let reversed = get(&port, &own, &id, 5..3).await?;
+    let mut range = 3..5;
+    std::mem::swap(&mut range.start, &mut range.end);
+    let reversed = get(&port, &own, &id, range).await?;
     is("a range that ends before it begins", &reversed, &Some(Vec::new()))
 }
 

@@ -116,6 +116,12 @@ impl Position {
             Line::Record(record) if record.session != *session => {
                 Err(self.damaged(&format!("it is a record of {}", record.session)))
             }
+            // Its claim would have raised the journal's format before. A record that is changed when it is read says no more
+            // which format it had.
+            Line::Record(record) if record.format > self.format() && !self.formats.rewrites() => {
+                let (format, header) = (record.format, self.format());
+                Err(self.damaged(&format!("a record of format {format} is in a journal of format {header}")))
+            }
             Line::Record(record) if record.version != self.ledger.version() + 1 => Err(self.damaged(&format!(
                 "it is record {} where {} should be",
                 record.version,
