@@ -50,6 +50,7 @@ fn a_value_under_both_names_and_a_wrong_one_are_told_where_they_are() {
         refused("[prompt]\nhistory_condense_trigger_ratio = 2.0"),
         "3:34 `prompt.condense_trigger_ratio` must be between 0 and 1"
     );
-    assert_eq!(refused("[prompt]\nskills_top_k = 'x'"), "3:16 `skills.top_k`: expected an integer, found a string");
+    let wrong = refused("[prompt]\nskills_top_k = 'x'");
+    assert!(wrong.starts_with("3:16 `skills.top_k`: expected an integer, found a string"), "{wrong}");
     assert_eq!(refused("prompt = 3\nskills = 4").lines().count(), 2);
 }

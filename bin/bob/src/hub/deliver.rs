@@ -16,6 +16,32 @@ const PAUSES: Backoff = Backoff { first_ms: 1_000, most_ms: 20_000 };
 const ATTEMPTS: u32 = 5;
 
 /// A chat system that a program connects. An implementation makes one attempt per call.
+///
+/// ```
+/// use bob::BoxFuture;
+/// use bob::hub::{ChatChannel, DeliveryError, OutboundMessage};
+/// use std::sync::Arc;
+///
+/// /// Writes to one chat, on stdout.
+/// struct Terminal;
+///
+/// impl ChatChannel for Terminal {
+///     fn name(&self) -> &str {
+///         "terminal"
+///     }
+///
+///     fn deliver(&self, message: Arc<OutboundMessage>) -> BoxFuture<'_, Result<(), DeliveryError>> {
+///         Box::pin(async move {
+///             if message.chat_id != "me" {
+///                 return Err(DeliveryError::refused("there is no such chat"));
+///             }
+///             println!("{}", message.content);
+///             Ok(())
+///         })
+///     }
+/// }
+/// # assert_eq!(Terminal.name(), "terminal");
+/// ```
 pub trait ChatChannel: Send + Sync + 'static {
     /// Its name: 1 to 32 letters, digits and `-`. The session of a chat is called `{name}_{chat_id}`.
     fn name(&self) -> &str;

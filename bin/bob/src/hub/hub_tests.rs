@@ -95,7 +95,7 @@ async fn a_message_without_a_chat_goes_to_that_of_its_session() {
     let elsewhere = AgentRequest::text(SessionId::parse("elsewhere").unwrap(), "hi");
     let outcome = runtime.run(elsewhere).await.unwrap();
     assert_eq!(outcome.response().tool_transcript[0].status, CallStatus::Error);
-    assert!(outcome.response().tool_transcript[0].output.rendered().contains("name channel and chat_id"));
+    assert!(outcome.response().tool_transcript[0].result.contains("name channel and chat_id"));
     runtime.shutdown().await;
 }
 
