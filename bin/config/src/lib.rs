@@ -22,6 +22,7 @@
 //! - `files`: where they are looked for; `builtin`: what holds where they say nothing
 //! - `merged`: the order of these steps; `load`: the files; `source`: where a finished one comes from
 
+mod aliases;
 pub mod assemble;
 mod builtin;
 mod check;
@@ -173,6 +174,8 @@ fn database_shown(url: &str) -> String {
     }
 }
 
+#[cfg(test)]
+mod aliases_tests;
 #[cfg(test)]
 mod bad_tests;
 #[cfg(test)]
