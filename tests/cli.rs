@@ -26,6 +26,8 @@ mod help;
 mod home;
 #[path = "cli/hooks.rs"]
 mod hooks;
+#[path = "cli/limits.rs"]
+mod limits;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/models.rs"]

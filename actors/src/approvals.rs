@@ -3,7 +3,7 @@
 //! The sessions supervisor runs [`Approve::approve`] in one task per question and aborts
 //! that task when another decision arrives first or the turn ends.
 
-use bob_messages::approvals::{ApprovalQuestion, Decision, Standing};
+use bob_messages::approvals::{ApprovalQuestion, Decision, LimitQuestion, Standing};
 use bob_messages::context::Identity;
 use bob_messages::ids::ToolName;
 use bob_messages::tools::{CallContext, CheckRequest};
@@ -16,6 +16,13 @@ pub trait Approve: Send + Sync + 'static {
     /// Decides about one call. The future is dropped when the decision is no longer
     /// needed; a panic in it denies the call.
     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision>;
+
+    /// Decides whether a turn goes on beyond a limit; by default it ends. The future is dropped when the decision is no
+    /// longer needed; a panic in it ends the turn.
+    fn go_on(&self, question: LimitQuestion) -> BoxFuture<'_, bool> {
+        drop(question);
+        Box::pin(std::future::ready(false))
+    }
 }
 
 /// The runtime's approval port, if one is configured. Without a port, a question waits

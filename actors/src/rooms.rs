@@ -13,6 +13,8 @@ use crate::model_server::ModelServers;
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
 use crate::tools::ToolRegistry;
+#[cfg(any(test, feature = "local-tools"))]
+use crate::tools::local::BackgroundCommands;
 use crate::watchdog::Watchdog;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmMessage, ModelProfile};
@@ -70,6 +72,9 @@ pub struct Rooms {
     /// Reads the prompt files.
     #[cfg(any(test, feature = "local-tools"))]
     pub prompt_files: PromptReader,
+    /// The commands in the background.
+    #[cfg(any(test, feature = "local-tools"))]
+    pub background: BackgroundCommands,
     /// Summarises histories that became too long.
     pub compactor: Compactor,
     /// Warns of actors whose handlers block.

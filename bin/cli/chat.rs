@@ -12,7 +12,7 @@
 //! - `mentions`: files named with `@`
 //! - `say`: one turn
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
-//! - `questions`, `approvals`, `edits`, `forms`: questions during a turn
+//! - `questions`, `approvals`, `limit`, `edits`, `forms`: questions during a turn
 //! - `rewind`: `/rewind` and `/compact`
 //! - `look_back`: suspended turns of the session that are resumed
 
@@ -31,6 +31,7 @@ mod helper;
 mod history;
 mod inform;
 mod keys;
+mod limit;
 mod line_keys;
 mod lines;
 mod look_back;

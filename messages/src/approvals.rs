@@ -4,7 +4,7 @@ mod decision;
 
 pub use decision::{Decision, Heard};
 
-use crate::chat::ToolCall;
+use crate::chat::{GuardReason, ToolCall};
 use crate::context::{Identity, RequestContext};
 use crate::ids::{ApprovalId, SessionId, ToolName, TurnId};
 use crate::risk::Risk;
@@ -78,6 +78,28 @@ pub struct ApprovalQuestion {
     /// The agents whose call it is, the outermost first; empty where no sub-agent makes it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<String>,
+}
+
+/// The question whether a turn goes on that reached one of its limits.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LimitQuestion {
+    /// Whose turn.
+    pub session: SessionId,
+    /// The context of the turn's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
+    /// Which turn.
+    pub turn: TurnId,
+    /// The id for a decision.
+    pub approval_id: ApprovalId,
+    /// The limit.
+    pub guard: GuardReason,
+    /// How much of it was used: a count, milliseconds, or millionths of the price's currency.
+    pub limit: u64,
+    /// How much more the turn has with a yes, in the same unit.
+    pub portion: u64,
+    /// Timeout of the question in milliseconds; then the turn ends.
+    pub timeout_ms: u64,
 }
 
 /// A tool as shown in a question.

@@ -53,6 +53,9 @@ pub struct TurnInput {
     pub token: ResumeToken,
     /// Whether a person is waiting for it.
     pub interactive: bool,
+    /// Whether a person is asked before the turn ends at a limit, where the turn waits for approvals.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub asks_at_limits: bool,
     /// The JSON schema its final answer must fit; it was read and found to be one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Arc<Value>>,
@@ -78,6 +81,7 @@ impl TurnInput {
             tracestate: None,
             token,
             interactive: false,
+            asks_at_limits: false,
             output_schema: None,
         }
     }

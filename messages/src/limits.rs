@@ -93,6 +93,29 @@ impl Limits {
         }
     }
 
+    /// Adds another portion of this limit: as much as `portions` has of it. What counts in a row begins anew, and a time
+    /// without progress needs nothing.
+    pub(crate) fn raise(&mut self, guard: GuardReason, portions: &Self, spent: &mut Spent) {
+        match guard {
+            GuardReason::MaxSteps => self.max_steps = self.max_steps.saturating_add(portions.max_steps),
+            GuardReason::MaxToolCalls => {
+                self.max_tool_calls = self.max_tool_calls.saturating_add(portions.max_tool_calls);
+            }
+            GuardReason::MaxConsecutiveErrors => spent.consecutive_errors = 0,
+            GuardReason::MaxIdenticalCalls => (spent.identical_calls, spent.last_call) = (0, None),
+            // The last model call may have taken more than was left.
+            GuardReason::MaxTotalTokens => {
+                let used = self.max_total_tokens.max(spent.all_tokens());
+                self.max_total_tokens = used.saturating_add(portions.max_total_tokens);
+            }
+            GuardReason::MaxCost => {
+                let used = if spent.cost > self.max_cost { spent.cost } else { self.max_cost };
+                self.max_cost = used.plus(portions.max_cost);
+            }
+            GuardReason::TurnTimeout | GuardReason::NoProgress => {}
+        }
+    }
+
     /// The limit behind a reason; that of the cost in millionths.
     pub fn of(&self, guard: GuardReason) -> u64 {
         match guard {

@@ -4,13 +4,13 @@ mod live;
 
 pub use live::{LiveSession, LiveState, SessionsLoad};
 
-use crate::approvals::{ApprovalQuestion, Decision, Heard};
+use crate::approvals::{ApprovalQuestion, Decision, Heard, LimitQuestion};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, SessionId, Ticket, TurnId};
 use crate::input::{ResumeReply, Steer, TurnInput};
 use crate::limits::Limits;
 use crate::options::Configuring;
-use crate::outcome::TurnOutcome;
+use crate::outcome::{EndReason, TurnOutcome};
 use crate::reply::Reply;
 use crate::turn_config::TurnConfig;
 use serde::{Deserialize, Serialize};
@@ -140,11 +140,18 @@ pub enum TurnNews {
         /// The submission; perhaps one without a caller in this process.
         submission: TurnId,
         limits: Box<Limits>,
+        /// Whether a person is asked before it ends at a limit.
+        #[serde(default)]
+        asks_at_limits: bool,
     },
     /// The input was not taken.
     Refused { submission: TurnId, error: AgentError },
     /// Approval was requested: the turn's clock pauses, and that of the question runs.
     Paused { submission: TurnId, question: Box<ApprovalQuestion> },
+    /// The turn reached a limit, and a person is asked whether it goes on: its clock pauses as for an approval.
+    AtLimit { submission: TurnId, question: Box<LimitQuestion> },
+    /// A person said that the turn does not go on, while something is in flight: it is ended for this reason.
+    GivenUp { submission: TurnId, reason: EndReason },
     /// A decision about a call arrived.
     Decided {
         approval: ApprovalId,

@@ -20,6 +20,19 @@ pub use crate::risk::{Risk, RiskSource};
 pub use child::{AgentLine, ChildTerms};
 pub use descriptor::ToolDescriptor;
 
+/// A command of the shell in the background, for a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackgroundCommand {
+    /// Its number in its session, from 1.
+    pub id: u32,
+    /// What was given to the shell; sanitise it before showing it in a terminal.
+    pub command: String,
+    /// Whether it has not ended.
+    pub is_running: bool,
+    /// How long it runs, or ran, in milliseconds.
+    pub lasted_ms: u64,
+}
+
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
 pub enum ToolsMessage {

@@ -44,6 +44,7 @@ pub(crate) mod session_table;
 pub mod sessions;
 pub mod tools;
 pub mod tree;
+pub(crate) mod turn_clock;
 
 pub use children::StartError;
 pub use look::NodeState;

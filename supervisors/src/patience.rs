@@ -52,6 +52,17 @@ impl Patience {
         self.until.min(self.since + self.quiet).min(look)
     }
 
+    /// Whether there were signs of life since the last look.
+    pub(crate) fn is_alive(&self, signs: Signs) -> bool {
+        signs != self.signs
+    }
+
+    /// Lets the time without progress begin anew. Returns when to look again.
+    pub(crate) fn begin_anew(&mut self, now: Instant) -> Instant {
+        self.since = now;
+        self.next(now)
+    }
+
     /// Looks at the turn, of which there were so many signs of life.
     ///
     /// # Errors

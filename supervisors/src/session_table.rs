@@ -1,8 +1,8 @@
 //! Live sessions and the callers waiting for their outcome.
 
 use crate::deadlines::Key;
-use crate::patience::Patience;
-use bob_actors::turn::{Ending, TimeRun};
+pub(crate) use crate::turn_clock::{ApprovalTask, Clock, OpenQuestion};
+use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::input::Steer;
@@ -88,44 +88,6 @@ pub(crate) struct RecoveredTurn {
     pub(crate) clock: Clock,
 }
 
-/// The time limit of one turn, and how much of it is left.
-#[derive(Debug)]
-pub(crate) struct Clock {
-    /// How long the turn may take, in milliseconds, once it runs.
-    timeout_ms: u64,
-    /// How long it may make no progress, in milliseconds; 0 is no bound.
-    progress_timeout_ms: u64,
-    /// How long a person may take to decide, in milliseconds.
-    pub(crate) approval_timeout_ms: u64,
-    pub(crate) began: Option<Instant>,
-    /// Set while the clock runs: when the turn is looked at again.
-    pub(crate) deadline: Option<Key>,
-    /// Set while the clock runs.
-    patience: Option<Patience>,
-    pub(crate) approvals: Vec<OpenQuestion>,
-    /// What was left when the clock was paused, in milliseconds.
-    pub(crate) left_ms: Option<u64>,
-}
-
-/// An open question to a person.
-#[derive(Debug)]
-pub(crate) struct OpenQuestion {
-    pub(crate) approval: ApprovalId,
-    pub(crate) key: Key,
-    /// Keeps the question at the approval port open.
-    pub(crate) _task: Option<ApprovalTask>,
-}
-
-/// The task that asks the approval port. Dropping it withdraws the question.
-#[derive(Debug)]
-pub(crate) struct ApprovalTask(pub(crate) AbortHandle);
-
-impl Drop for ApprovalTask {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
 /// A caller waiting for the outcome of one submission.
 #[derive(Debug)]
 pub(crate) struct PendingReply {
@@ -159,65 +121,6 @@ pub(crate) struct Leaving {
     pub(crate) reported_all: bool,
     /// When the actor is killed if it has not ended.
     pub(crate) kill_at: Key,
-}
-
-impl Clock {
-    pub(crate) fn new(limits: &Limits) -> Self {
-        Self {
-            timeout_ms: limits.turn_timeout_ms,
-            progress_timeout_ms: limits.progress_timeout_ms,
-            approval_timeout_ms: limits.approval_timeout_ms,
-            began: None,
-            deadline: None,
-            patience: None,
-            approvals: Vec::new(),
-            left_ms: None,
-        }
-    }
-
-    /// Starts the clock, or lets it go on. Returns when the turn is looked at.
-    pub(crate) fn run(&mut self, now: Instant, signs: Signs) -> Instant {
-        let left = Duration::from_millis(self.left_ms.take().unwrap_or(self.timeout_ms));
-        let patience = Patience::new(now, left, Duration::from_millis(self.progress_timeout_ms), signs);
-        self.patience.insert(patience).next(now)
-    }
-
-    /// Looks at the running turn. Returns when to look again.
-    ///
-    /// # Errors
-    /// Why it ends, if its time is over. Without a running clock it does not end.
-    pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Option<Instant>, EndReason> {
-        self.deadline = None;
-        self.patience.as_mut().map(|patience| patience.look(now, signs)).transpose()
-    }
-
-    /// Stops the clock while a person is asked. Returns the deadline to be removed.
-    pub(crate) fn pause(&mut self, now: Instant, signs: Signs) -> Option<Key> {
-        if let Some(patience) = self.patience.take() {
-            self.left_ms = Some(millis(patience.left(now, signs)));
-        }
-        self.deadline.take()
-    }
-
-    /// How long the turn has run, for an actor that continues it.
-    pub(crate) fn has_run(&self, signs: Signs) -> TimeRun {
-        let left = self.patience.map(|patience| patience.left(Instant::now(), signs));
-        let left_ms = left.map(millis).or(self.left_ms);
-        let ran_ms = left_ms.map_or(0, |left_ms| self.timeout_ms.saturating_sub(left_ms));
-        TimeRun { lasted_ms: self.began.map_or(0, |began| millis(began.elapsed())), ran_ms }
-    }
-
-    /// Whether it is paused because a person is asked.
-    pub(crate) fn is_paused(&self) -> bool {
-        self.left_ms.is_some()
-    }
-
-    /// Stops the clock and restores the whole time. Returns the deadlines to be removed.
-    pub(crate) fn reset(&mut self) -> impl Iterator<Item = Key> + use<> {
-        (self.left_ms, self.began, self.patience) = (None, None, None);
-        let questions = std::mem::take(&mut self.approvals);
-        self.deadline.take().into_iter().chain(questions.into_iter().map(|question| question.key))
-    }
 }
 
 impl PendingReply {
@@ -366,10 +269,6 @@ impl SessionTable {
             .values()
             .any(|entry| !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty())
     }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Shrinks a map that is mostly empty: rarely, so that a removal stays cheap.

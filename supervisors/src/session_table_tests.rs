@@ -17,7 +17,7 @@ fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
         reply: Reply::to(move |_| {
             sent.fetch_add(1, Ordering::SeqCst);
         }),
-        clock: Clock::new(&Limits::default()),
+        clock: Clock::new(&Limits::default(), false),
         admitted: true,
         redelivered: false,
         cancelled: false,

@@ -292,10 +292,18 @@ impl SessionsState {
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
         match news {
-            TurnNews::Began { submission, limits } => self.began(session, submission, &limits, myself),
+            TurnNews::Began { submission, limits, asks_at_limits } => {
+                self.began(session, submission, (&limits, asks_at_limits), myself);
+            }
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
-            TurnNews::Paused { submission, question } => self.pause(session, &submission, *question, myself),
+            TurnNews::Paused { submission, question } => {
+                let (rooms, approval) = (&self.started.rooms, question.approval_id.clone());
+                let asking = decisions::ask(rooms, *question);
+                self.pause(session, &submission, approval, asking, myself);
+            }
+            TurnNews::AtLimit { submission, question } => self.at_limit(session, &submission, *question, myself),
+            TurnNews::GivenUp { submission, reason } => self.given_up(session, &submission, reason, myself),
             TurnNews::Decided { approval, asker, heard } => self.decided(session, &approval, asker, heard),
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
@@ -308,7 +316,8 @@ impl SessionsState {
 }
 
 fn pending(submission: TurnId, request: TurnMessage, reply: OutcomeReply, limits: &Limits) -> PendingReply {
-    let clock = Clock::new(limits);
+    let asks = matches!(&request, TurnMessage::Start { input, .. } if input.asks_at_limits);
+    let clock = Clock::new(limits, asks);
     PendingReply {
         submission,
         request,

@@ -274,7 +274,12 @@ async fn a_call_that_was_allowed_before_a_restart_of_the_actor_runs_after_it() {
 async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
     let registry = crate::tools::ToolRegistry::default();
     let arguments = ToolsArguments {
-        ports: local::tools(&crate::child::Watcher::new(), &local::Protection::default(), &Policy::default()),
+        ports: local::tools(
+            &crate::child::Watcher::new(),
+            &local::Protection::default(),
+            &Policy::default(),
+            &local::BackgroundCommands::default(),
+        ),
         publisher: Some(registry.local_publisher()),
         ..ToolsArguments::default()
     };

@@ -122,7 +122,7 @@ async fn the_local_tools_keep_the_rules() {
     let folder = tempfile::TempDir::new().unwrap();
     std::fs::write(folder.path().join("a.txt"), "one\ntwo\n").unwrap();
     let (watcher, protection, policy) = (Watcher::new(), Protection::default(), Policy::default());
-    let ports = || local::tools(&watcher, &protection, &policy);
+    let ports = || local::tools(&watcher, &protection, &policy, &local::BackgroundCommands::default());
     for (name, arguments) in [
         ("local/list_dir", json!({"path": "."})),
         ("local/read_file", json!({"path": "a.txt"})),

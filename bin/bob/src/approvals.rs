@@ -24,7 +24,7 @@
 /// }
 /// ```
 pub use crate::facade::ApprovalMemory;
-pub use crate::facade::{ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, Standing};
+pub use crate::facade::{ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, LimitQuestion, Standing};
 pub use bob_messages::approvals::{AskedTool, CHOICES, Decision, Scope, choices};
 pub use bob_messages::ids::ApprovalId;
 pub use bob_messages::input::ApprovalsMode;

@@ -39,7 +39,9 @@ mod tenant;
 
 pub use agent::{Agent, MAX_DEPTH, SubAgentProfile, TaskContext};
 pub use agent_runtime::AgentRuntime;
-pub use approvals::{ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, Standing};
+pub use approvals::{
+    ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, LimitQuestion, Standing,
+};
 pub use ask::{AgentRuntimeExt, AskError, Typed};
 pub use build::BuildError;
 pub use builder::{AgentBootstrap, RuntimeBuilder};

@@ -83,14 +83,19 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         ms => format!("denied automatically in {}", took(ms)),
     };
     row(&mut text, "└ ", &until, look);
-    if print::speaks() {
-        // A frame is read out sign by sign.
-        let bare =
-            |line: &str| line.strip_prefix(['┌', '│', '└']).unwrap_or(line).trim_start_matches(' ').to_owned() + "\n";
-        text = text.lines().map(bare).collect();
-    }
+    text = unframed(text);
     text.push_str(&choices(question, look));
     text
+}
+
+/// The text without its frame where it is read out, which is sign by sign.
+pub(super) fn unframed(text: String) -> String {
+    if !print::speaks() {
+        return text;
+    }
+    let bare =
+        |line: &str| line.strip_prefix(['┌', '│', '└']).unwrap_or(line).trim_start_matches(' ').to_owned() + "\n";
+    text.lines().map(bare).collect()
 }
 
 /// The lines of a command of the shell behind signs that its further arguments do not have; `None` for any other call.
@@ -241,7 +246,7 @@ fn seen(line: &str) -> String {
     format!("{}{}", &line[..line.len() - words.len()], visible(words))
 }
 
-fn row(text: &mut String, bar: &str, line: &str, look: Look) {
+pub(super) fn row(text: &mut String, bar: &str, line: &str, look: Look) {
     let mut bar = bar;
     for line in wrapped(line, look) {
         let _writing_to_a_string_cannot_fail = writeln!(text, "{bar}{line}");

@@ -61,7 +61,12 @@ pub(super) const COMMANDS: [Command; 24] = [
         "",
         "what may run without asking, what is denied, and what was decided for good",
     ),
-    command("/ps", Takes::Nothing, "", "the state of every actor of this process"),
+    command(
+        "/ps",
+        Takes::Text,
+        "[stop N]",
+        "the actors of this process, and the commands in the background; stop N stops one",
+    ),
     command("/sessions", Takes::Nothing, "", "the sessions used last"),
     command("/resume", Takes::Session, "[ID]", "continue a session, and what it waits for; without ID choose one"),
     command("/new", Takes::Nothing, "", "begin another session"),

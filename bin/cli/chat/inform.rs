@@ -5,9 +5,9 @@ use bob::model::ToolResult;
 use bob::sessions::SessionFilter;
 use bob::store::Fact;
 use bob::store::Record;
-use bob::tools::CallStatus;
 use bob::tools::file_changes::of_records;
 use bob::tools::servers::ServerState;
+use bob::tools::{BackgroundCommand, CallStatus};
 use bob::{AgentRuntime, ModelName, SessionId};
 
 use bob_config::Config;
@@ -20,6 +20,7 @@ use crate::commands::sessions::rows::{self, First};
 use crate::commands::{mcp, ps, tools};
 use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
+use crate::terminal::approval::visible;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::took;
@@ -27,6 +28,9 @@ use crate::terminal::spending::{Prices, Spending, grouped};
 
 /// How many sessions `/sessions` names.
 const SESSIONS_SHOWN: usize = 20;
+
+/// How many characters of a command in the background are shown.
+const MOST_COMMAND: usize = 60;
 
 /// Bytes of a token, about, where the provider did not count.
 const BYTES_A_TOKEN: u64 = 4;
@@ -79,10 +83,7 @@ impl View<'_> {
             ("/cost", _) => self.cost().await,
             ("/tools", _) => Ok(self.tools()),
             ("/mcp", "") => Ok(self.servers()),
-            ("/ps", _) => {
-                let (tree, metrics) = (self.opened.runtime.tree().await, self.opened.runtime.metrics().await);
-                Ok(ps::table::tree(&tree, &metrics, true))
-            }
+            ("/ps", which) => self.processes(which).await,
             ("/sessions", _) => self.sessions().await,
             ("/permissions", _) => self.facts.rules.text(self.mode),
             ("/status", _) => self.status().await,
@@ -91,6 +92,24 @@ impl View<'_> {
             ("/output", which) => self.output(which).await,
             _another_command => return None,
         })
+    }
+
+    /// The actors, and the commands in the background; or stops one of these.
+    async fn processes(self, which: &str) -> Result<String, Failure> {
+        let runtime = &self.opened.runtime;
+        if let Some(number) = which.strip_prefix("stop") {
+            let usage = || Failure::usage("usage: /ps stop N: stops the command of this number in the background");
+            let number: u32 = number.trim().parse().map_err(|_| usage())?;
+            return match runtime.stop_background(self.session, number).await {
+                true => Ok(background(&runtime.background(self.session))),
+                false => Err(Failure::usage(format!("no command {number} in the background; /ps lists them"))),
+            };
+        }
+        if !which.is_empty() {
+            return Err(Failure::usage("usage: /ps [stop N]"));
+        }
+        let (tree, metrics) = (runtime.tree().await, runtime.metrics().await);
+        Ok(ps::table::tree(&tree, &metrics, true) + &background(&runtime.background(self.session)))
     }
 
     async fn records(self) -> Result<Vec<std::sync::Arc<Record>>, Failure> {
@@ -195,6 +214,20 @@ impl View<'_> {
             None => "no such call in this session yet\n".to_owned(),
         })
     }
+}
+
+/// The commands in the background, a line each.
+fn background(commands: &[BackgroundCommand]) -> String {
+    if commands.is_empty() {
+        return String::new();
+    }
+    let line = |command: &BackgroundCommand| {
+        let state = if command.is_running { "runs for" } else { "ended after" };
+        let shown = visible(&print::first_line(&command.command, MOST_COMMAND));
+        format!("{:>4}  {state} {}  $ {shown}\n", command.id, took(command.lasted_ms))
+    };
+    let lines: String = commands.iter().map(line).collect();
+    format!("in the background of this session (/ps stop N stops one):\n{lines}")
 }
 
 fn whole(result: &ToolResult) -> String {

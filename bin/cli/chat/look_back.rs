@@ -3,9 +3,8 @@
 
 use bob::AgentRuntime;
 use bob::approvals::ApprovalQuestion;
-use bob::sessions::{ResumeReply, SuspendReason};
-use bob::store::Session;
-use bob::store::Suspension;
+use bob::sessions::{GuardReason, ResumeReply, SuspendReason};
+use bob::store::{OpenTurn, Session, Suspension};
 
 use super::questions::Asked;
 use super::{Chat, Source, recap};
@@ -56,7 +55,7 @@ impl Chat {
                 self.left = question.map(|question| Left::Call(question, suspension.clone()));
             }
             // Other interrupted turns are handled by `runtime.on_restart`.
-            None if approval::open_question(&self.session, open, offers_always).is_some() => {
+            None if is_at_limit(open) || approval::open_question(&self.session, open, offers_always).is_some() => {
                 print::note("[resuming the turn that waits for your decision]");
                 self.left = Some(Left::Turn);
             }
@@ -86,4 +85,9 @@ impl Chat {
             }
         }
     }
+}
+
+/// Whether the turn waits for a person at one of its limits.
+fn is_at_limit(open: &OpenTurn) -> bool {
+    open.at_limit.as_ref().is_some_and(|reached| reached.goes_on.is_none() && reached.guard != GuardReason::NoProgress)
 }

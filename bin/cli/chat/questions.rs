@@ -7,7 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use bob::approvals::Decision;
-use bob::approvals::{ApprovalPort, ApprovalQuestion};
+use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
 #[cfg(feature = "mcp")]
 use bob::approvals::{Elicitation, ElicitationAnswer};
 use futures_util::future::BoxFuture;
@@ -18,7 +18,7 @@ use super::editor::Editor;
 #[cfg(feature = "mcp")]
 use super::forms;
 use super::terminal_owner::{self, Editing, TerminalOwner};
-use super::{Input, Source};
+use super::{Input, Source, limit};
 use crate::terminal::screen::look::Look;
 use crate::terminal::{notify, print};
 
@@ -31,6 +31,8 @@ const OVER: &str = "[the question is closed: it was answered elsewhere or timed 
 /// A question under way, and where its answer goes.
 enum Open {
     Call(Box<ApprovalQuestion>, oneshot::Sender<Decision>),
+    /// Whether the turn goes on beyond a limit.
+    Limit(LimitQuestion, oneshot::Sender<bool>),
     #[cfg(feature = "mcp")]
     Form(Elicitation, oneshot::Sender<ElicitationAnswer>),
 }
@@ -45,6 +47,12 @@ impl ApprovalPort for Port {
         Box::pin(async move { answered.await.unwrap_or_else(|_gone| nobody()) })
     }
 
+    fn go_on(&self, question: LimitQuestion) -> BoxFuture<'_, bool> {
+        let (answer, answered) = oneshot::channel();
+        let _nobody_is_there = self.0.send(Open::Limit(question, answer));
+        Box::pin(async { answered.await.unwrap_or(false) })
+    }
+
     #[cfg(feature = "mcp")]
     fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         let (answer, answered) = oneshot::channel();
@@ -54,15 +62,24 @@ impl ApprovalPort for Port {
 }
 
 /// The questions to the person.
-pub(super) struct Asked(mpsc::UnboundedReceiver<Open>);
+pub(super) struct Asked {
+    open: mpsc::UnboundedReceiver<Open>,
+    /// Whether the person ended a turn at a limit.
+    is_refused: bool,
+}
 
 /// A port, and where its questions arrive. There are never more than the turns have calls under way.
 pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
     let (ask, asked) = mpsc::unbounded_channel();
-    (Arc::new(Port(ask)), Asked(asked))
+    (Arc::new(Port(ask)), Asked { open: asked, is_refused: false })
 }
 
 impl Asked {
+    /// Whether the person ended a turn at a limit since the last time this was asked.
+    pub(super) fn take_refused(&mut self) -> bool {
+        std::mem::take(&mut self.is_refused)
+    }
+
     /// Asks about a call while no turn is running. Earlier input is discarded. `None` leaves the question open.
     pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
         print::report(&approvals::shown(question, Look::now(), false));
@@ -114,12 +131,20 @@ impl Asked {
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
-        while let Some(open) = self.0.recv().await {
+        while let Some(open) = self.open.recv().await {
             let _quiet = owner.quiet();
             notify::person("a question");
             match open {
                 Open::Call(question, mut answer) => match about_call(&question, editor, owner, &mut answer).await {
                     About::Decided(decision) => drop(answer.send(decision)),
+                    About::Interrupted => interrupt().await,
+                    About::TakenBack => {}
+                },
+                Open::Limit(question, mut answer) => match about_limit(&question, editor, owner, &mut answer).await {
+                    About::Decided(goes_on) => {
+                        self.is_refused = !goes_on;
+                        drop(answer.send(goes_on));
+                    }
                     About::Interrupted => interrupt().await,
                     About::TakenBack => {}
                 },
@@ -148,9 +173,9 @@ impl Asked {
     }
 }
 
-/// How a question about a call ended.
-enum About {
-    Decided(Decision),
+/// How a question ended.
+enum About<D> {
+    Decided(D),
     /// It was decided elsewhere, it timed out, or the turn has ended.
     TakenBack,
     Interrupted,
@@ -161,7 +186,7 @@ async fn about_call(
     editor: &mut Editor,
     owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<Decision>,
-) -> About {
+) -> About<Decision> {
     if answer.is_closed() {
         return About::TakenBack;
     }
@@ -200,6 +225,41 @@ async fn about_call(
     }
 }
 
+async fn about_limit(
+    question: &LimitQuestion,
+    editor: &mut Editor,
+    owner: &TerminalOwner<'_>,
+    answer: &mut oneshot::Sender<bool>,
+) -> About<bool> {
+    if answer.is_closed() {
+        return About::TakenBack;
+    }
+    print::report(&limit::shown(question, Look::now()));
+    tokio::select! {
+        () = owner.pause() => {}
+        () = answer.closed() => {
+            print::note(OVER);
+            return About::TakenBack;
+        }
+    }
+    loop {
+        let line = match line(limit::PROMPT, editor, owner, answer).await {
+            Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
+            Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
+            Some(Input::End) => String::new(),
+            Some(Input::Interrupted) => return About::Interrupted,
+            None => return About::TakenBack,
+        };
+        match limit::understood(&line) {
+            Some(goes_on) => {
+                print::note(if goes_on { "[the turn goes on]" } else { "[the turn ends]" });
+                return About::Decided(goes_on);
+            }
+            None => print::note(limit::UNCLEAR),
+        }
+    }
+}
+
 /// The arguments as the person wants them; `Some(None)` when they gave up on it, and `None` when it was taken back.
 async fn edit(
     question: &ApprovalQuestion,
@@ -232,11 +292,11 @@ async fn edit(
 
 /// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
 /// was taken back.
-async fn line(
+async fn line<D>(
     prompt: &str,
     editor: &mut Editor,
     owner: &TerminalOwner<'_>,
-    answer: &mut oneshot::Sender<Decision>,
+    answer: &mut oneshot::Sender<D>,
 ) -> Option<Input> {
     if owner.is_drawn_on() {
         return tokio::select! {

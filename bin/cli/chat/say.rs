@@ -40,6 +40,7 @@ impl Chat {
             model: self.model.clone(),
             mode: Some(self.mode),
             interactive: true,
+            ask_at_limits: true,
             // Without a terminal no question can be asked.
             approvals: if self.is_person { ApprovalsMode::Wait } else { ApprovalsMode::Deny },
             options: self.first_options(),
@@ -160,7 +161,8 @@ impl Chat {
         self.spent.extend(spent);
         self.is_asked =
             outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
-        self.is_limited = self.is_person && outcome.finish_reason == FinishReason::GuardExceeded;
+        let is_refused = self.asked.take_refused();
+        self.is_limited = self.is_person && !is_refused && outcome.finish_reason == FinishReason::GuardExceeded;
         if self.is_person && spent.total().calls > 0 {
             let model = outcome.model.as_ref().unwrap_or(&self.opened.default_model);
             let all = self.opened.model.capabilities(model).map_or(0, |can| u64::from(can.context_tokens));

@@ -32,6 +32,8 @@ fn said(fact: &Fact) -> (&'static str, String) {
         Fact::ApprovalAsked { call, risk, .. } => ("approval_asked", format!("{call} {}", word(risk))),
         Fact::ApprovalDecided { allowed: true, .. } => ("approval_decided", "allowed".to_owned()),
         Fact::ApprovalDecided { reason, .. } => ("approval_decided", format!("denied: {reason}")),
+        Fact::LimitAsked { guard, .. } => ("limit_asked", word(guard)),
+        Fact::LimitDecided { goes_on, .. } => ("limit_decided", if *goes_on { "goes on" } else { "ends" }.to_owned()),
         Fact::Result(result) => {
             let output = result.output.plain();
             ("result", format!("{} {}: {output}", result.name, word(&result.status)))

@@ -5,7 +5,7 @@
 //!
 //! - `guard`: the words for a limit that ended a turn
 
-mod guard;
+pub(crate) mod guard;
 
 use std::time::Duration;
 

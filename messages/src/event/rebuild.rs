@@ -118,6 +118,8 @@ impl Rebuild {
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_)
             | Fact::Waits { .. }
+            | Fact::LimitAsked { .. }
+            | Fact::LimitDecided { .. }
             | Fact::Snapshot(_)
             | Fact::Configured { .. } => {}
         }
@@ -139,7 +141,7 @@ impl Rebuild {
         let (Fact::Outcome(ended), Some(open)) = (fact, self.session.running()) else { return None };
         Some(Before {
             step: open.spent.steps + 1,
-            limit: ended.guard_reason.map_or(0, |guard| open.input.limits.of(guard)),
+            limit: ended.guard_reason.map_or(0, |guard| open.limits().of(guard)),
             was_understood: open.malformed_in_a_row < 2,
         })
     }

@@ -65,6 +65,8 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
         | Fact::Input(_)
         | Fact::Started { .. }
         | Fact::ApprovalDecided { .. }
+        | Fact::LimitAsked { .. }
+        | Fact::LimitDecided { .. }
         | Fact::Steered { .. }
         | Fact::Resumed { .. }
         | Fact::Withdrawn

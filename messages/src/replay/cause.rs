@@ -56,6 +56,11 @@ impl Driver<'_> {
                 let approval = approval.clone();
                 Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
             }
+            Fact::LimitAsked { guard: GuardReason::NoProgress, .. } => Cause::Outside(vec![TurnMessage::Quiet]),
+            Fact::LimitDecided { question, goes_on } => {
+                let decision = Box::new(decision(*goes_on, None, "", None));
+                Cause::Outside(vec![TurnMessage::Decided { approval: question.clone(), decision, asker: None }])
+            }
             Fact::Resumed { .. } => {
                 let resumes = session.open.as_ref().and_then(|open| self.resume(session, open));
                 // A queued input may be the answer to the question; the machine takes it from its queue.
@@ -68,6 +73,7 @@ impl Driver<'_> {
             | Fact::Malformed { .. }
             | Fact::Intent { .. }
             | Fact::ApprovalAsked { .. }
+            | Fact::LimitAsked { .. }
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_)
             | Fact::Snapshot(_)

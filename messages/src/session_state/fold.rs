@@ -171,6 +171,16 @@ impl Session {
                     turn.skills.get_or_insert_with(|| skills.clone());
                 }
             }
+            Fact::LimitAsked { question, guard } => {
+                if let Some(turn) = &mut self.open {
+                    turn.ask_at_limit(question, *guard);
+                }
+            }
+            Fact::LimitDecided { question, goes_on } => {
+                if let Some(turn) = &mut self.open {
+                    turn.decide_at_limit(question, *goes_on);
+                }
+            }
             Fact::Waits { call, what } => {
                 if let Some(open) = self.open_call(call) {
                     open.outside = Some(ExternalResult { what: what.clone(), came: None });

@@ -182,6 +182,8 @@ fn one_of_each() -> Vec<Fact> {
             budget_bytes: 4_000,
         }),
         Fact::Waits { call: CallId::new("c1"), what: "the build of tonight".into() },
+        Fact::LimitAsked { question: ApprovalId::new("s-limit9"), guard: GuardReason::MaxToolCalls },
+        Fact::LimitDecided { question: ApprovalId::new("s-limit9"), goes_on: true },
         Fact::Snapshot(Session::new(session_id()).snapshot().unwrap()),
     ]
 }
@@ -206,11 +208,13 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Condensed(_) => "condensed",
         Fact::SkillsSelected(_) => "skills_selected",
         Fact::Waits { .. } => "waits",
+        Fact::LimitAsked { .. } => "limit_asked",
+        Fact::LimitDecided { .. } => "limit_decided",
         Fact::Snapshot(_) => "snapshot",
     }
 }
 
-const KINDS: usize = 18;
+const KINDS: usize = 20;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {

@@ -22,6 +22,6 @@ pub use fold::Session;
 pub use known::Submissions;
 pub(crate) use known::outcome_in;
 pub use media::MOST_MEDIA_BYTES;
-pub use open::{ExternalResult, OpenApproval, OpenCall, OpenStep, OpenTurn, RunCaller};
+pub use open::{AtLimit, ExternalResult, OpenApproval, OpenCall, OpenStep, OpenTurn, RunCaller};
 pub(crate) use runs::withdrawn;
 pub use snapshot::SNAPSHOT_FORM;

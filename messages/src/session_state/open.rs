@@ -5,7 +5,7 @@ use crate::approvals::AskedTool;
 use crate::chat::{CallStatus, Delegated, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::input::TurnInput;
-use crate::limits::Spent;
+use crate::limits::{Limits, Spent};
 use crate::models::Selected;
 use crate::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
 use crate::skills::SelectedSkills;
@@ -67,6 +67,22 @@ pub struct OpenTurn {
     /// The skills it was given, once they were chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub skills: Option<SelectedSkills>,
+    /// What a person was asked when it reached a limit, and the limits since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_limit: Option<Box<AtLimit>>,
+}
+
+/// A turn that reached a limit, and asked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AtLimit {
+    /// The id of the last question.
+    pub question: ApprovalId,
+    /// The limit that it is about.
+    pub guard: GuardReason,
+    /// Whether the turn goes on, once that is decided.
+    pub goes_on: Option<bool>,
+    /// The limits of the turn, with what was added to them.
+    pub limits: Limits,
 }
 
 /// A caller that answered the question of a suspended turn with a plain input.
@@ -166,6 +182,46 @@ impl OpenStep {
 }
 
 impl OpenTurn {
+    /// The limits in force: those of the input, with what a person added to them.
+    pub fn limits(&self) -> &Limits {
+        self.at_limit.as_deref().map_or(&self.input.limits, |reached| &reached.limits)
+    }
+
+    /// Counts a call of the model, or returns the guard that forbids it.
+    pub(super) fn take_call(&mut self, call: &ToolCall) -> Option<GuardReason> {
+        let limits = *self.limits();
+        self.spent.take_call(call, &limits).err()
+    }
+
+    /// A person is asked whether the turn goes on.
+    pub(super) fn ask_at_limit(&mut self, question: &ApprovalId, guard: GuardReason) {
+        let limits = *self.limits();
+        self.at_limit = Some(Box::new(AtLimit { question: question.clone(), guard, goes_on: None, limits }));
+    }
+
+    /// A person decided whether the turn goes on. With a yes it has as much of that limit again, and the calls that were
+    /// one too many are counted anew.
+    pub(super) fn decide_at_limit(&mut self, question: &ApprovalId, goes_on: bool) {
+        let undecided = |reached: &&mut Box<AtLimit>| reached.question == *question && reached.goes_on.is_none();
+        let Some(reached) = self.at_limit.as_mut().filter(undecided) else { return };
+        reached.goes_on = Some(goes_on);
+        if !goes_on {
+            return;
+        }
+        reached.limits.raise(reached.guard, &self.input.limits, &mut self.spent);
+        let mut step = self.step.take();
+        let mut refused = None;
+        for open in step.iter_mut().flat_map(|step| &mut step.calls) {
+            if open.refused.is_some() && open.result.is_none() {
+                if refused.is_none() && !open.call.name.is_ask_user() {
+                    refused = self.take_call(&open.call);
+                }
+                open.refused = refused;
+            }
+        }
+        self.step = step;
+    }
+
     /// Whether this is a request of the turn: the one that began it or one that answered
     /// a question of it.
     pub fn is_request(&self, request: &RequestId) -> bool {

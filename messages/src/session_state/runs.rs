@@ -57,6 +57,7 @@ impl Session {
             repliers: Vec::new(),
             reply: String::new(),
             skills: None,
+            at_limit: None,
         });
     }
 

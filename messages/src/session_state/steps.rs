@@ -23,7 +23,7 @@ impl Session {
         if answered.calls.is_empty() {
             // Steer messages that came while the model answered are part of the next prompt; if no step is left, the
             // answer is final.
-            let goes_on = turn.spent.forbids_step(&turn.input.limits).is_none();
+            let goes_on = turn.spent.forbids_step(turn.limits()).is_none();
             if goes_on {
                 self.history.push(said(&answered.text));
             }
@@ -38,7 +38,7 @@ impl Session {
         let tools = answered.tools.iter().cloned().map(Some).chain(std::iter::repeat(None));
         for (call, tool) in answered.calls.iter().zip(tools) {
             if refused.is_none() && !call.name.is_ask_user() {
-                refused = turn.spent.take_call(call, &turn.input.limits).err();
+                refused = turn.take_call(call);
             }
             let (call, tool) = (Arc::clone(call), tool.unwrap_or_default());
             calls.push(OpenCall { call, tool, intent: None, refused, approval: None, outside: None, result: None });
@@ -117,11 +117,12 @@ impl Session {
     pub(super) fn result(&mut self, result: &Arc<ToolResult>) {
         let (result, used) = (self.kept(result), result.output.delegated.clone());
         let Some(turn) = &mut self.open else { return };
+        let limits = *turn.limits();
         let Some(step) = &mut turn.step else { return };
         let Some(open) = step.call_mut(&result.call).filter(|open| open.result.is_none()) else { return };
         open.result = Some(result);
         if let Some(used) = used {
-            turn.spent.delegate(&used, &turn.input.limits);
+            turn.spent.delegate(&used, &limits);
             turn.delegated.get_or_insert_default().add(&used);
         }
         if step.is_complete() {
@@ -134,6 +135,7 @@ impl Session {
         let Some(turn) = &mut self.open else { return };
         let Some(step) = turn.step.take() else { return };
         turn.tripped = step.calls.iter().find_map(|open| open.refused);
+        let limits = *turn.limits();
         let calls: Vec<_> = step.calls.iter().map(|open| Arc::clone(&open.call)).collect();
         self.history.push(Arc::new(Message::Assistant { text: step.text, calls }));
         for open in step.calls {
@@ -141,7 +143,7 @@ impl Session {
             let is_refused = open.is_refused();
             let Some(result) = open.result else { continue };
             if !is_refused {
-                turn.spent.count_result(result.status, &turn.input.limits);
+                turn.spent.count_result(result.status, &limits);
             }
             turn.closed.push((open.call, emptied(&result)));
             self.history.push(Arc::new(Message::Tool { result }));

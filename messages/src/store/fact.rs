@@ -129,6 +129,20 @@ pub enum Fact {
         /// What it waits for.
         what: String,
     },
+    /// The turn reached a limit: a person was asked whether it goes on.
+    LimitAsked {
+        /// The question.
+        question: ApprovalId,
+        /// The limit.
+        guard: GuardReason,
+    },
+    /// The person decided, or what the turn waited for has come.
+    LimitDecided {
+        /// The question.
+        question: ApprovalId,
+        /// Whether the turn has as much of that limit again; else it ends.
+        goes_on: bool,
+    },
     /// The session folded from all earlier records; redundant.
     Snapshot(Snapshot),
 }

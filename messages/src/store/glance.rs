@@ -89,6 +89,8 @@ impl SessionState {
             | Fact::Intent { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
+            | Fact::LimitAsked { .. }
+            | Fact::LimitDecided { .. }
             | Fact::Result(_)
             | Fact::Steered { .. }
             | Fact::SkillsSelected(_)

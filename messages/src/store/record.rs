@@ -83,6 +83,8 @@ impl Record {
             | Fact::Intent { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
+            | Fact::LimitAsked { .. }
+            | Fact::LimitDecided { .. }
             | Fact::Withdrawn
             | Fact::Configured { .. }
             | Fact::SkillsSelected(_)

@@ -138,7 +138,7 @@ impl Turn {
         let Some(agent) = self.agent_of(call) else { return as_it_is() };
         let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return as_it_is() };
         let Some(open) = session.running() else { return as_it_is() };
-        let limits = &open.input.limits;
+        let limits = open.limits();
         let mut left = open.spent.left_of(limits, self.now.left_of(limits.turn_timeout_ms));
         for slot in &calling.slots {
             let Slot::Running(running) = slot else { continue };

@@ -32,10 +32,11 @@ impl Turn {
     }
 
     fn is_asked(&self, approval: &ApprovalId) -> bool {
-        self.open_calls().iter().any(|open| {
-            let asked = open.approval.as_ref().filter(|asked| asked.id == *approval && asked.allowed.is_none());
-            open.result.is_none() && asked.is_some()
-        })
+        self.is_limit_question(approval)
+            || self.open_calls().iter().any(|open| {
+                let asked = open.approval.as_ref().filter(|asked| asked.id == *approval && asked.allowed.is_none());
+                open.result.is_none() && asked.is_some()
+            })
     }
 
     /// What the principal of the open turn decided about this call's tool beyond single calls.

@@ -5,7 +5,6 @@
 //! durable. Every call ends in exactly one result, in call order.
 
 use super::approvals::{approved, decided, denied};
-use super::prompt::Frame;
 use super::state::{Calling, Running, Slot, State};
 use super::{Effect, Turn, TurnMessage, agents, interrupted};
 use crate::chat::{CallStatus, ToolCall, ToolResult};
@@ -14,7 +13,7 @@ use crate::ids::Ticket;
 use crate::input::ApprovalsMode;
 use crate::session_state::OpenCall;
 use crate::store::{Fact, StoreError};
-use crate::tools::{CallContext, CheckRequest, Grant, Risk, ToolReturn, Verdict};
+use crate::tools::{CheckRequest, Grant, Risk, ToolReturn, Verdict};
 use std::sync::Arc;
 
 /// The result of a call whose actor ended while it ran.
@@ -32,6 +31,10 @@ impl Turn {
 
     /// Looks at the calls: what a guard forbids is answered, the rest is judged.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
+        let refused = self.open_calls().iter().find_map(|open| open.refused.filter(|_| open.result.is_none()));
+        if refused.is_some_and(|guard| self.waits_at(guard, effects)) {
+            return;
+        }
         calling.entered = true;
         calling.slots.reserve_exact(self.open_calls().len());
         let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
@@ -127,6 +130,9 @@ impl Turn {
             return;
         };
         let is_running = matches!(calling.slots[at], Slot::Running(_));
+        if !matches!(verdict, Some(Verdict::Running)) {
+            self.progressed(effects);
+        }
         calling.slots[at] = match verdict {
             Some(Verdict::Running) => {
                 self.called(&call, CallState::Running, effects);
@@ -170,6 +176,7 @@ impl Turn {
         let runs = |slot: &Slot| matches!(slot, Slot::Running(running) if running.ticket == ticket);
         let at = calling.slots.iter().position(runs);
         if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
+            self.progressed(effects);
             let returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = self.came_back(&call, returned, effects);
             self.flush(effects);
@@ -362,39 +369,5 @@ impl Turn {
 
     pub(super) fn approvals(&self) -> ApprovalsMode {
         self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
-    }
-
-    /// Who calls, from where, and until when.
-    fn context(&mut self) -> Option<Arc<CallContext>> {
-        let (session, turn_config) = (self.session.as_ref()?, self.turn_config.as_ref()?);
-        let open = session.running()?;
-        let options = &session.options;
-        let roots = match options.folders().next() {
-            // They were judged when they were given, and a journal may come from elsewhere.
-            Some(_) => options.folders().filter(|folder| turn_config.holds(folder)).map(str::to_owned).collect(),
-            None => Arc::clone(&turn_config.roots),
-        };
-        // The tools that skills allow are listed by name: two lists of patterns have no common list.
-        let is_limited = open.skills.as_ref().is_some_and(|skills| skills.allow_tools.is_some());
-        let names = |frame: &Frame| frame.tools.tools().iter().map(|tool| tool.id.as_str().to_owned()).collect();
-        let limit: Option<Arc<[String]>> = self.frame.as_ref().filter(|_| is_limited).map(names);
-        let turn = &open.input.turn;
-        let traceparent = self.frame.as_mut()?.traceparent(turn, open.spent.steps);
-        Some(Arc::new(CallContext {
-            session: session.id.clone(),
-            turn: turn.clone(),
-            step: open.spent.steps,
-            context: open.input.context.clone(),
-            approvals: open.input.approvals,
-            left: open.spent.left_of(&open.input.limits, self.now.left_of(open.input.limits.turn_timeout_ms)),
-            depth: options.parent.as_ref().map_or(0, |parent| parent.depth),
-            roots,
-            tool_timeout_ms: open.input.limits.tool_timeout_ms,
-            mode: open.input.mode.or(options.mode),
-            allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
-            traceparent,
-            child: None,
-            tracestate: open.input.tracestate.clone(),
-        }))
     }
 }

@@ -89,7 +89,7 @@ impl Turn {
             return;
         };
         let Some(open) = session.running() else { return };
-        let (step, limits) = (open.spent.steps + 1, open.input.limits);
+        let (step, limits) = (open.spent.steps + 1, *open.limits());
         let model = turn_config.condense.as_ref().and_then(|rules| rules.model.as_ref()).unwrap_or(&open.model);
         let request = CondenseRequest {
             session: session.id.clone(),
@@ -120,6 +120,7 @@ impl Turn {
         result: Result<Arc<Summary>, AgentError>,
         effects: &mut Vec<Effect>,
     ) {
+        self.progressed(effects);
         let Condensing { attempts, plan, mut usage, .. } = wait;
         let summary = result.ok();
         if let Some(cost) = summary.as_ref().and_then(|summary| summary.usage) {
@@ -138,7 +139,7 @@ impl Turn {
     /// Whether the turn has no tokens left for another attempt.
     fn has_spent(&self, usage: Option<&Usage>) -> bool {
         let Some(open) = self.open_turn() else { return true };
-        let most = open.input.limits.max_total_tokens;
+        let most = open.limits().max_total_tokens;
         let spent = open.spent.tokens.saturating_add(usage.map_or(0, |usage| usage.total_tokens));
         most > 0 && spent >= most
     }

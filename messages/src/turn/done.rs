@@ -21,8 +21,8 @@ impl Turn {
     /// A guard tripped: the caller gets what there is so far.
     pub(super) fn trip(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) {
         let Some(open) = self.open_turn() else { return };
-        let limit = open.input.limits.of(guard);
-        let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
+        let limit = open.limits().of(guard);
+        let content = so_far(open).unwrap_or_else(|| open.limits().sentence(guard));
         self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
         self.end(Ended { content, guard_reason: Some(guard), ..Ended::new(FinishReason::GuardExceeded) }, effects);
     }
@@ -71,7 +71,7 @@ impl Turn {
     fn trips(&self, reason: EndReason, effects: &mut Vec<Effect>) {
         let Some(open) = self.open_turn() else { return };
         if let (_, Some(guard)) = reason.finishes() {
-            let limit = open.input.limits.of(guard);
+            let limit = open.limits().of(guard);
             self.emit(effects, || AgentEvent::GuardTripped { guard, limit });
         }
     }
@@ -184,7 +184,7 @@ impl Turn {
 fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
     match reason.finishes() {
         (_, Some(guard)) => {
-            let content = so_far(open).unwrap_or_else(|| open.input.limits.sentence(guard));
+            let content = so_far(open).unwrap_or_else(|| open.limits().sentence(guard));
             Ended { content, guard_reason: Some(guard), ..Ended::new(FinishReason::GuardExceeded) }
         }
         (_, None) => {

@@ -20,8 +20,11 @@ impl Turn {
             return;
         };
         let Some(open) = session.running() else { return };
-        if let Some(guard) = open.spent.forbids_step(&open.input.limits) {
-            return self.trip(guard, effects);
+        if let Some(guard) = open.spent.forbids_step(open.limits()) {
+            if !self.waits_at(guard, effects) {
+                self.trip(guard, effects);
+            }
+            return;
         }
         if let Some(plan) = frame.plan(turn_config, session, open) {
             return self.condense(plan, effects);
@@ -45,8 +48,10 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) {
         let Some(open) = self.open_turn() else { return };
-        let limits = &open.input.limits;
-        let remaining_ms = limits.longest_wait_ms(self.now.left_of(limits.turn_timeout_ms));
+        let limits = open.limits();
+        let left_ms = self.now.left_of(limits.turn_timeout_ms);
+        // A turn that asks a person before it ends without progress is ended by that decision.
+        let remaining_ms = if open.input.asks_at_limits { left_ms } else { limits.longest_wait_ms(left_ms) };
         self.emit(effects, || AgentEvent::LlmRequested { model: request.model.clone() }.in_step(request.step));
         self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes, seen: None };
         effects.push(Effect::Infer { ticket, request, remaining_ms });
@@ -59,6 +64,7 @@ impl Turn {
         prompt_bytes: u64,
         effects: &mut Vec<Effect>,
     ) {
+        self.progressed(effects);
         let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return };
         let Some(open) = session.running() else { return };
         let step = open.spent.steps + 1;

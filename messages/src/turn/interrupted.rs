@@ -131,6 +131,7 @@ impl State {
             | Self::Condense(_)
             | Self::LlmInfer { .. }
             | Self::ParseAction(_)
+            | Self::AtLimit(_)
             | Self::Done(_) => &[],
         }
     }

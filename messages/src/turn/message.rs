@@ -148,6 +148,8 @@ pub enum TurnMessage {
         #[serde(default)]
         asker: Option<Ticket>,
     },
+    /// The turn made no progress for the time that its limits allow, and asks a person before it ends.
+    Quiet,
     /// A person is asked for a session that works for this turn, or no longer: its time stands still meanwhile.
     AskedBelow { asking: bool },
     /// A message of the user for the running turn.
@@ -227,6 +229,7 @@ impl TurnMessage {
             | Self::Resume { .. }
             | Self::SaidSoFar { .. }
             | Self::Decided { .. }
+            | Self::Quiet
             | Self::AskedBelow { .. }
             | Self::Steered { .. }
             | Self::Flush

@@ -30,6 +30,8 @@ mod acks;
 mod action;
 mod agents;
 mod approvals;
+mod at_limit;
+mod call_context;
 mod calls;
 mod condense;
 mod configure;
@@ -83,7 +85,6 @@ pub use time::Moment;
 use crate::error::AgentError;
 use crate::event::StepEvent;
 use crate::ids::{SessionId, Ticket, TurnId};
-use crate::input::ApprovalsMode;
 use crate::outcome::EndReason;
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Record, StoreError};
@@ -94,7 +95,7 @@ use news::{refused_token, steered};
 use outbox::Outbox;
 use prompt::Frame;
 use serde::{Deserialize, Serialize};
-use state::{Slot, State};
+use state::State;
 use std::sync::Arc;
 use time::Time;
 
@@ -260,6 +261,13 @@ impl Turn {
                 calling.said(ticket, output);
                 self.state = State::CallTool(calling);
             }
+            (state, M::Decided { approval, decision, .. }) if self.is_limit_question(&approval) => {
+                self.limit_decided(state, &approval, &decision, e);
+            }
+            (state, M::Quiet) => {
+                self.state = state;
+                self.ask_when_quiet(e);
+            }
             (State::CallTool(calling), M::Decided { approval, decision, .. }) if calling.entered => {
                 self.decided(calling, &approval, *decision, e);
             }
@@ -376,14 +384,5 @@ impl Turn {
     fn ticket(&mut self) -> Ticket {
         self.tickets += 1;
         Ticket(self.tickets)
-    }
-
-    /// Whether the turn's time stands still, since it waits for a person.
-    fn asks_a_person(&self) -> bool {
-        let State::CallTool(calling) = &self.state else { return false };
-        if self.asked_below {
-            return true;
-        }
-        self.approvals() == ApprovalsMode::Wait && calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)))
     }
 }

@@ -271,6 +271,8 @@ impl Turn {
             self.emit(effects, || told);
         }
         self.frame = Some(Frame::new(turn_config, layers, session, profile, tools, &chosen.text));
+        // What an earlier actor waited for is asked for again.
+        self.progressed(effects);
         match answered {
             Some(text) => self.finish_final(text, effects),
             None if in_step => self.enter_calls(effects),
@@ -280,7 +282,11 @@ impl Turn {
 }
 
 fn began(submission: &TurnId, input: &TurnInput) -> Effect {
-    Effect::Report(TurnNews::Began { submission: submission.clone(), limits: Box::new(input.limits) })
+    Effect::Report(TurnNews::Began {
+        submission: submission.clone(),
+        limits: Box::new(input.limits),
+        asks_at_limits: input.asks_at_limits,
+    })
 }
 
 /// A final answer that is in the journal while the outcome is not.

@@ -45,6 +45,8 @@ pub(super) enum State {
     ParseAction(Box<Judging>),
     /// Calls are judged and run.
     CallTool(Calling),
+    /// A person is asked whether the turn goes on beyond a limit.
+    AtLimit(ApprovalId),
     /// The outcome is being journaled.
     Done(Finishing),
 }

@@ -97,6 +97,7 @@ fn name(state: &State) -> &'static str {
         State::LlmInfer { .. } => "LlmInfer",
         State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",
+        State::AtLimit(_) => "AtLimit",
         State::Done(_) => "Done",
     }
 }

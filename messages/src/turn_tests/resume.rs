@@ -176,6 +176,8 @@ impl Life {
                 TurnNews::Refused { submission, error } => panic!("{submission} was refused: {error}"),
                 TurnNews::Began { .. }
                 | TurnNews::Paused { .. }
+                | TurnNews::AtLimit { .. }
+                | TurnNews::GivenUp { .. }
                 | TurnNews::Unpaused { .. }
                 | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }

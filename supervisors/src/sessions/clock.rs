@@ -5,8 +5,9 @@
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
-use crate::session_table::{Clock, OpenQuestion, RecoveredTurn, SessionEntry};
-use bob_messages::approvals::{ApprovalQuestion, Decision};
+use crate::session_table::{ApprovalTask, Clock, OpenQuestion, RecoveredTurn, SessionEntry};
+use bob_messages::approvals::{Decision, LimitQuestion};
+use bob_messages::chat::GuardReason;
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::EndReason;
@@ -36,7 +37,13 @@ impl SessionsState {
     /// Handles the beginning of a turn that had to wait. It need not be that of the first pending reply, whose clock
     /// is then reset. A turn that was admitted here becomes the first; one that an earlier process left runs by its
     /// own clock, before all pending replies.
-    pub(super) fn began(&mut self, session: &SessionId, turn: TurnId, limits: &Limits, myself: &Myself) {
+    pub(super) fn began(
+        &mut self,
+        session: &SessionId,
+        turn: TurnId,
+        (limits, asks): (&Limits, bool),
+        myself: &Myself,
+    ) {
         let Some(entry) = self.table.get_mut(session) else { return };
         let admitted = entry.pending.iter().position(|pending| pending.admitted && pending.submission == turn);
         if admitted == Some(0) {
@@ -56,7 +63,7 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         match admitted.and_then(|at| entry.pending.remove(at)) {
             Some(pending) => entry.pending.push_front(pending),
-            None => entry.recovered = Some(Box::new(RecoveredTurn { turn, clock: Clock::new(limits) })),
+            None => entry.recovered = Some(Box::new(RecoveredTurn { turn, clock: Clock::new(limits, asks) })),
         }
         self.arm_first(session, myself);
     }
@@ -69,7 +76,15 @@ impl SessionsState {
         }
     }
 
-    pub(super) fn pause(&mut self, session: &SessionId, turn: &TurnId, question: ApprovalQuestion, myself: &Myself) {
+    /// Pauses the clock while a person is asked.
+    pub(super) fn pause(
+        &mut self,
+        session: &SessionId,
+        turn: &TurnId,
+        approval: ApprovalId,
+        asking: Option<ApprovalTask>,
+        myself: &Myself,
+    ) {
         let Some(entry) = self.table.get_mut(session) else { return };
         let signs = entry.pulse.signs();
         let Some(clock) = entry.clock_of(turn) else { return };
@@ -77,11 +92,37 @@ impl SessionsState {
             self.deadlines.remove(key);
         }
         let at = Instant::now() + Duration::from_millis(clock.approval_timeout_ms);
-        let approval = question.approval_id.clone();
         let key = self.deadlines.insert(at, Due::Approval(session.clone(), approval.clone()), myself);
-        let asking = super::decisions::ask(&self.started.rooms, question);
-        clock.approvals.push(OpenQuestion { approval, key, _task: asking });
+        clock.approvals.push(OpenQuestion { approval, key, quiet_at: None, _task: asking });
         self.pause_above(session);
+    }
+
+    /// Asks a person whether a turn goes on beyond a limit; its clock pauses meanwhile.
+    pub(super) fn at_limit(&mut self, session: &SessionId, turn: &TurnId, question: LimitQuestion, myself: &Myself) {
+        let (approval, is_quiet) = (question.approval_id.clone(), question.guard == GuardReason::NoProgress);
+        let asking = super::decisions::ask_beyond(&self.started.rooms, question);
+        self.pause(session, turn, approval.clone(), asking, myself);
+        let Some(entry) = self.table.get_mut(session).filter(|_| is_quiet) else { return };
+        let signs = entry.pulse.signs();
+        let open = entry.clock_of(turn).and_then(|clock| clock.approvals.last_mut());
+        if let Some(open) = open.filter(|open| open.approval == approval) {
+            open.quiet_at = Some(signs);
+        }
+    }
+
+    /// A person ended a turn in which something is in flight.
+    pub(super) fn given_up(&mut self, session: &SessionId, turn: &TurnId, reason: EndReason, myself: &Myself) {
+        if self.table.get_mut(session).is_some_and(|entry| entry.running() == Some(turn)) {
+            self.stop(session, reason, myself);
+        }
+    }
+
+    /// Whether a turn without progress has made some since a person was asked about it.
+    fn has_progressed(&mut self, session: &SessionId, approval: &ApprovalId) -> bool {
+        let Some(entry) = self.table.get_mut(session) else { return false };
+        let signs = entry.pulse.signs();
+        let open = entry.clock_mut().and_then(|clock| clock.approvals.iter().find(|open| open.approval == *approval));
+        open.and_then(|open| open.quiet_at).is_some_and(|before| before != signs)
     }
 
     /// Removes the deadline of an answered question and withdraws it from the approval port.
@@ -115,6 +156,10 @@ impl SessionsState {
         match clock.look(now, signs) {
             Ok(None) => {}
             Ok(Some(at)) => clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session, turn), myself)),
+            Err(EndReason::NoProgress) if let Some(at) = clock.tells_quiet(now) => {
+                clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn), myself));
+                self.send(&session, TurnMessage::Quiet);
+            }
             Err(reason) => self.stop(&session, reason, myself),
         }
     }
@@ -133,7 +178,10 @@ impl SessionsState {
                     }
                 }
                 Due::Approval(session, approval) => {
-                    let decision = Decision::Deny { reason: "the approval timed out".into() };
+                    let decision = match self.has_progressed(&session, &approval) {
+                        true => Decision::AllowOnce,
+                        false => Decision::Deny { reason: "the approval timed out".into() },
+                    };
                     self.send(&session, TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
                 }
                 Due::Idle(session) => let_go += usize::from(self.idle_due(&session, let_go, myself)),

@@ -6,7 +6,7 @@
 use super::SessionsState;
 use crate::session_table::ApprovalTask;
 use bob_actors::rooms::Rooms;
-use bob_messages::approvals::{ApprovalQuestion, Decision, Heard};
+use bob_messages::approvals::{ApprovalQuestion, Decision, Heard, LimitQuestion};
 use bob_messages::ids::{ApprovalId, SessionId, Ticket};
 use bob_messages::reply::Reply;
 use bob_messages::submission::SessionsMessage;
@@ -33,6 +33,24 @@ pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<ApprovalT
             tracing::error!(%session, "the approval port panicked; the call is denied");
             Decision::Deny { reason: "the approval could not be requested".to_owned() }
         });
+        let reply = Reply::to(|_nobody_waits_for_it| ());
+        sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
+    });
+    Some(ApprovalTask(task.abort_handle()))
+}
+
+/// Asks the approval port whether a turn goes on beyond a limit, and sends its decision to the session.
+pub(super) fn ask_beyond(rooms: &Rooms, question: LimitQuestion) -> Option<ApprovalTask> {
+    let port = Arc::clone(rooms.approver.port()?);
+    let sessions = rooms.sessions.clone();
+    let task = tokio::spawn(async move {
+        let (session, approval) = (question.session.clone(), question.approval_id.clone());
+        let goes_on = AssertUnwindSafe(async { port.go_on(question).await }).catch_unwind().await;
+        let goes_on = goes_on.unwrap_or_else(|_panic| {
+            tracing::error!(%session, "the approval port panicked; the turn ends at its limit");
+            false
+        });
+        let decision = if goes_on { Decision::AllowOnce } else { Decision::Deny { reason: String::new() } };
         let reply = Reply::to(|_nobody_waits_for_it| ());
         sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
     });

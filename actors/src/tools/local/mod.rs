@@ -6,6 +6,7 @@
 //! operation end; reading, finding and searching stop soon. What governs the agent, what
 //! is its own, and what holds secrets is told apart by `protection`, before a call runs.
 
+mod background;
 mod confine;
 mod edit;
 mod edits;
@@ -32,6 +33,7 @@ pub(crate) mod fixture;
 #[cfg(test)]
 mod so_far_tests;
 
+pub use background::BackgroundCommands;
 pub use protection::{Protection, SECRET_FILES};
 pub use sandbox::{Kernel, Sandbox, SandboxMode};
 pub use undo::{Undone, undo};
@@ -42,7 +44,7 @@ use super::port::{Invocation, ToolError, ToolPort};
 use crate::child::Watcher;
 use bob_messages::tools::{MODEL_RESULT_BYTES, ToolOutput};
 use protection::{Access, Protected};
-use shell::{Jobs, Shell};
+use shell::Shell;
 use std::num::NonZero;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -59,9 +61,14 @@ const MAX_TEXT_BYTES: usize = MODEL_RESULT_BYTES - 8 * 1024;
 /// its commands is not among them.
 ///
 /// The shell's environment is taken from this process now, once; its commands are
-/// registered with the watcher. What is protected is looked up now, too; it is kept from
+/// registered with the watcher, and those in the background are reached by `background`, too. What is protected is looked up now, too; it is kept from
 /// every tool here but the shell.
-pub fn tools(watcher: &Watcher, protection: &Protection, policy: &Policy) -> Vec<Arc<dyn ToolPort>> {
+pub fn tools(
+    watcher: &Watcher,
+    protection: &Protection,
+    policy: &Policy,
+    background: &BackgroundCommands,
+) -> Vec<Arc<dyn ToolPort>> {
     let protected = Arc::new(Protected::new(protection));
     let seen = Arc::default();
     let guarded = [
@@ -75,11 +82,10 @@ pub fn tools(watcher: &Watcher, protection: &Protection, policy: &Policy) -> Vec
         (edit::edit_file(&seen), Access::Write),
     ];
     let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
-    let (shell, jobs) =
-        (Shell::new(shell::inherited(), watcher.clone(), protection.sandbox.clone()), Arc::<Jobs>::default());
-    let exec = shell::shell_exec(&shell, &jobs, &policy.deny_commands);
+    let (shell, jobs) = (Shell::new(shell::inherited(), watcher.clone(), protection.sandbox.clone()), &background.0);
+    let exec = shell::shell_exec(&shell, jobs, &policy.deny_commands);
     let may_run = Rules::new(policy.clone()).is_ok_and(|rules| rules.allows(&exec.list_tools()[0].id));
-    let following = may_run.then(|| [shell::shell_output(&jobs), shell::shell_stop(&jobs)]);
+    let following = may_run.then(|| [shell::shell_output(jobs), shell::shell_stop(jobs)]);
     let tools = guarded.into_iter().chain([todo::todo(), exec]).chain(following.into_iter().flatten());
     tools.map(|tool: FnTool| -> Arc<dyn ToolPort> { Arc::new(tool.local()) }).collect()
 }

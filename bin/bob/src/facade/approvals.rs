@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
 pub use bob_actors::approvals::ApprovalMemory;
-pub use bob_messages::approvals::{ApprovalQuestion, Standing};
+pub use bob_messages::approvals::{ApprovalQuestion, LimitQuestion, Standing};
 pub use bob_messages::mcp::{Elicitation, ElicitationAnswer};
 
 /// Port for questions that only a person can answer. Every method has a default that declines, so a program
@@ -46,6 +46,16 @@ pub trait ApprovalPort: Send + Sync + 'static {
         Box::pin(std::future::ready(Decision::Deny { reason }))
     }
 
+    /// Asks whether a turn goes on that reached one of its limits, if its request has
+    /// [`ask_at_limits`](super::AgentRequest::ask_at_limits). With `true` the turn has as much of that limit again; else it
+    /// ends, as it does after [`approval_timeout_ms`](bob_messages::limits::Limits::approval_timeout_ms) without an answer.
+    /// The future is dropped when [`AgentRuntime::decide`](super::AgentRuntime::decide) was first, when a turn without
+    /// progress makes some, or when the turn ends. A panic ends the turn. The default is no.
+    fn go_on(&self, question: LimitQuestion) -> BoxFuture<'_, bool> {
+        drop(question);
+        Box::pin(std::future::ready(false))
+    }
+
     /// Answers a form of a few flat fields that a tool server requests during a call. Its texts come from the server;
     /// sanitise them before showing them in a terminal. The future is dropped when the server withdraws the request
     /// or ends, or after ten minutes without an answer. Fields left out of an accepted form get the defaults of its
@@ -62,6 +72,10 @@ pub(super) struct Asks(pub(super) Arc<dyn ApprovalPort>);
 impl Approve for Asks {
     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
         self.0.approve(question)
+    }
+
+    fn go_on(&self, question: LimitQuestion) -> BoxFuture<'_, bool> {
+        self.0.go_on(question)
     }
 }
 

@@ -59,21 +59,21 @@ impl RuntimeBuilder {
     pub async fn build(self) -> Result<Runtime, BuildError> {
         let mut builder = self;
         builder.policy.mode = builder.mode.or(builder.policy.mode);
-        if builder.local_tools && !builder.taped.is_replay() {
-            builder.add_local_tools();
-        }
         let rooms = Rooms::default();
+        if builder.local_tools && !builder.taped.is_replay() {
+            builder.add_local_tools(&rooms);
+        }
         let agents = builder.add_subagents(&rooms)?;
         builder.hooked().on_tape().start(rooms, agents).await
     }
 
     #[cfg(feature = "local-tools")]
-    fn add_local_tools(&mut self) {
-        self.tools.splice(0..0, local::tools(&self.watcher, &self.protection, &self.policy));
+    fn add_local_tools(&mut self, rooms: &Rooms) {
+        self.tools.splice(0..0, local::tools(&self.watcher, &self.protection, &self.policy, &rooms.background));
     }
 
     #[cfg(not(feature = "local-tools"))]
-    fn add_local_tools(&mut self) {}
+    fn add_local_tools(&mut self, _rooms: &Rooms) {}
 
     /// Puts the hooks in front of the tools of this process. In a replay nothing is asked: what they said is on the tape.
     fn hooked(mut self) -> Self {

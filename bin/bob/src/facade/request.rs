@@ -52,6 +52,10 @@ pub struct AgentRequest {
     pub options: Option<SessionOptions>,
     /// Whether a person is waiting; such turns go before batch work.
     pub interactive: bool,
+    /// Whether the approval port is asked before the turn ends at one of its limits
+    /// ([`ApprovalPort::go_on`](super::ApprovalPort::go_on)), where [`approvals`](Self::approvals) waits. The bound on its
+    /// whole time is not asked about.
+    pub ask_at_limits: bool,
     /// Cancelling it cancels the turn, as [`AgentRuntime::cancel`](super::AgentRuntime::cancel) does.
     pub cancel: Option<CancellationToken>,
     /// A JSON schema for the final answer, which is then the text of one JSON value. The model is asked again for an
@@ -78,6 +82,7 @@ impl AgentRequest {
             limits: None,
             options: None,
             interactive: false,
+            ask_at_limits: false,
             cancel: None,
             output_schema: None,
         }

@@ -19,6 +19,7 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::session_state::Session;
 use bob_messages::store::{Part, Record, StoreError, StoreMessage};
 use bob_messages::submission::SessionsMessage;
+use bob_messages::tools::BackgroundCommand;
 use bob_messages::trace;
 use bob_messages::turn_config::TurnConfig;
 #[cfg(feature = "mcp")]
@@ -73,6 +74,23 @@ impl Runtime {
     /// Whether questions about calls offer decisions that apply to later sessions; `offer_always` of the policy.
     pub fn offers_always(&self) -> bool {
         self.0.turn_config.offer_always
+    }
+
+    /// The background commands of `local/shell_exec` in this session, in the order of their numbers; those that ended are kept
+    /// for a while. Empty without the feature `local-tools`.
+    pub fn background(&self, session: &SessionId) -> Vec<BackgroundCommand> {
+        #[cfg(feature = "local-tools")]
+        return self.0.tree.rooms.background.of(session);
+        #[cfg(not(feature = "local-tools"))]
+        return (Vec::new(), session).0;
+    }
+
+    /// Stops a background command: SIGTERM, and SIGKILL after 2 s. Returns whether the session has such a command.
+    pub async fn stop_background(&self, session: &SessionId, id: u32) -> bool {
+        #[cfg(feature = "local-tools")]
+        return self.0.tree.rooms.background.stop(session, id).await;
+        #[cfg(not(feature = "local-tools"))]
+        return (false, session, id).0;
     }
 
     /// Notifies when the tree has ended, and why.
@@ -165,6 +183,7 @@ impl Runtime {
             traceparent: request.traceparent,
             token: ResumeToken::new(uuid::Uuid::new_v4().simple().to_string()),
             interactive: request.interactive,
+            asks_at_limits: request.ask_at_limits,
             output_schema: request.output_schema,
         });
         let (session, turn_config) = (request.session, self.turn_config_now());

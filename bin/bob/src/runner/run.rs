@@ -331,6 +331,8 @@ impl Run {
             | TurnNews::Refused { .. }
             | TurnNews::Began { .. }
             | TurnNews::Paused { .. }
+            | TurnNews::AtLimit { .. }
+            | TurnNews::GivenUp { .. }
             | TurnNews::Unpaused { .. }
             | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }

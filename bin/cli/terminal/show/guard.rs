@@ -13,15 +13,15 @@ pub(super) fn is_sentence(outcome: &TurnOutcome) -> bool {
     outcome.guard_reason.is_some() && outcome.content.starts_with(SENTENCE) && outcome.content.ends_with(").")
 }
 
-/// What was used up, and what to do about it. `is_talk`: the next line of input belongs to the session.
-pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool) -> String {
+/// What was used up, and the key of the limit.
+pub(crate) fn used(guard: GuardReason, limit: Option<u64>) -> (String, &'static str) {
     let of = |what: &str| match limit {
         None => format!("all {what}s"),
         Some(1) => format!("1 {what}"),
         Some(limit) => format!("{limit} {what}s"),
     };
     let time = || limit.map_or_else(|| "its time".to_owned(), took);
-    let (used, key) = match guard {
+    match guard {
         GuardReason::MaxSteps => (format!("{} used in this turn", of("model call")), "max_steps"),
         GuardReason::MaxToolCalls => (format!("{} used in this turn", of("tool call")), "max_tool_calls"),
         GuardReason::MaxConsecutiveErrors => (format!("{} in a row failed", of("tool call")), "max_consecutive_errors"),
@@ -36,7 +36,12 @@ pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool) -> S
         ),
         GuardReason::TurnTimeout => (format!("the turn took {}", time()), "turn_timeout_ms"),
         GuardReason::NoProgress => (format!("no progress for {}", time()), "progress_timeout_ms"),
-    };
+    }
+}
+
+/// What was used up, and what to do about it. `is_talk`: the next line of input belongs to the session.
+pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool) -> String {
+    let (used, key) = used(guard, limit);
     let on = if is_talk { "Type \"continue\"" } else { "Send a message to go on" };
     format!("{SENTENCE}{used}. {on}, or raise runtime.{key}.")
 }

@@ -156,6 +156,8 @@ impl<'a> Journal<'a> {
             | Fact::Malformed { .. }
             | Fact::ApprovalAsked { .. }
             | Fact::ApprovalDecided { .. }
+            | Fact::LimitAsked { .. }
+            | Fact::LimitDecided { .. }
             | Fact::SkillsSelected(_)
             | Fact::Snapshot(_)
             | Fact::Waits { .. }

@@ -26,7 +26,8 @@ impl Harness {
             return;
         }
         if self.world.questions.is_empty() {
-            let idle = self.open_approval().is_none() && (self.tokens.is_empty() || self.schedule.pick(2) == 0);
+            let asks = self.open_approval().is_some() || self.open_limit().is_some();
+            let idle = !asks && (self.tokens.is_empty() || self.schedule.pick(2) == 0);
             return if idle { self.input() } else { self.person() };
         }
         // What the turn says to itself is heard before the answer to anything it asks later.

@@ -40,6 +40,9 @@ pub(super) struct Open {
     chosen: bool,
     heard: bool,
     tally: Tally,
+    /// The question about a limit that is open, and whether one was answered with a no.
+    limit: Option<(ApprovalId, GuardReason)>,
+    is_over: bool,
 }
 
 /// A journal so far.
@@ -100,6 +103,8 @@ impl Grammar {
                     steered: false,
                     chosen: false,
                     heard: false,
+                    limit: None,
+                    is_over: false,
                 });
                 Ok(())
             }
@@ -179,6 +184,27 @@ impl Grammar {
             Fact::Snapshot(_) => {
                 let open = self.running(turn)?;
                 must(open.calls.is_empty() && !open.answered, || "a snapshot is taken inside a step".to_owned())
+            }
+            Fact::LimitAsked { question, guard } => {
+                let is_new = self.approvals.insert(question.clone());
+                must(is_new, || format!("{question} is the name of two questions"))?;
+                let open = self.running(turn)?;
+                must(open.limit.is_none() && !open.is_over, || "a person is asked about a limit again".to_owned())?;
+                let reached = open.tally.reached();
+                let is_met = *guard == GuardReason::NoProgress || reached == Some(*guard);
+                must(is_met, || format!("a person is asked about {guard:?}, and {reached:?} is reached"))?;
+                open.limit = Some((question.clone(), *guard));
+                Ok(())
+            }
+            Fact::LimitDecided { question, goes_on } => {
+                let open = self.running(turn)?;
+                let asked = open.limit.take().filter(|(asked, _)| asked == question);
+                let (_, guard) = asked.ok_or_else(|| format!("{question} is decided and not asked"))?;
+                open.is_over = !goes_on;
+                if *goes_on {
+                    open.goes_on(guard);
+                }
+                Ok(())
             }
             Fact::SkillsSelected(_) => {
                 let open = self.running(turn)?;
@@ -285,6 +311,14 @@ impl Open {
     pub(super) fn call(&mut self, id: &CallId) -> Result<&mut Call, String> {
         let open = self.calls.iter_mut().find(|call| call.id == *id && call.result.is_none());
         open.ok_or_else(|| format!("{id} is not open"))
+    }
+
+    /// A person lets the turn have more of a limit: the calls that were one too many are counted anew.
+    fn goes_on(&mut self, guard: GuardReason) {
+        self.tally.raise(guard);
+        for call in self.calls.iter_mut().filter(|call| call.refused && call.result.is_none()) {
+            call.refused = call.name != "ask_user" && !self.tally.may_call(&call.name, &call.arguments);
+        }
     }
 
     fn close_step(&mut self) {

@@ -33,7 +33,8 @@ impl Harness {
         let labels = request_id.iter().map(|name| ("of".to_owned(), format!("{name} in {}", said.turn))).collect();
         let output_schema = self.plan.setup.schema.then(output_schema);
         let approvals = self.plan.setup.approvals;
-        let said = Arc::new(TurnInput { labels, approvals, request_id, output_schema, ..said });
+        let asks_at_limits = self.plan.asks_at_limits;
+        let said = Arc::new(TurnInput { labels, approvals, request_id, output_schema, asks_at_limits, ..said });
         let message = TurnMessage::Start { input: Arc::clone(&said), turn_config: Arc::clone(&self.world.turn_config) };
         self.owe(said.turn.clone(), message);
     }
@@ -83,9 +84,30 @@ impl Harness {
         open.filter_map(|open| open.approval.as_ref()).find(asked).map(|approval| approval.id.clone())
     }
 
+    /// The question whether the turn goes on beyond a limit, which waits for a person.
+    pub(super) fn open_limit(&self) -> Option<ApprovalId> {
+        if self.world.turn.unrecovered {
+            return None;
+        }
+        let asked = running(&self.world.turn)?.at_limit.as_deref()?;
+        asked.goes_on.is_none().then(|| asked.question.clone())
+    }
+
+    /// A person decides whether the turn goes on.
+    pub(super) fn at_the_limit(&mut self, approval: ApprovalId) {
+        let decision = match self.people.rarely(3) {
+            true => Decision::Deny { reason: String::new() },
+            false => Decision::AllowOnce,
+        };
+        self.say(TurnMessage::Decided { approval, decision: Box::new(decision), asker: None });
+    }
+
     /// A person decides, answers a question, or resumes: what is asked now, and sometimes
     /// what was asked long ago.
     pub(super) fn person(&mut self) {
+        if let Some(question) = self.open_limit() {
+            return self.at_the_limit(question);
+        }
         let decision = match self.people.pick(9) {
             0..=2 => Decision::AllowOnce,
             3 => Decision::Edit { arguments: serde_json::json!({"a": 7}) },
@@ -312,6 +334,7 @@ fn state(state: &State) -> &'static str {
         State::LlmInfer { .. } => "LlmInfer",
         State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",
+        State::AtLimit(_) => "AtLimit",
         State::Done(_) => "Done",
     }
 }

@@ -168,6 +168,7 @@ impl Harness {
             Fault::ProgramDies => self.program_dies(),
             Fault::SupervisorDies => self.supervisor_dies(),
             Fault::Cancels => self.stop(EndReason::Cancelled),
+            Fault::Deadlines if self.plan.asks_at_limits && self.schedule.rarely(2) => self.say(TurnMessage::Quiet),
             Fault::Deadlines => self.stop(EndReason::TurnTimeout),
             Fault::Passivates => self.stop(EndReason::Passivated),
             Fault::Kills => self.kill(),
@@ -303,7 +304,7 @@ impl Harness {
             }
             if !self.world.questions.is_empty() {
                 self.answer_one(0, usize::MAX);
-            } else if self.open_approval().is_some() {
+            } else if self.open_approval().is_some() || self.open_limit().is_some() {
                 self.person();
             } else {
                 return;

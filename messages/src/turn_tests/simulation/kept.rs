@@ -167,6 +167,8 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Condensed(_) => "truncated",
         Fact::SkillsSelected(_) => "skills selected",
         Fact::Waits { .. } => "waits outside",
+        Fact::LimitAsked { .. } => "limit asked",
+        Fact::LimitDecided { .. } => "limit decided",
         Fact::Snapshot(_) => "snapshot",
     }
 }

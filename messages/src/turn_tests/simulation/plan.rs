@@ -163,6 +163,8 @@ pub(super) struct Plan {
     pub(super) watched: bool,
     /// Which tools the model knows, one bit for each: few tools make for deep runs, too.
     tools: u8,
+    /// Whether a person is asked at a limit.
+    pub(super) asks_at_limits: bool,
     on: Vec<Fault>,
     pub(super) disturbances: Vec<Fault>,
 }
@@ -199,6 +201,7 @@ impl Plan {
             context_tokens: 8_192,
             padding: 0,
             watched: dice.pick(4) == 0,
+            asks_at_limits: Dice::new(seed, 16).pick(2) == 0,
             tools: (dice.pick(256) as u8 & dice.pick(256) as u8) | 1 << dice.pick(8),
             disturbances: on.iter().copied().filter(|fault| fault.disturbs()).collect(),
             on,

@@ -30,7 +30,8 @@ impl Monitor {
             TurnNews::Began { submission, .. } => {
                 self.life.running.insert(submission.clone());
             }
-            TurnNews::Paused { submission, .. } => {
+            TurnNews::GivenUp { reason, .. } => self.saw(format!("given up for {reason}")),
+            TurnNews::Paused { submission, .. } | TurnNews::AtLimit { submission, .. } => {
                 self.life.paused.insert(submission.clone());
             }
             TurnNews::Unpaused { submission } => {

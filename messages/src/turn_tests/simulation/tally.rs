@@ -9,6 +9,8 @@ use serde_json::Value;
 #[derive(Debug, Clone)]
 pub(super) struct Tally {
     limits: Limits,
+    /// How much of each a person adds with a yes.
+    portions: Limits,
     steps: u32,
     calls: u32,
     errors: u32,
@@ -28,6 +30,7 @@ impl Tally {
     pub(super) fn new(limits: Limits) -> Self {
         Self {
             limits,
+            portions: limits,
             steps: 0,
             calls: 0,
             errors: 0,
@@ -92,6 +95,27 @@ impl Tally {
 
     pub(super) fn close_step(&mut self) {
         self.met = self.forbidden;
+    }
+
+    /// The limit that a person is asked about now: a call that is one too many, or the next model call.
+    pub(super) fn reached(&self) -> Option<GuardReason> {
+        self.forbidden.or_else(|| self.tripped())
+    }
+
+    /// A person added another portion.
+    pub(super) fn raise(&mut self, guard: GuardReason) {
+        self.forbidden = None;
+        match guard {
+            GuardReason::MaxSteps => self.limits.max_steps += self.portions.max_steps,
+            GuardReason::MaxToolCalls => self.limits.max_tool_calls += self.portions.max_tool_calls,
+            GuardReason::MaxConsecutiveErrors => (self.errors, self.too_many) = (0, false),
+            GuardReason::MaxIdenticalCalls => (self.last, self.repeated) = (None, 0),
+            GuardReason::MaxTotalTokens => {
+                self.limits.max_total_tokens =
+                    self.tokens.max(self.limits.max_total_tokens) + self.portions.max_total_tokens;
+            }
+            GuardReason::MaxCost | GuardReason::TurnTimeout | GuardReason::NoProgress => {}
+        }
     }
 
     /// The guard that ends the turn now.

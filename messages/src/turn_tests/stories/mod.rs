@@ -5,6 +5,7 @@ mod calls;
 mod decisions;
 mod endings;
 mod guards;
+mod limits;
 mod models;
 mod people;
 mod recovery;
@@ -34,7 +35,7 @@ use std::sync::Arc;
 /// `beside TEXT | NAME JSON; NAME JSON` · `thinks THOUGHT | TEXT` · `refuse TEXT` · `llm-fails` · `ok ID TEXT` · `error ID TEXT` · `stop REASON` ·
 /// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
 /// · `approve ID` · `deny ID` · `approve-all ID` for the session · `deny-all ID` for ever
-/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails`
+/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails` · `quiet` (there was no progress)
 pub(crate) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     let mut told = Teller::new(setup);
     for step in steps {
@@ -66,11 +67,19 @@ pub(crate) struct Setup {
     pub(crate) approvals: ApprovalsMode,
     /// Whether answers must fit a schema.
     pub(crate) structured: bool,
+    /// Whether a person is asked at a limit.
+    pub(crate) asks_at_limits: bool,
 }
 
 pub(crate) fn native() -> Setup {
     let turn_config = TurnConfig::new(super::world::model());
-    Setup { turn_config, limits: Limits::default(), approvals: ApprovalsMode::Deny, structured: false }
+    Setup {
+        turn_config,
+        limits: Limits::default(),
+        approvals: ApprovalsMode::Deny,
+        structured: false,
+        asks_at_limits: false,
+    }
 }
 
 fn json() -> Setup {
@@ -104,7 +113,8 @@ impl Teller {
         self.inputs += 1;
         let output_schema = self.setup.structured.then(output_schema);
         let approvals = self.setup.approvals;
-        Arc::new(TurnInput { approvals, output_schema, ..input(self.inputs, text, self.setup.limits) })
+        let asks_at_limits = self.setup.asks_at_limits;
+        Arc::new(TurnInput { approvals, output_schema, asks_at_limits, ..input(self.inputs, text, self.setup.limits) })
     }
 
     fn step(&mut self, step: &str) {
@@ -174,6 +184,7 @@ impl Teller {
                 let parts = vec![crate::chat::ContentPart::text(rest)];
                 self.say(TurnMessage::Steered { steer: Box::new(Steer { request_id, submission: None, parts }) });
             }
+            "quiet" => self.say(TurnMessage::Quiet),
             "store-fails" => self.store_fails = true,
             other => panic!("no such step: {other}"),
         }
@@ -257,6 +268,12 @@ impl Teller {
                 }
                 TurnNews::Refused { submission, error } => writeln!(self.trace, "    refuse {submission}: {error}"),
                 TurnNews::Paused { .. } => writeln!(self.trace, "    pause the clock"),
+                TurnNews::AtLimit { question, .. } => writeln!(
+                    self.trace,
+                    "    pause the clock: {:?} {} is reached; {} more? ({})",
+                    question.guard, question.limit, question.portion, question.approval_id
+                ),
+                TurnNews::GivenUp { reason, .. } => writeln!(self.trace, "    it is to be ended: {reason}"),
                 TurnNews::Unpaused { .. } => writeln!(self.trace, "    the clock goes on"),
                 TurnNews::Began { submission, .. } => writeln!(self.trace, "    {submission} begins"),
                 TurnNews::Configured { request_id, .. } => writeln!(self.trace, "    changed {request_id}"),

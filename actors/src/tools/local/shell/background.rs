@@ -10,7 +10,7 @@ use super::kept::{Ring, read};
 use crate::child::{Exit, ExitWatch, Group};
 use crate::tools::port::{Leaving, ToolError};
 use bob_messages::ids::SessionId;
-use bob_messages::tools::CallContext;
+use bob_messages::tools::{BackgroundCommand, CallContext};
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::path::Path;
@@ -26,6 +26,9 @@ const MAX_RUNNING: (usize, usize) = (8, 64);
 /// How many of a session, and of all, are kept, those that ended included.
 const MAX_KEPT: (usize, usize) = (16, 128);
 
+/// How long a command that is stopped has to end by itself, and after that to be killed.
+const TO_END: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(2));
+
 /// The commands in the background of all sessions. Locked for a look or a change only.
 #[derive(Debug, Default)]
 pub(in crate::tools::local) struct Jobs(Mutex<HashMap<SessionId, OfSession>>);
@@ -39,7 +42,7 @@ struct OfSession {
 
 /// A command in the background. Dropping it kills its whole group.
 #[derive(Debug)]
-pub(super) struct Job {
+pub(in crate::tools::local) struct Job {
     /// Its number in its session, from 1.
     pub(super) id: u32,
     pub(super) line: String,
@@ -131,7 +134,7 @@ impl Jobs {
     ///
     /// # Errors
     /// When the session has none, with those that it has.
-    pub(super) fn get(&self, session: &SessionId, id: u32) -> Result<Arc<Job>, ToolError> {
+    pub(in crate::tools::local) fn get(&self, session: &SessionId, id: u32) -> Result<Arc<Job>, ToolError> {
         let sessions = self.lock();
         let jobs = sessions.get(session).map_or(&[][..], |of_session| &of_session.jobs);
         if let Some(job) = jobs.iter().find(|job| job.id == id) {
@@ -142,6 +145,11 @@ impl Jobs {
             [] => "no command was started in the background of this session since the program began".to_owned(),
             known => format!("there is no command {id} in the background; there are {}", known.join(", ")),
         }))
+    }
+
+    /// The commands of a session, in the order of their numbers.
+    pub(in crate::tools::local) fn all(&self, session: &SessionId) -> Vec<Arc<Job>> {
+        self.lock().get(session).map_or_else(Vec::new, |of_session| of_session.jobs.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, OfSession>> {
@@ -177,7 +185,27 @@ impl OfSession {
 }
 
 impl Job {
-    fn is_running(&self) -> bool {
+    /// Asks it to end, and kills it if it does not.
+    pub(in crate::tools::local) async fn stop(&self) {
+        self.signal(Signal::TERM);
+        self.ended(TO_END.0).await;
+        self.signal(Signal::KILL);
+        self.ended(TO_END.1).await;
+    }
+
+    /// What a person is shown of it.
+    pub(in crate::tools::local) fn shown(&self) -> BackgroundCommand {
+        let ended = *self.output.ended.borrow();
+        let lasted = ended.unwrap_or_else(Instant::now).duration_since(self.began);
+        BackgroundCommand {
+            id: self.id,
+            command: self.line.clone(),
+            is_running: self.is_running(),
+            lasted_ms: u64::try_from(lasted.as_millis()).unwrap_or(u64::MAX),
+        }
+    }
+
+    pub(super) fn is_running(&self) -> bool {
         self.running.exit.now().is_none()
     }
 

@@ -6,7 +6,6 @@ use crate::tools::function::{FnTool, tool};
 use crate::tools::port::{Invocation, ToolError};
 use bob_messages::chat::{ContentPart, ToolCall};
 use bob_messages::tools::{Risk, ToolKind, ToolOutput};
-use rustix::process::Signal;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -16,8 +15,6 @@ use std::time::Duration;
 
 /// How long a start looks at what was started: most that fails does so at once.
 const FIRST_LOOK: Duration = Duration::from_millis(300);
-/// How long a command that is stopped has to end by itself, and after that to be killed.
-const TO_END: (Duration, Duration) = (Duration::from_secs(2), Duration::from_secs(2));
 /// The longest wait for an end, in milliseconds.
 const MOST_WAIT_MS: u64 = 60_000;
 /// The time limit of a call beside its wait, in milliseconds.
@@ -96,10 +93,7 @@ pub(in crate::tools::local) fn shell_stop(jobs: &Arc<Jobs>) -> FnTool {
         let jobs = Arc::clone(&jobs);
         async move {
             let job = jobs.get(&invocation.context.session, arguments.id)?;
-            job.signal(Signal::TERM);
-            job.ended(TO_END.0).await;
-            job.signal(Signal::KILL);
-            job.ended(TO_END.1).await;
+            job.stop().await;
             Ok(report(&job, job.look(false)))
         }
     })
