@@ -50,6 +50,8 @@ mod run;
 mod signals;
 #[path = "cli/talk.rs"]
 mod talk;
+#[path = "cli/task.rs"]
+mod task;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/tools.rs"]

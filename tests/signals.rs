@@ -17,6 +17,8 @@ mod halts;
 mod kept;
 #[path = "signals/keys.rs"]
 mod keys;
+#[path = "signals/moments.rs"]
+mod moments;
 #[path = "signals/partial.rs"]
 mod partial;
 #[path = "signals/readers.rs"]

@@ -4,12 +4,11 @@ use crate::deadlines::Key;
 pub(crate) use crate::turn_clock::{ApprovalTask, Clock, OpenQuestion};
 use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ApprovalId, SessionId, TurnId};
+use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::input::Steer;
-use bob_messages::limits::Limits;
 use bob_messages::options::{Configuring, ParentTurn};
 use bob_messages::outcome::{EndReason, TurnOutcome};
-use bob_messages::reply::{Pulse, Reply, Signs};
+use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
 use foldhash::fast::RandomState;
@@ -17,8 +16,6 @@ use ractor::{ActorId, ActorRef};
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 /// Sends the outcome of a turn, or the error with which it was refused.

@@ -2,6 +2,7 @@
 
 use super::*;
 use bob_messages::ids::ModelName;
+use bob_messages::limits::Limits;
 use bob_messages::turn::{Recover, TurnMessage};
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -309,18 +309,20 @@ fn tab_completes_and_a_message_may_have_several_lines() {
 }
 
 #[test]
-fn at_a_limit_a_chat_asks_whether_to_go_on() {
+fn behind_a_limit_a_chat_asks_whether_to_go_on() {
     let call = |n: u32| json!([{ "name": "local/list_dir", "arguments": { "path": format!("./{}", "./".repeat(n as usize)) } }]);
     let script = json!([{ "when": "continue", "replies": [{ "text": "Here I am again." }] },
                         { "replies": [{ "calls": call(1) }, { "calls": call(2) }, { "text": "Never." }] }]);
     let home = Home::with(
-        "default_model = \"demo:one\"\nmax_tool_calls = 1",
+        "default_model = \"demo:one\"\nmax_tool_calls = 1\napproval_timeout_ms = 300",
         "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n",
     );
     home.scratch.write("s.json", script.to_string());
     let mut terminal = chat_on(120, &home, &[]);
     terminal.type_line("look around");
-    terminal.wait_for("go on? [y/N]");
+    // The question before the end is not answered in time, and the turn ends.
+    terminal.wait_for("Stopped: 1 tool call");
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with("go on? [y/N]"));
     let screen = terminal.screen();
     let stopped = "Stopped: 1 tool call used in this turn. Type \"continue\", or raise runtime.max_tool_calls.";
     assert!(screen.contains(stopped), "{screen}");

@@ -4,7 +4,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
 
-use crate::home::Home;
+use crate::home::{AGENT, Home};
+use crate::support::terminal::{CTRL_C, CTRL_D, Terminal};
 
 /// How long a command may outlive a program that had no chance to end it.
 const OUTLIVED: Duration = Duration::from_secs(10);
@@ -74,6 +75,33 @@ fn a_command_in_the_background_ends_with_the_program() {
     assert!(code == Some(0) && followed.starts_with("[command 1 runs for "), "{line}");
     // No waiting here: a program that ends in order has ended its commands before.
     assert!(!is_running(&home.scratch.read("pid")));
+}
+
+#[test]
+fn a_chat_lists_the_commands_in_the_background_and_stops_them_also_during_a_turn() {
+    let home = calling(&[waiting(), has_begun()], json!("stall"));
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let mut terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
+    terminal.wait_for("you>");
+    terminal.type_line("go");
+    terminal.wait_for("local/shell_exec");
+    terminal.wait_until("both calls", |screen| screen.contents().matches("local/shell_exec {").count() == 2);
+    terminal.type_line("/ps");
+    terminal.wait_for("in the background of this session (/ps stop N stops one):");
+    terminal.wait_for("1  runs for ");
+    terminal.wait_for("$ echo $$ > pid; sleep 600 & sleep 600");
+    let pid = home.scratch.read("pid");
+    assert!(is_running(&pid));
+    terminal.type_line("/ps stop 7");
+    terminal.wait_for("no command 7 in the background; /ps lists them");
+    terminal.type_line("/ps stop 1");
+    terminal.wait_for("1  ended after ");
+    assert!(!is_running(&pid));
+    terminal.press(CTRL_C);
+    terminal.wait_for("[cancelled]");
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with("you>"));
+    terminal.press(CTRL_D);
+    assert!(terminal.wait_exit().success());
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! input repeats the question; an empty line denies.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use bob::approvals::{ApprovalQuestion, Decision};
@@ -29,8 +30,18 @@ const MOST_WORDS: usize = 300;
 /// How much of a decision is repeated, characters.
 const MOST_TOLD: usize = 100;
 
-/// Renders the question.
-pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+/// Renders the question, about a call whose paths begin in this folder.
+pub(super) fn shown_in(folder: &Path, question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+    rendered(question, edits::lines_in(folder, &question.call), look, is_whole)
+}
+
+/// Renders the question without a look at files.
+#[cfg(test)]
+fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+    rendered(question, edits::lines(&question.call), look, is_whole)
+}
+
+fn rendered(question: &ApprovalQuestion, edit: Option<Vec<String>>, look: Look, is_whole: bool) -> String {
     let mut text = String::new();
     let risk = match question.risk {
         Risk::Low => "low",
@@ -54,7 +65,6 @@ pub(super) fn shown(question: &ApprovalQuestion, look: Look, is_whole: bool) -> 
         let agents = visible(&print::on_one_line(&question.agents.join(" > "), MOST_WORDS));
         row(&mut text, "│ ", &format!("asked by the agent {agents}"), look);
     }
-    let edit = edits::lines(&question.call);
     let is_edit = edit.is_some();
     let json = || serde_json::to_string_pretty(&question.call.arguments).unwrap_or_default();
     let arguments = edit.or(command).unwrap_or_else(|| json().lines().map(str::to_owned).collect());

@@ -1,12 +1,74 @@
 //! The question about an edit, as a difference instead of its arguments.
 //!
+//! Where the file can be read, the difference is that of the whole file, with the lines around; else that of the arguments.
 //! Nothing of the arguments is left out: a call with anything else in it is shown as JSON.
 
-use bob::tools::ToolCall;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use bob::tools::{FileChange, ToolCall};
 use serde_json::{Map, Value};
 use similar::ChangeTag;
 
-use crate::terminal::diff::difference;
+use crate::terminal::diff::{difference, raw};
+
+/// The largest file whose difference is shown, in bytes.
+const MOST_BYTES: u64 = 1024 * 1024;
+
+/// As [`lines`], for a call whose paths begin in this folder.
+pub(super) fn lines_in(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
+    let lines = lines(call)?;
+    Some(in_the_file(folder, call).unwrap_or(lines))
+}
+
+/// The difference that the call would make of the file; `None` if it cannot be told.
+fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
+    let fields = call.arguments.as_object()?;
+    let path = fields.get("path")?.as_str()?;
+    let file = folder.join(path);
+    let before = match file.metadata() {
+        Ok(found) if found.is_file() && found.len() <= MOST_BYTES => match std::fs::read(&file).ok()? {
+            bytes if bytes.contains(&0) => return binary(path, bytes.len(), fields),
+            bytes => Some(String::from_utf8(bytes).ok()?),
+        },
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        _no_file_that_is_shown => return None,
+    };
+    let after = match fields.get("content") {
+        Some(content) => content.as_str()?.to_owned(),
+        None => edited(before.clone()?, fields)?,
+    };
+    let is_new = before.is_none();
+    let change = FileChange { path: path.to_owned(), before, after: Some(after), is_rough: false };
+    let mut lines: Vec<String> = raw(&change).lines().map(str::to_owned).collect();
+    if is_new {
+        lines.insert(0, "a new file:".to_owned());
+    }
+    (!lines.is_empty()).then_some(lines)
+}
+
+/// A file that is not text, and is replaced.
+fn binary(path: &str, bytes: usize, fields: &Map<String, Value>) -> Option<Vec<String>> {
+    let content = fields.get("content")?.as_str()?;
+    let head = [format!("file: {path}"), format!("a binary file of {bytes} bytes is replaced by this text:")];
+    Some(head.into_iter().chain(content.lines().map(|line| format!("+ {line}"))).collect())
+}
+
+/// The text with the edits of the arguments, if each is as plain as it is written.
+fn edited(mut text: String, fields: &Map<String, Value>) -> Option<String> {
+    let one = [Value::Object(fields.clone())];
+    let edits = fields.get("edits").map_or(Some(&one[..]), |edits| edits.as_array().map(Vec::as_slice))?;
+    for edit in edits {
+        let (old, new) = (edit.get("old")?.as_str()?, edit.get("new")?.as_str()?);
+        let is_everywhere = edit.get("replace_all").and_then(Value::as_bool).unwrap_or(false);
+        let found = text.matches(old).count();
+        if old.is_empty() || found == 0 || (found > 1 && !is_everywhere) {
+            return None;
+        }
+        text = text.replace(old, new);
+    }
+    Some(text)
+}
 
 /// The lines of a difference, each with its sign; `None` for a call that is no edit of Bob's own tools, or that has more
 /// arguments than are shown here.
@@ -91,6 +153,28 @@ mod tests {
         assert_eq!(several.expect("a difference"), expected);
         let write = super::lines(&call("local/write_file", json!({ "path": "b", "content": "one\ntwo\n" })));
         assert_eq!(write.expect("a text"), ["file: b", "the whole new text:", "+ one", "+ two"]);
+    }
+
+    #[test]
+    fn where_the_file_can_be_read_the_lines_around_a_change_are_shown() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let shown = |call: &ToolCall| lines_in(folder.path(), call).expect("lines").join("\n");
+        std::fs::write(folder.path().join("a.txt"), "1\n2\n3\n4\n5\n6\n").expect("a file");
+        let edit = call("local/edit_file", json!({ "path": "a.txt", "old": "5", "new": "five" }));
+        let around = "--- a/a.txt\n+++ b/a.txt\n@@ -2,5 +2,5 @@\n 2\n 3\n 4\n-5\n+five\n 6";
+        assert_eq!(shown(&edit), around);
+        // The arguments, where the edit cannot be made as it is written.
+        let other = call("local/edit_file", json!({ "path": "a.txt", "old": "7", "new": "seven" }));
+        assert_eq!(shown(&other), "file: a.txt\n@@\n- 7\n+ seven");
+        let write = |path: &str| call("local/write_file", json!({ "path": path, "content": "1\n" }));
+        assert!(
+            shown(&write("a.txt")).ends_with("@@ -1,6 +1 @@\n 1\n-2\n-3\n-4\n-5\n-6"),
+            "{}",
+            shown(&write("a.txt"))
+        );
+        assert_eq!(shown(&write("new.txt")), "a new file:\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+1");
+        std::fs::write(folder.path().join("b"), b"\0\x01\x02").expect("a file");
+        assert_eq!(shown(&write("b")), "file: b\na binary file of 3 bytes is replaced by this text:\n+ 1");
     }
 
     #[test]

@@ -118,7 +118,7 @@ impl View<'_> {
 
     async fn diff(self, which: &str) -> Result<String, Failure> {
         let turns = of_records(self.session, &self.records().await?);
-        let diff = file_changes::diff(&turns, Which::parse(which)?)?;
+        let diff = file_changes::diff(&turns, Which::parse(which)?, &[self.opened.workspace.display().to_string()])?;
         Ok(if diff.is_empty() { format!("no changes of files; {OTHERS}\n") } else { diff })
     }
 

@@ -74,8 +74,9 @@ impl Chat {
             }
             Some(Left::Call(question, suspension)) => {
                 let Source::Person(editor) = source else { return Ok(None) };
+                let folder = self.working_folder();
                 let decided = tokio::select! {
-                    decided = Asked::at_the_prompt(&question, editor) => decided,
+                    decided = Asked::at_the_prompt(&folder, &question, editor) => decided,
                     caught = signals.next() => return Ok(Some(caught.exit())),
                     () = self.control.drained() => None,
                 };

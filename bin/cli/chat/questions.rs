@@ -4,6 +4,7 @@
 //! question was visible does not answer it. A withdrawn question is not asked.
 
 use std::convert::Infallible;
+use std::path::Path;
 use std::sync::Arc;
 
 use bob::approvals::Decision;
@@ -81,8 +82,12 @@ impl Asked {
     }
 
     /// Asks about a call while no turn is running. Earlier input is discarded. `None` leaves the question open.
-    pub(super) async fn at_the_prompt(question: &ApprovalQuestion, editor: &mut Editor) -> Option<Decision> {
-        print::report(&approvals::shown(question, Look::now(), false));
+    pub(super) async fn at_the_prompt(
+        folder: &Path,
+        question: &ApprovalQuestion,
+        editor: &mut Editor,
+    ) -> Option<Decision> {
+        print::report(&approvals::shown_in(folder, question, Look::now(), false));
         tokio::time::sleep(terminal_owner::PAUSE).await;
         terminal_owner::throw_away();
         let mut arguments: Option<String> = None;
@@ -108,7 +113,7 @@ impl Asked {
                         arguments = Some(approvals::to_edit(question));
                         continue;
                     }
-                    Said::Whole => Err(approvals::shown(question, Look::now(), true)),
+                    Said::Whole => Err(approvals::shown_in(folder, question, Look::now(), true)),
                     Said::Unclear => Err(approvals::unclear(question)),
                 },
             };
@@ -122,12 +127,13 @@ impl Asked {
         }
     }
 
-    /// Asks the person one question after the other. Dropping the future withdraws an open one. Ctrl-C at the line
+    /// Asks the person one question after the other; paths of calls begin in this folder. Dropping the future withdraws an open one. Ctrl-C at the line
     /// editor calls `interrupt`; anywhere else it is a signal.
     pub(super) async fn answer(
         &mut self,
         source: &mut Source,
         owner: &TerminalOwner<'_>,
+        folder: &Path,
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
@@ -135,15 +141,17 @@ impl Asked {
             let _quiet = owner.quiet();
             notify::person("a question");
             match open {
-                Open::Call(question, mut answer) => match about_call(&question, editor, owner, &mut answer).await {
-                    About::Decided(decision) => drop(answer.send(decision)),
-                    About::Interrupted => interrupt().await,
-                    About::TakenBack => {}
-                },
+                Open::Call(question, mut answer) => {
+                    match about_call(folder, &question, editor, owner, &mut answer).await {
+                        About::Decided(decision) => drop(answer.send(decision)),
+                        About::Interrupted => interrupt().await,
+                        About::TakenBack => {}
+                    }
+                }
                 Open::Limit(question, mut answer) => match about_limit(&question, editor, owner, &mut answer).await {
                     About::Decided(goes_on) => {
                         self.is_refused = !goes_on;
-                        drop(answer.send(goes_on));
+                        let _taken_back = answer.send(goes_on);
                     }
                     About::Interrupted => interrupt().await,
                     About::TakenBack => {}
@@ -182,6 +190,7 @@ enum About<D> {
 }
 
 async fn about_call(
+    folder: &Path,
     question: &ApprovalQuestion,
     editor: &mut Editor,
     owner: &TerminalOwner<'_>,
@@ -190,7 +199,7 @@ async fn about_call(
     if answer.is_closed() {
         return About::TakenBack;
     }
-    print::report(&approvals::shown(question, Look::now(), false));
+    print::report(&approvals::shown_in(folder, question, Look::now(), false));
     tokio::select! {
         () = owner.pause() => {}
         () = answer.closed() => {
@@ -219,7 +228,7 @@ async fn about_call(
                 Some(None) => print::note("[not edited; the question is still open]"),
                 None => return About::TakenBack,
             },
-            Said::Whole => print::report(&approvals::shown(question, Look::now(), true)),
+            Said::Whole => print::report(&approvals::shown_in(folder, question, Look::now(), true)),
             Said::Unclear => print::note(&approvals::unclear(question)),
         }
     }

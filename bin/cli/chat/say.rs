@@ -63,7 +63,7 @@ impl Chat {
         source: &mut Source,
         signals: &mut Signals,
     ) -> Result<Option<Exit>, Failure> {
-        let session = self.session.clone();
+        let (session, folder) = (self.session.clone(), self.working_folder());
         let is_person = self.is_person;
         let grows = self.grows;
         let mut shown = Show::new(grows).talking();
@@ -103,7 +103,7 @@ impl Chat {
         let interrupt = async || {
             self.opened.runtime.cancel(session.clone()).await;
         };
-        let answered = self.asked.answer(source, &owner, interrupt);
+        let answered = self.asked.answer(source, &owner, &folder, interrupt);
         let waiting = &mut self.waiting;
         let view = View {
             opened: &self.opened,

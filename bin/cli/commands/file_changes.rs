@@ -1,5 +1,6 @@
 //! `sessions diff`, `sessions undo`, `/diff` and `/undo`: what a session changed of files, and the way back.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use bob::SessionId;
@@ -28,18 +29,36 @@ pub(crate) enum Which {
     All,
 }
 
-/// The difference that these turns made, file by file; an empty one if there is none.
-pub(crate) fn diff(turns: &[TurnChanges], which: Which) -> Result<String, Failure> {
-    let changes = picked(turns, which)?.iter().flat_map(|turn| &turn.changes);
+/// The difference that these turns made, file by file; an empty one if there is none. Turns that were undone last are not
+/// part of that of all turns.
+pub(crate) fn diff(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<String, Failure> {
+    let picked = match which {
+        Which::All | Which::Last => picked(standing(turns, workspace), which)?,
+        Which::Turn(_) | Which::Behind(_) => picked(turns, which)?,
+    };
+    let changes = picked.iter().flat_map(|turn| &turn.changes);
     Ok(together(changes).iter().map(unified).collect())
+}
+
+/// The turns without the last ones whose files are all as they were before.
+fn standing<'t>(turns: &'t [TurnChanges], workspace: &[String]) -> &'t [TurnChanges] {
+    let is_undone = |turn: &TurnChanges| {
+        let roots = if turn.roots.is_empty() { workspace } else { &turn.roots };
+        together(&turn.changes).iter().all(|change| {
+            let now = roots.iter().find_map(|root| std::fs::read_to_string(Path::new(root).join(&change.path)).ok());
+            !change.is_rough && now.as_deref() == change.before.as_deref()
+        })
+    };
+    let kept = turns.iter().rposition(|turn| !is_undone(turn)).map_or(0, |last| last + 1);
+    &turns[..kept]
 }
 
 /// Prints the difference.
 ///
 /// # Errors
 /// When there is no such turn, or stdout cannot be written.
-pub(crate) fn show(turns: &[TurnChanges], which: Which) -> Result<(), Failure> {
-    let diff = diff(turns, which)?;
+pub(crate) fn show(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<(), Failure> {
+    let diff = diff(turns, which, workspace)?;
     match diff.is_empty() {
         true => print::note(&format!("no changes of files; {OTHERS}")),
         false => print::cleaned(&coloured(&diff, Look::now()))?,
@@ -171,7 +190,7 @@ pub(crate) fn command(
             let changes = together(picked(&turns, which)?.iter().flat_map(|turn| &turn.changes));
             print::json(&json!({ "session_id": session, "changes": changes }))?;
         }
-        None => show(&turns, which)?,
+        None => show(&turns, which, &workspace(config))?,
         Some(overwrite) => {
             let names = take_back(&turns, which, &workspace(config), overwrite)?;
             if as_json {

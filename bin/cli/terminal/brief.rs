@@ -1,9 +1,14 @@
 //! Calls of Bob's own tools in few words: a plan as a list, and what reading, finding and running came to.
 
+use bob::events::Progress;
 use bob::model::ToolResult;
 use bob::tools::{CallStatus, ToolName};
 
+use super::show::Piece;
 use crate::terminal::print;
+
+/// How many characters of a line of output are shown.
+const MOST_OUTPUT: usize = 200;
 
 /// How many characters of a step are shown.
 const MOST_STEP: usize = 100;
@@ -21,6 +26,12 @@ pub(crate) fn plan(result: &ToolResult) -> Option<Vec<String>> {
     let head = format!("> {}", print::on_one_line(lines.next()?, MOST_STEP));
     let steps = lines.map(|line| format!("  {}", print::on_one_line(line, MOST_STEP)));
     Some(std::iter::once(head).chain(steps).collect())
+}
+
+/// The newest line of what a running call has put out, if it has told one.
+pub(crate) fn output(progress: &Progress) -> Option<Piece> {
+    let line = progress.message.as_deref().map(|message| print::on_one_line(message, MOST_OUTPUT));
+    line.filter(|line| !line.is_empty()).map(Piece::Output)
 }
 
 /// What a call came to, where the first line of its result does not say it.

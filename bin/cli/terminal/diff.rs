@@ -27,18 +27,24 @@ pub(crate) fn difference<'t>(before: &'t str, after: &'t str) -> TextDiff<'t, 't
 
 /// The difference of one file, cleaned.
 pub(crate) fn unified(file: &FileChange) -> String {
-    let FileChange { path, before, after, is_rough } = file;
+    let FileChange { path, is_rough, .. } = file;
     if *is_rough {
         let text = format!("{path} changed; what it held before is not shown: not text, or over 1 MiB\n");
         return sanitise::clean(&text).into_owned();
     }
+    sanitise::clean(&raw(file)).into_owned()
+}
+
+/// The difference of two texts of a file, which may hold anything.
+pub(crate) fn raw(file: &FileChange) -> String {
+    let FileChange { path, before, after, .. } = file;
     let name = |side: char, text: &Option<String>| match text {
         Some(_) => format!("{side}/{path}"),
         None => "/dev/null".to_owned(),
     };
     let diff = difference(before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
     let (a, b) = (name('a', before), name('b', after));
-    sanitise::clean(&diff.unified_diff().context_radius(CONTEXT).header(&a, &b).to_string()).into_owned()
+    diff.unified_diff().context_radius(CONTEXT).header(&a, &b).to_string()
 }
 
 /// A difference with its colours, where they are wanted. It was cleaned before.

@@ -131,8 +131,9 @@ impl Screen {
                 print::report(&diff::line(&line, look));
             }
             Piece::Doing(what) => live.change(|below| what.clone_into(&mut below.doing)),
+            Piece::Output(line) => live.change(|below| below.output = sanitise::clean(&line).into_owned()),
             Piece::Call { id, line } => {
-                live.change(|below| below.doing.clone_from(&line));
+                live.change(|below| (below.doing, below.output) = (line.clone(), String::new()));
                 self.running.push((id, line));
             }
             Piece::Result { id, status, line, name } => {
@@ -142,7 +143,8 @@ impl Screen {
                 self.end_answer(&live, look)?;
                 print::report(&look.call(known.as_deref(), status, &line));
                 let others = self.running.last().map(|(_, line)| line.clone());
-                live.change(|below| below.doing = others.unwrap_or_else(|| "thinking".to_owned()));
+                let doing = others.unwrap_or_else(|| "thinking".to_owned());
+                live.change(|below| (below.doing, below.output) = (doing, String::new()));
             }
             Piece::End => {
                 self.end_answer(&live, look)?;
@@ -196,7 +198,7 @@ fn plain(piece: &Piece) -> io::Result<()> {
             let name = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
             print::note(&format!("  {name}{line}"));
         }
-        Piece::NewMessage | Piece::Doing(_) | Piece::End => {}
+        Piece::NewMessage | Piece::Doing(_) | Piece::Output(_) | Piece::End => {}
     }
     Ok(())
 }

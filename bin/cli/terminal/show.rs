@@ -53,6 +53,8 @@ pub(crate) enum Piece {
     },
     /// The current activity, for the status line only.
     Doing(&'static str),
+    /// The last line of a running call's output. Not sanitised yet.
+    Output(String),
     /// The turn has ended, including activities without an end event.
     End,
 }
@@ -124,6 +126,9 @@ impl Show {
                 self.running.push(call.id.clone());
                 let piece = Piece::Call { id: call.id.clone(), line: called(call) };
                 return self.beside(piece);
+            }
+            AgentEvent::ToolCalled { progress: Some(progress), .. } => {
+                return brief::output(progress).into_iter().collect();
             }
             AgentEvent::ToolCompleted { result, .. } => {
                 if let Some(plan) = brief::plan(result) {

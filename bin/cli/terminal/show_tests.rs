@@ -62,7 +62,7 @@ fn check(grows: bool, events: &[AgentEvent], outcome: &TurnOutcome, expected: Ex
         Piece::Call { line, .. } => format!("err > {line}\n"),
         Piece::Result { name: None, line, .. } => format!("err   {line}\n"),
         Piece::Result { name: Some(name), line, .. } => format!("err   {name}: {line}\n"),
-        Piece::NewMessage | Piece::Doing(_) | Piece::End => String::new(),
+        Piece::NewMessage | Piece::Doing(_) | Piece::Output(_) | Piece::End => String::new(),
     });
     expected.assert_eq(&lines.collect::<String>());
 }

@@ -3,6 +3,7 @@
 
 use super::*;
 use bob_actors::clock::WallClock;
+use bob_messages::approvals::Heard;
 use bob_messages::llm::LlmErrorKind;
 use bob_messages::turn_config::OnRestart;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -112,4 +113,69 @@ async fn a1_an_actor_that_is_started_again_goes_on_with_the_time_of_its_turn() {
     assert_eq!(outcome.tool_transcript[0].status, CallStatus::Unknown, "{outcome:?}");
     let took = u64::try_from(began.elapsed().as_millis()).unwrap();
     assert!(took >= 1_000 && outcome.duration_ms.abs_diff(took) < 10, "{} of {took}", outcome.duration_ms);
+}
+
+/// A turn that asks a person at its limits.
+fn asking(fixture: &Fixture, limits: Limits) -> PendingReply {
+    let input = TurnInput { asks_at_limits: true, approvals: ApprovalsMode::Wait, ..(*input("t1", limits)).clone() };
+    let (reply, pending) = Reply::channel();
+    let input = Arc::new(input);
+    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply });
+    pending
+}
+
+async fn decide(fixture: &Fixture, question: &str, decision: Decision) -> Option<Heard> {
+    let (reply, heard) = Reply::channel();
+    let approval = ApprovalId::new(question);
+    fixture.tell(SessionsMessage::Decide { session: session(), approval, decision, reply });
+    heard.await
+}
+
+fn quiet(progress_timeout_ms: u64) -> Limits {
+    Limits { progress_timeout_ms, approval_timeout_ms: 5_000, ..limits(3_600_000) }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_without_progress_ends_when_nobody_answers_whether_it_goes_on() {
+    let fixture = Fixture::new(ScriptedLlm::from_fn(|_| ScriptedReply::Stall)).await;
+    let began = Instant::now();
+    let outcome = paid(asking(&fixture, quiet(1_000))).await;
+    assert_eq!(outcome.guard_reason, Some(GuardReason::NoProgress));
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+    assert!((6_000..6_100).contains(&took), "a second of silence, and five for an answer: {took}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_without_progress_has_that_time_again_with_a_yes_and_ends_at_a_no() {
+    let fixture = Fixture::new(ScriptedLlm::from_fn(|_| ScriptedReply::Stall)).await;
+    let began = Instant::now();
+    let pending = asking(&fixture, quiet(1_000));
+    tokio::time::sleep(Duration::from_millis(2_000)).await;
+    assert_eq!(decide(&fixture, "s-limit4", Decision::AllowOnce).await, Some(Heard::Counts));
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    assert_eq!(decide(&fixture, "s-limit6", Decision::AllowOnce).await, Some(Heard::NotAsked), "not yet");
+    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    assert_eq!(decide(&fixture, "s-limit6", Decision::Deny { reason: String::new() }).await, Some(Heard::Counts));
+    let outcome = paid(pending).await;
+    assert_eq!(outcome.guard_reason, Some(GuardReason::NoProgress));
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+    assert!((3_500..3_600).contains(&took), "{took}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_waits_at_a_limit_asks_again_when_its_actor_is_started_again() {
+    let calls = ScriptedLlm::from_fn(|request| match request.step {
+        1 => ScriptedReply::call("test/jump", serde_json::json!({})),
+        _ => ScriptedReply::text("fine"),
+    });
+    let fixture = tree_whose_clock_jumps(calls, MemoryStore::new(), 0).await;
+    let pending = asking(&fixture, Limits { max_steps: 1, ..limits(TURN_MS) });
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    let children = fixture.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+    children.first().expect("its actor").kill();
+    // The clock stands still at the question, before and behind the restart.
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert_eq!(decide(&fixture, "s-limit6", Decision::AllowOnce).await, Some(Heard::Counts));
+    let outcome = paid(pending).await;
+    assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{:?}", outcome.error);
 }

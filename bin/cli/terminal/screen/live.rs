@@ -35,6 +35,8 @@ pub(crate) struct LiveState {
     since: Option<Instant>,
     /// The current activity; empty while the model responds.
     pub(crate) doing: String,
+    /// The last line of the running call's output.
+    pub(crate) output: String,
     /// Tokens so far, and whether that is an estimate.
     pub(crate) tokens: (u64, bool),
     /// The piece of the answer that grows.
@@ -115,6 +117,11 @@ impl LiveState {
         }
         let mut lines = self.grown(look);
         lines.push(self.status(look, elapsed));
+        if !self.output.is_empty() {
+            let style = look.dimmed();
+            let line = look::cut(&self.output, look.columns.saturating_sub(3).max(8));
+            lines.push(format!("{style}  {line}{style:#}"));
+        }
         if !self.typed.is_empty() {
             lines.push(typed("» ", &self.typed, self.cursor, look.columns));
         }
