@@ -85,7 +85,8 @@ impl Moment {
 /// The words of the turns in a text, cut ones included.
 fn words(text: &str) -> BTreeMap<usize, Vec<String>> {
     let mut found: BTreeMap<usize, Vec<String>> = BTreeMap::new();
-    for word in text.split(|c: char| !c.is_ascii_alphanumeric()) {
+    // Rows that are full follow each other without a break.
+    for word in text.split(|c: char| !c.is_ascii_alphanumeric()).flat_map(|word| word.split_inclusive('x')) {
         let turn = word.strip_prefix('t').and_then(|rest| rest.get(..3)?.parse().ok());
         if let Some(turn) = turn {
             found.entry(turn).or_default().push(word.to_owned());
