@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::home::{AGENT, Home};
-use crate::support::terminal::{CTRL_D, Terminal, UP};
+use crate::support::terminal::{CTRL_C, CTRL_D, Terminal, UP};
 
 const PROMPT: &str = "you>";
 const ESCAPE: &[u8] = b"\x1b";
@@ -55,6 +55,20 @@ fn commands_that_only_look_are_obeyed_during_an_answer_and_escape_interrupts_it(
     terminal.press(ESCAPE);
     terminal.wait_for("[cancelled]");
     terminal.wait_for("you> /new\n");
+    leave(terminal);
+}
+
+#[test]
+fn shift_tab_goes_through_the_modes_and_keeps_the_line() {
+    let home = Home::scripted(&slow());
+    let mut terminal = chat(80, &home);
+    terminal.press(b"half a line");
+    for mode in ["edits> ", "auto> ", "plan> ", "you> "] {
+        terminal.press(b"\x1b[Z");
+        let line = format!("{mode}half a line");
+        terminal.wait_until(&line, |screen| screen.contents().trim_end().ends_with(&line));
+    }
+    terminal.press(CTRL_C);
     leave(terminal);
 }
 

@@ -48,6 +48,9 @@ fn a_yes_gives_another_portion_and_a_no_ends_the_turn() {
     let mut terminal = chat(&home);
     terminal.type_line("read it");
     terminal.wait_for(ASKED);
+    // A person who looked away is called.
+    let notified = b"\x1b]9;cli-agent: a question\x07";
+    assert!(terminal.bytes().windows(notified.len()).any(|bytes| bytes == notified), "a notification");
     let screen = terminal.screen();
     assert!(screen.contains("┌ go on? 2 tool calls used in this turn (runtime.max_tool_calls)"), "{screen}");
     assert!(screen.contains("the turn ends in 10 min 0 s without an answer"), "{screen}");
