@@ -1,5 +1,5 @@
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::local::{Protection, tools};
+use crate::tools::local::{BackgroundCommands, Protection, tools};
 use crate::tools::policy::Policy;
 use crate::tools::{ToolsActor, ToolsArguments};
 use bob_messages::approvals::Standing;
@@ -28,7 +28,7 @@ fn workspace() -> Workspace {
 }
 
 async fn room(policy: Policy) -> ActorRef<ToolsMessage> {
-    let ports = tools(&crate::child::Watcher::new(), &Protection::default(), &policy);
+    let ports = tools(&crate::child::Watcher::new(), &Protection::default(), &policy, &BackgroundCommands::default());
     let arguments = ToolsArguments { ports, policy, ..ToolsArguments::default() };
     Actor::spawn(None, ToolsActor, arguments).await.expect("the room opens").0
 }

@@ -4,7 +4,6 @@ use bob::events::Progress;
 use bob::model::ToolResult;
 use bob::tools::{CallStatus, ToolName};
 
-use super::show::Piece;
 use crate::terminal::print;
 
 /// How many characters of a line of output are shown.
@@ -29,9 +28,9 @@ pub(crate) fn plan(result: &ToolResult) -> Option<Vec<String>> {
 }
 
 /// The newest line of what a running call has put out, if it has told one.
-pub(crate) fn output(progress: &Progress) -> Option<Piece> {
+pub(crate) fn output(progress: &Progress) -> Option<String> {
     let line = progress.message.as_deref().map(|message| print::on_one_line(message, MOST_OUTPUT));
-    line.filter(|line| !line.is_empty()).map(Piece::Output)
+    line.filter(|line| !line.is_empty())
 }
 
 /// What a call came to, where the first line of its result does not say it.

@@ -130,7 +130,7 @@ impl Show {
                 return self.beside(piece);
             }
             AgentEvent::ToolCalled { progress: Some(progress), .. } => {
-                return brief::output(progress).into_iter().collect();
+                return brief::output(progress).map(Piece::Output).into_iter().collect();
             }
             AgentEvent::ToolCompleted { result, .. } => {
                 if let Some(plan) = brief::plan(result) {

@@ -78,10 +78,11 @@ impl Turn {
                 true => self.enter_calls(effects),
                 false => self.go_on(effects),
             }
-        } else if is_quiet && !goes_on {
-            if let Some(submission) = self.submission() {
-                effects.push(Effect::Report(TurnNews::GivenUp { submission, reason: EndReason::NoProgress }));
-            }
+        } else if is_quiet
+            && !goes_on
+            && let Some(submission) = self.submission()
+        {
+            effects.push(Effect::Report(TurnNews::GivenUp { submission, reason: EndReason::NoProgress }));
         }
     }
 

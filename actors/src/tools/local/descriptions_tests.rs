@@ -1,6 +1,6 @@
 //! What a model is told of the tools.
 
-use super::{Protection, tools};
+use super::{BackgroundCommands, Protection, tools};
 use crate::child::Watcher;
 use crate::tools::Policy;
 
@@ -9,7 +9,7 @@ use crate::tools::Policy;
 fn the_tools_and_their_arguments_are_described() {
     let policy = Policy { deny_tools: Vec::new(), deny_commands: vec!["rm".to_owned()], ..Policy::default() };
     let mut described = String::new();
-    for tool in tools(&Watcher::new(), &Protection::default(), &policy) {
+    for tool in tools(&Watcher::new(), &Protection::default(), &policy, &BackgroundCommands::default()) {
         let tool = tool.list_tools().remove(0);
         // In canonical form: the order of keys in a schema depends on the build's features.
         let schema = serde_jcs::to_string(&tool.schema).expect("a schema is JSON");
