@@ -239,8 +239,7 @@ impl SessionsState {
         self.drop_recovered(session);
         self.answer_flushes(session);
         let Some(entry) = self.table.get_mut(session) else { return };
-        // What works in the background is followed by an actor.
-        if entry.running().is_none() && entry.children.is_empty() {
+        if entry.running().is_none() && !entry.is_followed {
             self.drop_steers(session);
             self.free_slot(session, myself);
             if self.retry_changes(session, myself) {
@@ -271,6 +270,7 @@ impl SessionsState {
         }
         self.send_changes(session);
         self.arm_first(session, myself);
+        self.check_idle(session, myself);
     }
 
     /// Handles the last report of an actor that is being stopped.
