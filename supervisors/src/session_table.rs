@@ -64,6 +64,8 @@ pub(crate) struct SessionEntry {
     pub(crate) changes: Vec<PendingChange>,
     /// The sub-agents that work for its turns.
     pub(crate) children: Vec<ChildTurn>,
+    /// Whether a sub-agent may outlive a turn of it: its result is taken up by an actor, so one is started again.
+    pub(crate) is_followed: bool,
     /// How many sessions below it ask a person; its time stands still meanwhile.
     pub(crate) asking_below: usize,
     /// Whether it counts there above, since it asks.
@@ -179,6 +181,7 @@ impl SessionEntry {
             idle_check: None,
             changes: Vec::new(),
             children: Vec::new(),
+            is_followed: false,
             asking_below: 0,
             asks_above: false,
         }

@@ -284,6 +284,7 @@ impl SessionsState {
         let kill_at = self.deadlines.insert(Instant::now() + STOP_GRACE, kill, myself);
         entry.stopping = Some(Leaving { reason, submission, ended: false, reported_all: false, kill_at });
         entry.since = Instant::now();
+        entry.is_followed &= !matches!(reason, EndReason::Passivated | EndReason::Shutdown);
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));

@@ -24,12 +24,18 @@ impl House {
         Session::fold(id.clone(), &self.journals[id])
     }
 
-    /// Whether each turn has its outcome, and each task that outlived its turn has brought its result.
-    pub(crate) fn is_quiet(&self) -> bool {
-        self.journals.keys().all(|id| {
+    /// The sessions in which something is still open: a turn, an input, or a task that has not brought its result.
+    pub(crate) fn open(&self) -> Vec<String> {
+        let open = |id: &SessionId| {
             let session = self.session(id);
-            session.open.is_none() && session.waiting.is_empty() && session.tasks.is_empty()
-        })
+            let tasks: Vec<_> = session.tasks.iter().map(|task| (task.call.id.to_string(), task.state())).collect();
+            let turn = session.open.as_ref().map(|open| &open.input.turn);
+            let waiting = session.waiting.len();
+            let is_open = turn.is_some() || waiting > 0 || !tasks.is_empty();
+            let kinds: Vec<_> = self.journals[id].iter().map(|record| (record.epoch, kind(&record.fact))).collect();
+            is_open.then(|| format!("{id}: turn {turn:?}, {waiting} waiting, tasks {tasks:?}, {kinds:?}"))
+        };
+        self.journals.keys().filter_map(open).collect()
     }
 
     /// The corners of what there is that this run has reached.
@@ -62,6 +68,11 @@ impl House {
         }
         reached
     }
+}
+
+fn kind(fact: &Fact) -> String {
+    let json = serde_json::to_value(fact).unwrap_or_default();
+    json["kind"].as_str().unwrap_or_default().to_owned()
 }
 
 fn parent(input: &bob_messages::input::TurnInput) -> Option<&ParentTurn> {
@@ -201,13 +212,18 @@ fn bill(house: &House, id: &SessionId, faults: &mut Vec<String>) {
         let Some(counted) = result.output.delegated.as_deref() else { continue };
         let turns = house.journals[id].iter().filter_map(|record| record.turn.clone());
         let mut children = turns.filter_map(|turn| child_of(id, &turn, &result.call)).map(|(session, _)| session);
+        // One that was cancelled before its input was kept has no journal, and has used nothing.
+        let nothing = Delegated { sessions: 1, ..Delegated::default() };
         let Some(child) = children.find(|child| house.journals.contains_key(child)) else {
+            if *counted == nothing {
+                continue;
+            }
             faults.push(format!("{id}: {} is on the bill and has no child", result.call));
             continue;
         };
         let outcome = first_outcome(house, &child);
-        let used: Option<Delegated> = outcome.and_then(|last| outcome_of("agent", &last).delegated).map(|used| *used);
-        if result.status != CallStatus::Unknown && used.as_ref() != Some(counted) {
+        let used = outcome.and_then(|last| outcome_of("agent", &last).delegated).map_or(nothing, |used| *used);
+        if result.status != CallStatus::Unknown && used != *counted {
             faults.push(format!("{id}: {counted:?} is on the bill for {}, which used {used:?}", result.call));
         }
     }

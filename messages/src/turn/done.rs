@@ -142,10 +142,11 @@ impl Turn {
         self.abandon_all(effects);
         if self.session.is_none() {
             // The journal was not read yet; what came with the first input ends here,
-            // the sessions supervisor sends the others again.
+            // the sessions supervisor sends the others again. What an earlier actor may have written is closed by the
+            // next one, which reads the journal.
             let first =
                 self.deferred.iter().find_map(|request| Some((request.submission()?.clone(), request.limits())));
-            if let Some((submission, limits)) = first {
+            if let Some((submission, limits)) = first.filter(|_| !self.came_before) {
                 let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
                 effects.push(finished(submission, outcome));
             }

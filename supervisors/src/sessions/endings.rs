@@ -239,20 +239,24 @@ impl SessionsState {
         self.drop_recovered(session);
         self.answer_flushes(session);
         let Some(entry) = self.table.get_mut(session) else { return };
-        // What works in the background is followed by an actor.
-        if entry.running().is_none() && entry.children.is_empty() {
+        if entry.running().is_none() {
+            let is_followed = entry.is_followed;
             self.drop_steers(session);
             self.free_slot(session, myself);
             if self.retry_changes(session, myself) {
                 return;
             }
-            // Crashes are counted per turn, and none runs.
-            if let Some(entry) = self.table.get_mut(session) {
+            // Crashes are counted per turn, and none runs. An actor that is started without a turn may not crash for ever.
+            if let Some(entry) = self.table.get_mut(session).filter(|_| !is_followed) {
                 entry.crashes = 0;
             }
-            self.remove_if_gone(session);
-            return self.check_drained();
+            // One that is followed has an actor, unless a queued submission has just started it.
+            if !is_followed || self.table.get_mut(session).is_none_or(|entry| entry.actor.is_some()) {
+                self.remove_if_gone(session);
+                return self.check_drained();
+            }
         }
+        let Some(entry) = self.table.get_mut(session) else { return };
         entry.since = Instant::now();
         let turn_config = Arc::clone(&entry.turn_config);
         entry.pending.iter_mut().take_while(|pending| pending.admitted).for_each(|pending| pending.redelivered = true);
@@ -271,6 +275,7 @@ impl SessionsState {
         }
         self.send_changes(session);
         self.arm_first(session, myself);
+        self.check_idle(session, myself);
     }
 
     /// Handles the last report of an actor that is being stopped.

@@ -27,6 +27,7 @@ impl SessionsState {
     pub(super) fn note_child(&mut self, session: &SessionId, pending: &PendingReply) -> Option<Pulse> {
         let parent = pending.parent().filter(|parent| parent.line.is_some())?;
         let above = self.table.get_mut(&parent.session)?;
+        above.is_followed |= parent.on_parent_end == Some(OnParentEnd::Continue);
         above.children.push(ChildTurn {
             session: session.clone(),
             turn: pending.submission.clone(),
