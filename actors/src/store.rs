@@ -20,6 +20,7 @@ mod line;
 mod listing;
 mod made;
 mod memory;
+mod name;
 mod owners;
 mod port;
 #[cfg(feature = "postgres")]

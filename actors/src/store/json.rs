@@ -18,7 +18,6 @@ mod hold;
 mod journals;
 mod latest;
 mod lock;
-mod name;
 mod position;
 mod reads;
 
@@ -45,6 +44,7 @@ mod watch;
 use super::SessionStore;
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::name;
 use super::owners::StoreOptions;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, Claim, Formats, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -127,16 +127,6 @@ impl FileStore {
         }
         answers
     }
-}
-
-/// The name of a folder for what is kept of a session beside its journal.
-pub(super) fn folder_name(session: &SessionId) -> String {
-    name::of_folder(session)
-}
-
-/// The session whose folder is called so.
-pub(super) fn session_of_folder(folder: &str) -> Option<SessionId> {
-    name::session_of_folder(folder)
 }
 
 fn ended() -> StoreError {

@@ -45,9 +45,9 @@ async fn a_journal_can_be_read_by_people() {
     let claim = text.lines().nth(1).unwrap();
     let told = text.replace(&claim[8..24], "SUM");
     expect_test::expect![[r#"
-        {"bob_journal":2,"session":"Chat_42"}
+        {"bob_journal":3,"session":"Chat_42"}
         {"sum":"SUM","claim":{"epoch":1,"owner":"bob in the tests"}}
-        {"sum":"5cf8a31327417bc5","record":{"format":2,"id":"Chat_42-1-r","session":"Chat_42","version":1,"epoch":1,"turn":null,"at":1,"kind":"started","body":{"model":"scripted:é\"\n\u0000"}}}
+        {"sum":"fa04bb0c480a069c","record":{"format":3,"id":"Chat_42-1-r","session":"Chat_42","version":1,"epoch":1,"turn":null,"at":1,"kind":"started","body":{"model":"scripted:é\"\n\u0000"}}}
     "#]]
     .assert_eq(&told);
 }

@@ -12,7 +12,7 @@
 use super::marks::{DELETED, Marks};
 use super::port::{ArtifactStorePort, StoredArtifact};
 use crate::store::folder::Folder;
-use crate::store::{full, json};
+use crate::store::{full, name};
 use bob_messages::artifact::ArtifactId;
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
@@ -309,11 +309,11 @@ impl Inner {
 
 /// The name of a session's folder.
 fn of(session: &SessionId) -> String {
-    format!("{SESSION}{}", json::folder_name(session))
+    format!("{SESSION}{}", name::of_folder(session))
 }
 
-fn session_of(name: &str) -> Option<SessionId> {
-    json::session_of_folder(name.strip_prefix(SESSION)?)
+fn session_of(folder: &str) -> Option<SessionId> {
+    name::session_of_folder(folder.strip_prefix(SESSION)?)
 }
 
 /// The folder of artifacts beside a file or a folder of sessions.
