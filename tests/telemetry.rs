@@ -1,6 +1,11 @@
 //! Telemetry as a program sees it: spans of `tracing` around and below its own, and spans at a receiver of OTLP.
 
-#![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that unwraps fails where it stands")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::print_stdout,
+    reason = "a test that unwraps fails where it stands, and one that was skipped says so"
+)]
 
 #[path = "telemetry/callers.rs"]
 mod callers;
@@ -11,6 +16,12 @@ mod home;
 #[path = "telemetry/killed.rs"]
 mod killed;
 #[cfg(all(feature = "otel", feature = "soak"))]
+#[path = "telemetry/others.rs"]
+mod others;
+#[cfg(all(feature = "otel", feature = "soak"))]
 #[path = "telemetry/receiver.rs"]
 mod receiver;
 mod support;
+#[cfg(all(feature = "otel", feature = "soak"))]
+#[path = "telemetry/unheard.rs"]
+mod unheard;

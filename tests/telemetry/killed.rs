@@ -8,6 +8,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::home::{AGENT, Home};
+use crate::others;
 use crate::receiver::{Receiver, Span};
 
 const SOON: Duration = Duration::from_secs(60);
@@ -35,7 +36,21 @@ fn home() -> Home {
 
 #[test]
 fn a_turn_that_was_killed_and_finished_by_the_next_process_is_one_trace() {
-    let (receiver, home) = (Receiver::start(), home());
+    is_one_trace(&Receiver::start());
+}
+
+#[test]
+fn it_is_one_trace_at_a_receiver_of_others_which_gets_the_metrics_too() {
+    let Some((receiver, _ends_with_the_test)) = others::start() else { return };
+    is_one_trace(&receiver);
+    let metrics = receiver.metrics("bob.telemetry.dropped");
+    for name in ["gen_ai.invoke_agent.duration", "gen_ai.client.operation.duration", "gen_ai.client.token.usage"] {
+        assert!(metrics.iter().any(|other| other == name), "{name} is not among {metrics:?}");
+    }
+}
+
+fn is_one_trace(receiver: &Receiver) {
+    let home = home();
     let running = home
         .agent(["run", "--session", "s", "--mode", "auto", "do it"])
         .env("OTEL_EXPORTER_OTLP_ENDPOINT", &receiver.address)

@@ -17,11 +17,19 @@ pub(crate) struct Span {
     pub(crate) flags: u64,
 }
 
-type Kept = Arc<(Mutex<Vec<Span>>, Condvar)>;
+/// What came.
+#[derive(Debug, Default)]
+pub(crate) struct Came {
+    pub(crate) spans: Vec<Span>,
+    /// The names of metrics; only the receiver of others reads them.
+    pub(crate) metrics: Vec<String>,
+}
+
+pub(crate) type Kept = Arc<(Mutex<Came>, Condvar)>;
 
 pub(crate) struct Receiver {
     pub(crate) address: String,
-    kept: Kept,
+    pub(crate) kept: Kept,
 }
 
 impl Receiver {
@@ -41,15 +49,24 @@ impl Receiver {
 
     /// The spans, once there are so many, or after a minute.
     pub(crate) fn spans(&self, count: usize) -> Vec<Span> {
+        self.once(|came| came.spans.len() >= count, |came| came.spans.clone())
+    }
+
+    /// The names of metrics, once this one is among them, or after a minute.
+    pub(crate) fn metrics(&self, last: &str) -> Vec<String> {
+        self.once(|came| came.metrics.iter().any(|name| name == last), |came| came.metrics.clone())
+    }
+
+    fn once<T>(&self, is_there: impl Fn(&Came) -> bool, what: impl Fn(&Came) -> T) -> T {
         let (kept, came) = &*self.kept;
-        let too_few = |spans: &mut Vec<Span>| spans.len() < count;
-        let waited = came.wait_timeout_while(kept.lock().unwrap(), Duration::from_secs(60), too_few).unwrap();
-        waited.0.clone()
+        let kept = kept.lock().unwrap();
+        let waited = came.wait_timeout_while(kept, Duration::from_secs(60), |came| !is_there(came)).unwrap();
+        what(&waited.0)
     }
 }
 
 /// Answers the requests of one connection until it ends.
-fn serve(mut stream: TcpStream, (kept, came): &(Mutex<Vec<Span>>, Condvar)) {
+fn serve(mut stream: TcpStream, (kept, came): &(Mutex<Came>, Condvar)) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     loop {
         let (mut head, mut length) = (String::new(), 0);
@@ -71,7 +88,7 @@ fn serve(mut stream: TcpStream, (kept, came): &(Mutex<Vec<Span>>, Condvar)) {
             return;
         }
         if head.starts_with("POST /v1/traces ") {
-            kept.lock().unwrap().extend(spans(&body));
+            kept.lock().unwrap().spans.extend(spans(&body));
             came.notify_all();
         }
         if stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").is_err() {

@@ -257,12 +257,9 @@ fn a_receiver_gets_spans_and_metrics_and_no_contents() {
     assert_eq!(telemetry.dropped(), 0);
 }
 
-#[test]
-fn a_receiver_that_says_nothing_costs_a_count_and_no_time() {
-    // It takes connections, and never answers.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let settings = TelemetrySettings::new(&format!("http://{}", listener.local_addr().unwrap()), "agent");
-    let telemetry = Telemetry::start(settings).unwrap();
+/// What a sink with 10,000 turns drops, whose receiver is at this address; nothing is sent in the end.
+fn dropped_at(address: &str) -> u64 {
+    let telemetry = Telemetry::start(TelemetrySettings::new(address, "agent")).unwrap();
     let before = Instant::now();
     for _turn in 0..10_000 {
         telemetry.emit(&envelope(0, started(TURN)));
@@ -271,8 +268,47 @@ fn a_receiver_that_says_nothing_costs_a_count_and_no_time() {
     telemetry.flush(Duration::from_millis(10));
     // 10,000 that waited even 10 ms each would take longer than this.
     assert!(before.elapsed() < Duration::from_secs(60));
-    let dropped = telemetry.dropped();
-    assert!((10_000 - 8_192 - 512..=10_000 - 8_192).contains(&dropped), "{dropped}");
+    telemetry.dropped()
+}
+
+/// The queue is full, and at most one request is under way.
+const DROPPED: std::ops::RangeInclusive<u64> = 10_000 - 8_192 - 512..=10_000 - 8_192;
+
+#[test]
+fn a_receiver_that_is_away_costs_a_count_and_no_time() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let dropped = dropped_at(&address);
+    assert!(DROPPED.contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn a_receiver_that_says_nothing_costs_a_count_and_no_time() {
+    // It takes connections, and never answers.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let dropped = dropped_at(&format!("http://{}", listener.local_addr().unwrap()));
+    assert!(DROPPED.contains(&dropped), "{dropped}");
+}
+
+#[test]
+fn a_receiver_that_refuses_loses_what_it_refused_and_that_is_counted() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            while request(&mut reader).is_some() {
+                stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
+            }
+        }
+    });
+    let telemetry = Telemetry::start(TelemetrySettings::new(&address, "agent")).unwrap();
+    telemetry.emit(&envelope(0, started(TURN)));
+    telemetry.emit(&envelope(1, finished(FinishReason::Final)));
+    telemetry.flush(Duration::from_secs(60));
+    assert_eq!(telemetry.dropped(), 1);
 }
 
 /// One request: its head, and its body; `None` at the end of the connection.
