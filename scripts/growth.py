@@ -11,6 +11,10 @@ start costs falls out. 2 % more is too much; 2 % less is told, so that the basel
 compiler and on the C library, so they are judged by the toolchain that the baseline names, and only shown by another
 one; allocations are always judged.
 
+The P95 of a turn under the load of benches/counts/src/profile.rs is judged as a ratio to that of a plain loop with the
+same calls, in rounds of both. One round that keeps the ratio is enough, since what a turn waits for is in all of them;
+when none does on a machine that was busy with other things, nothing is judged, and that is said.
+
 usage: scripts/growth.sh [--accept] [--without-counts] [--program BOB-COUNTS]
 exit:  0 no growth, 1 growth, or fixtures that the baseline does not know, 2 it could not be counted
 """
@@ -52,6 +56,11 @@ COUNTED = {
     "a step behind 150 turns of history": ("long", "longer", 3 * 100 * 4),
     "a piece of an answer that is read as it comes": ("pieces", "more pieces", 50 * 500),
 }
+# The P95 of a turn is at most so many times that of a loop with the same calls, in one of so many rounds. A round is one of a
+# busy machine if a thread that sleeps was late for so large a part of it.
+MOST_P95 = 1.25
+ROUNDS = 6
+BUSY = 0.05
 ALLOCATORS = {"malloc", "calloc", "realloc", "posix_memalign", "aligned_alloc", "memalign"}
 
 
@@ -211,6 +220,20 @@ def judge_counts(before, now, again):
     return fine
 
 
+def judge_p95(program):
+    """Whether a turn takes no longer under load than it may, beside a loop."""
+    played = run([program, f"--profile={ROUNDS}"])
+    if played.returncode != 0:
+        give_up(f"the load did not run:\n{played.stdout[-1000:]}\n{played.stderr[-2000:]}")
+    rounds = [json.loads(line) for line in played.stdout.splitlines()]
+    best = min(rounds, key=lambda one: one["ratio"])
+    is_busy = best["ratio"] > MOST_P95 and statistics.median(one["late"] for one in rounds) > BUSY
+    verdict = "ok" if best["ratio"] <= MOST_P95 else "not judged: busy" if is_busy else f"MORE than {MOST_P95} times in each of {ROUNDS} rounds"
+    print(f"P95 of a turn under load: {best['bob_p95_ms']:.1f} ms, {best['ratio']:.3f} times the {best['loop_p95_ms']:.1f} ms of a loop "
+          f"(rounds: {', '.join(format(one['ratio'], '.3f') for one in rounds)}): {verdict}")
+    return best["ratio"] <= MOST_P95 or is_busy
+
+
 def main():
     parser = argparse.ArgumentParser(usage="scripts/growth.sh [--accept] [--without-counts] [--program BOB-COUNTS]")
     parser.add_argument("--accept", action="store_true", help="what is counted now is the baseline from now on")
@@ -244,6 +267,7 @@ def main():
     fine = judge_prompts(before["prompts"], asked)
     if counted:
         fine &= judge_counts(before, counted, lambda of: counts(program, of))
+        fine &= judge_p95(program)
     return 0 if fine else 1
 
 
