@@ -22,7 +22,7 @@ use interface::Interface;
 use tree::Sources;
 
 /// The traits that programs implement, and the modules of the library in which they are.
-const TRAITS: [(&str, &str); 10] = [
+const TRAITS: [(&str, &str); 11] = [
     ("store", "SessionStore"),
     ("model", "LlmPort"),
     ("model", "ContextCompactorPort"),
@@ -33,6 +33,7 @@ const TRAITS: [(&str, &str); 10] = [
     ("approvals", "ApprovalMemory"),
     ("approvals", "ApprovalPort"),
     ("config", "Hook"),
+    ("hub", "ChatChannel"),
 ];
 
 #[test]

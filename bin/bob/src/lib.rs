@@ -52,6 +52,7 @@
 //! | [`context`] | on whose behalf a request is made: tenant, principal, own data | |
 //! | [`config`] | limits, prompts, child processes | [`Hook`](config::Hook) |
 //! | [`health`] | state, counts and latencies of a runtime | |
+//! | [`hub`] | messages of chat systems, and a tool with which an agent speaks first | [`ChatChannel`](hub::ChatChannel) |
 //! | [`runner`] | one turn step by step, without actors | |
 //! | [`tape`] | recordings of models and tools, and their replay | |
 //! | `telemetry` | spans and metrics over OTLP (feature `otel`) | |
@@ -103,6 +104,7 @@ mod facade;
 #[cfg(any(doc, doctest))]
 pub mod guide;
 pub mod health;
+pub mod hub;
 pub mod model;
 pub mod runner;
 pub mod sessions;
