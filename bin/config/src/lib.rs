@@ -22,6 +22,7 @@
 //! - `files`: where they are looked for; `builtin`: what holds where they say nothing
 //! - `merged`: the order of these steps; `load`: the files; `source`: where a finished one comes from
 
+mod aliases;
 pub mod assemble;
 mod builtin;
 mod check;
@@ -142,6 +143,8 @@ impl Config {
     }
 }
 
+#[cfg(test)]
+mod aliases_tests;
 #[cfg(test)]
 mod bad_tests;
 #[cfg(test)]

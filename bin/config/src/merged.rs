@@ -12,7 +12,7 @@ use super::problem::Findings;
 use super::read::{Read as _, Reader};
 use super::source::{OfUser, Source, digest};
 use super::tree::{Item, Table, Value};
-use super::{Config, ConfigError, builtin, check, interpolate, keys, profile, secret, syntax, tree};
+use super::{Config, ConfigError, aliases, builtin, check, interpolate, keys, profile, secret, syntax, tree};
 
 /// All layers in one tree.
 pub(super) struct Merged<'t> {
@@ -50,13 +50,15 @@ impl<'t> Merged<'t> {
             let broken: Vec<usize> = errors.iter().map(|error| syntax::place(&text.placed, error).start).collect();
             is_broken |= syntax::take(&text.placed, &errors, &mut findings);
             tree::drop_broken(&mut over, &tree::Faults::at(&text.placed, &broken));
+            aliases::rename(&mut over, &mut findings);
             replaced.extend(replaced_policy(&root, &over));
             forget_keys(&mut root, &over);
             tree::merge(&mut root, over);
         }
         for layer in [&layers.environment, &layers.options] {
-            let (over, errors) = tree::parse(layer);
+            let (mut over, errors) = tree::parse(layer);
             syntax::take(layer, &errors, &mut findings);
+            aliases::rename(&mut over, &mut findings);
             tree::merge(&mut root, over);
         }
         let builtin = builtin::text(&root, environment, files);

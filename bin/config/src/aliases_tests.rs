@@ -1,0 +1,56 @@
+//! Other names of keys and words.
+
+use std::path::Path;
+
+use super::bad_tests::{refused, told};
+use super::{Config, Environment, Overrides, parse};
+
+fn accepted(text: &str, environment: &Environment) -> Config {
+    let text = format!("runtime.default_model = 'a:b'\n{text}");
+    parse(&text, Path::new("agent.toml"), environment, &Overrides::default()).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn a_key_is_one_key_whichever_name_it_has() {
+    let names = "[prompt]\nhistory_condense_trigger_ratio = 0.6\nhistory_condense_target_ratio = 0.3\n\
+                 history_condense_model = 'c:d'\nskills_token_budget_ratio = 0.2\nskills_top_k = 5\n";
+    let config = accepted(names, &Environment::default());
+    assert_eq!((config.prompt.condense_trigger_ratio, config.prompt.condense_target_ratio), (0.6, 0.3));
+    assert_eq!((config.prompt.condense_model.as_str(), config.skills.rules.top_k), ("c:d", 5));
+    assert_eq!(config.skills.rules.token_budget_ratio, 0.2);
+    // A layer above the file sets the same key by its other name.
+    let environment = Environment::from([("BOB__PROMPT__HISTORY_CONDENSE_TRIGGER_RATIO", "0.7")]);
+    assert_eq!(accepted("prompt.condense_trigger_ratio = 0.6", &environment).prompt.condense_trigger_ratio, 0.7);
+    let environment = Environment::from([("BOB__PROMPT__CONDENSE_TRIGGER_RATIO", "0.7")]);
+    assert_eq!(
+        accepted("prompt.history_condense_trigger_ratio = 0.6", &environment).prompt.condense_trigger_ratio,
+        0.7
+    );
+}
+
+#[test]
+fn streamable_http_is_http() {
+    for word in ["streamable-http", "streamable_http", "http"] {
+        let text = format!("[[mcp.servers]]\nid = 'a'\ntransport = '{word}'\nurl = 'http://127.0.0.1:1/mcp'");
+        let config = accepted(&text, &Environment::default());
+        let other = accepted(&text.replace(word, "http"), &Environment::default());
+        assert_eq!(format!("{:?}", config.mcp), format!("{:?}", other.mcp));
+    }
+}
+
+#[test]
+fn a_value_under_both_names_and_a_wrong_one_are_told_where_they_are() {
+    let refused =
+        |text: &str| told(&refused(&format!("runtime.default_model = 'a:b'\n{text}"), &Environment::default()));
+    assert_eq!(
+        refused("[prompt]\ncondense_trigger_ratio = 0.6\nhistory_condense_trigger_ratio = 0.7"),
+        "4:1 `prompt.history_condense_trigger_ratio` is another name of `prompt.condense_trigger_ratio`; give one of them"
+    );
+    assert_eq!(
+        refused("[prompt]\nhistory_condense_trigger_ratio = 2.0"),
+        "3:34 `prompt.condense_trigger_ratio` must be between 0 and 1"
+    );
+    let wrong = refused("[prompt]\nskills_top_k = 'x'");
+    assert!(wrong.starts_with("3:16 `skills.top_k`: expected an integer, found a string"), "{wrong}");
+    assert_eq!(refused("prompt = 3\nskills = 4").lines().count(), 2);
+}
