@@ -177,6 +177,8 @@ fn database_shown(url: &str) -> String {
 mod bad_tests;
 #[cfg(test)]
 mod config_tests;
+#[cfg(all(test, feature = "postgres"))]
+mod database_tests;
 #[cfg(test)]
 mod example_tests;
 #[cfg(test)]
