@@ -9,7 +9,7 @@
 //! - `link`: a connection, made again when it broke; `tls`: its security
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
 //! - `node`: this process as an owner
-//! - `writer`: the order of what is written; `appends` and `claims`: the statements; `job`: what is asked for
+//! - `writer`: a connection that writes; `stages`: the order on it; `appends` and `claims`: the statements; `job`: what is asked for
 //! - `reader`: loads and listings
 //! - `pooler`: what stands between here and the database
 
@@ -22,6 +22,7 @@ mod node;
 mod pooler;
 mod reader;
 mod schema;
+mod stages;
 mod tables;
 mod tls;
 mod writer;

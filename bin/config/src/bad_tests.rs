@@ -228,7 +228,6 @@ fn b1_relations_between_keys() {
             "[[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'http://h/'\nargs = []",
             "[[mcp.servers]]\nid = 'a'\ntransport = 'sse'",
             "[[skills.sources]]\ntype = 'git'",
-            "store.kind = 'postgres'",
         ],
         expect![[r#"
             > [prompt]

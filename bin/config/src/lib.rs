@@ -182,6 +182,8 @@ mod aliases_tests;
 mod bad_tests;
 #[cfg(test)]
 mod config_tests;
+#[cfg(all(test, feature = "postgres"))]
+mod database_tests;
 #[cfg(test)]
 mod example_tests;
 #[cfg(test)]

@@ -139,23 +139,27 @@ impl Writer {
             let append = &item.encoded.append;
             let known = self.known.get(&append.session);
             let is_good = |known: &&Ledger| known.epoch() == append.epoch && known.wants(append).is_none();
-            if let Some(ruled) = known.filter(is_good).filter(|known| known.rule(append).is_ok()) {
-                return (item, Ok((*ruled).clone()));
+            match known.filter(is_good).is_some_and(|known| known.rule(append).is_ok()) {
+                true => (item, Ok(None)),
+                false => {
+                    let read = self.read(up, append).await;
+                    (item, read.map(Some))
+                }
             }
-            let read = self.read(up, append).await;
-            (item, read)
         });
         let looked = join_all(looked).await;
         let (mut ruled, mut again) = (Vec::new(), Vec::new());
         for (item, ledger) in looked {
             match ledger {
-                Ok(ledger) => match rule(item, &ledger) {
-                    Ok(one) => {
-                        self.known.insert(one.item.session().clone(), ledger);
-                        ruled.push(one);
+                Ok(read) => {
+                    let session = item.session().clone();
+                    let read = read.or_else(|| self.known.remove(&session)).unwrap_or_default();
+                    match rule(item, &read) {
+                        Ok(one) => ruled.push(one),
+                        Err((item, error)) => item.give_up(&error),
                     }
-                    Err((item, error)) => item.give_up(&error),
-                },
+                    self.known.insert(session, read);
+                }
                 Err(Unread::Bad(error)) => item.give_up(&error),
                 Err(Unread::Failed(error)) if is_broken(&error) => again.push(item),
                 Err(Unread::Failed(error)) => item.give_up(&self.link.address.failed("read", &error)),

@@ -2,6 +2,7 @@
 
 use super::link::{PATIENCE, Up, is_broken, is_in_the_way};
 use super::node;
+use super::schema::{self, STEPS};
 use super::tables::{Entry, Span, Unread, damaged, entry_columns, records, signed};
 use super::writer::Writer;
 use crate::store::Ledger;
@@ -29,7 +30,8 @@ macro_rules! is_free {
 
 const CLAIM: &str = concat!(
     "INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
-     VALUES ($1, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2)
+     SELECT $1, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2
+     WHERE (SELECT version FROM bob_meta WHERE application = 'bob') <= $4
      ON CONFLICT (id) DO UPDATE SET epoch = s.epoch + 1, node = $2 WHERE s.damage IS NULL AND ",
     is_free!(),
     " RETURNING ",
@@ -87,8 +89,13 @@ impl Writer {
     ) -> Result<Result<Claimed, Held>, Unread> {
         let statement = up.prepared(CLAIM).await?;
         let takes_over = self.takes_over(session);
-        let row = up.client.query_opt(&statement, &[&session.as_str(), &node, &takes_over]).await?;
-        let Some(entry) = row.map(|row| Entry::of(&row)) else { return Ok(Err(self.held(up, session).await?)) };
+        let known = STEPS.len() as i32;
+        let row = up.client.query_opt(&statement, &[&session.as_str(), &node, &takes_over, &known]).await?;
+        let Some(entry) = row.map(|row| Entry::of(&row)) else {
+            // A newer program has been here since the connection was made.
+            schema::nature(&up.client, &self.link.address).await.map_err(Unread::Bad)?;
+            return Ok(Err(self.held(up, session).await?));
+        };
         match records(up, &self.link.address, session, entry.number, entry.bounds(span)).await {
             Ok(records) => {
                 let ledger = entry.ledger(&records);

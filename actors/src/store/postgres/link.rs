@@ -57,7 +57,7 @@ impl Link {
         let up = self.connected(&mut held, until).await?;
         if up.nature() == Nature::Empty {
             // They may have been made meanwhile.
-            up.note(schema::nature(&up.client, self).await?);
+            up.note(schema::nature(&up.client, &self.address).await?);
         }
         Ok(Some(up).filter(|up| up.nature() != Nature::Empty))
     }
@@ -70,7 +70,7 @@ impl Link {
         let mut held = self.up.lock().await;
         let up = self.connected(&mut held, until).await?;
         if up.nature() != Nature::Ours(schema::STEPS.len()) {
-            schema::bring_up(&up.client, self).await?;
+            schema::bring_up(&up.client, &self.address).await?;
             up.note(Nature::Ours(schema::STEPS.len()));
         }
         Ok(up)
@@ -125,7 +125,7 @@ impl Link {
         if row.get(4) {
             return Err((self.address.refuse("is a replica that cannot be written; name the primary"), false));
         }
-        let nature = schema::nature(&client, self).await.map_err(|error| (error, true))?;
+        let nature = schema::nature(&client, &self.address).await.map_err(|error| (error, true))?;
         Ok(Up { client, prepared: Mutex::default(), nature: Cell::new(nature) })
     }
 }

@@ -72,6 +72,19 @@ async fn a_database_of_a_newer_program_is_refused_and_left_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_newer_program_stops_the_claims_of_one_that_has_the_database_open_and_none_of_its_appends() {
+    let Some(schema) = schema("a_newer_program_stops_the_claims") else { return };
+    let (store, one, two) = (schema.open("ann", false), session("one"), session("two"));
+    let epoch = claim(&store, &one).await;
+    schema.run("UPDATE bob_meta SET version = 99");
+    let too_new = StoreError::TooNew { found: 99, known: schema::STEPS.len() as u32 };
+    assert_eq!(store.claim(&two).await, Err(too_new.clone()));
+    assert_eq!(store.claim(&one).await, Err(too_new), "also of its own");
+    assert_eq!(store_one(&store, append(&one, epoch, 0, 2)).await, Ok(2), "what it owns, it goes on with");
+    assert_eq!(schema.one("SELECT string_agg(id, ' ') FROM bob_sessions"), "one");
+}
+
+#[tokio::test]
 async fn tables_of_another_program_are_left_as_they_are() {
     for (table, sql) in [
         ("bob_sessions", "CREATE TABLE bob_sessions (id int)"),

@@ -7,7 +7,7 @@
 //! All tables are in the schema that the connection creates tables in (`search_path`): several stores may share a
 //! database.
 
-use super::link::Link;
+use super::address::Address;
 use bob_messages::store::StoreError;
 use tokio_postgres::Client;
 
@@ -70,8 +70,7 @@ pub(super) enum Nature {
 ///
 /// # Errors
 /// `TooNew`; `Unavailable` for tables that somebody else made.
-pub(super) async fn nature(client: &Client, link: &Link) -> Result<Nature, StoreError> {
-    let address = &link.address;
+pub(super) async fn nature(client: &Client, address: &Address) -> Result<Nature, StoreError> {
     let said = "SELECT current_schema() IS NOT NULL, array(SELECT relname::text FROM pg_class
                 WHERE relnamespace = current_schema()::regnamespace AND relname = ANY ($1) ORDER BY relname)";
     let row = client.query_one(said, &[&&TABLES[..]]).await.map_err(|error| address.failed("read", &error))?;
@@ -105,13 +104,13 @@ pub(super) async fn nature(client: &Client, link: &Link) -> Result<Nature, Store
 ///
 /// # Errors
 /// As [`nature`]; `Unavailable` when the user may not create tables.
-pub(super) async fn bring_up(client: &Client, link: &Link) -> Result<(), StoreError> {
-    let failed = |error| link.address.failed("create the tables of the store in", &error);
+pub(super) async fn bring_up(client: &Client, address: &Address) -> Result<(), StoreError> {
+    let failed = |error| address.failed("create the tables of the store in", &error);
     let begin =
         format!("BEGIN; SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)");
     client.batch_execute(&begin).await.map_err(failed)?;
     let done = async {
-        let have = match nature(client, link).await? {
+        let have = match nature(client, address).await? {
             Nature::Empty => {
                 let meta = "CREATE TABLE bob_meta (application text PRIMARY KEY, version integer NOT NULL);
                             INSERT INTO bob_meta VALUES ('bob', 0)";

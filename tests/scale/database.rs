@@ -1,0 +1,95 @@
+//! A schema for each test, in the database that `BOB_TEST_POSTGRES` names.
+
+use crate::home::{AGENT, Home};
+use crate::support::program::{Program, Run};
+use crate::support::provider::FakeProvider;
+use std::io::Write;
+use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+const DATABASE: &str = "BOB_TEST_POSTGRES";
+
+/// A schema, which is dropped with this.
+pub(crate) struct Database {
+    name: String,
+    pub(crate) server: String,
+}
+
+impl Database {
+    /// An empty one. Without a server the test is skipped, which is said past the capture of the harness.
+    pub(crate) fn new(test: &str) -> Option<Self> {
+        let Ok(server) = std::env::var(DATABASE) else {
+            let _ = writeln!(
+                std::io::stderr(),
+                "skipped: {test}: {DATABASE} names no database; sh scripts/postgres.sh run COMMAND sets it"
+            );
+            return None;
+        };
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let name = format!("bob_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let database = Self { name, server };
+        database.sql(&format!("CREATE SCHEMA {}", database.name));
+        Some(database)
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("{}?options=-c%20search_path%3D{}", self.server, self.name)
+    }
+
+    /// Runs statements and answers what they print.
+    pub(crate) fn sql(&self, sql: &str) -> String {
+        let mut psql = Command::new("psql");
+        psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
+        let said = psql.args(["--command", sql]).arg(self.url()).output().expect("psql runs");
+        assert!(said.status.success(), "{sql}: {}", String::from_utf8_lossy(&said.stderr));
+        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+    }
+
+    /// A machine that uses it, whose model is this provider.
+    pub(crate) fn machine(&self, provider: &FakeProvider) -> Machine<'_> {
+        let home = Home::served_by(provider);
+        Machine::of(self, home)
+    }
+
+    /// A machine that uses it, whose model answers `hello`.
+    pub(crate) fn scripted(&self) -> Machine<'_> {
+        Machine::of(self, Home::scripted(&serde_json::json!([{ "replies": [{ "text": "hello" }] }])))
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        self.sql(&format!("SET client_min_messages = warning; DROP SCHEMA {} CASCADE", self.name));
+    }
+}
+
+/// A folder with a configuration that uses a database.
+pub(crate) struct Machine<'d> {
+    pub(crate) home: Home,
+    database: &'d Database,
+}
+
+impl<'d> Machine<'d> {
+    fn of(database: &'d Database, home: Home) -> Self {
+        let config = home.scratch.read("agent.toml");
+        home.scratch.agent_toml(&format!("{config}[store]\nkind = \"postgres\"\nurl = \"${{DATABASE_URL}}\"\n"));
+        Self { home, database }
+    }
+
+    pub(crate) fn agent<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
+        self.at(&self.database.url(), args)
+    }
+
+    /// With another address of the database.
+    pub(crate) fn at<'a>(&self, url: &str, args: impl IntoIterator<Item = &'a str>) -> Program {
+        let folder = self.home.scratch.path();
+        let program = Program::new(AGENT).dir(folder).env("DATABASE_URL", url);
+        let program = program.env("XDG_STATE_HOME", self.home.scratch.join("state"));
+        program.env("XDG_RUNTIME_DIR", self.home.scratch.folder("runtime")).args(["--config", "agent.toml"]).args(args)
+    }
+
+    #[track_caller]
+    pub(crate) fn run<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Run {
+        self.agent(args).run()
+    }
+}
