@@ -206,3 +206,10 @@ async fn fill(store: &MemoryStore, stored: usize) {
         store.append(vec![append]).await.remove(0).unwrap();
     }
 }
+
+/// Each turn of the load ends as it should; how long it takes is for the script.
+#[cfg(test)]
+#[test]
+fn the_load_runs() {
+    of_one_thread().block_on(profile::print(1));
+}
