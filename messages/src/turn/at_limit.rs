@@ -19,7 +19,9 @@ use crate::submission::TurnNews;
 impl Turn {
     /// Asks a person whether the turn goes on beyond a counted limit. Returns whether the turn waits for that.
     pub(super) fn waits_at(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) -> bool {
-        if !self.may_ask_beyond() {
+        // A yes to a limit of nothing would add nothing.
+        let is_none = self.open_turn().is_none_or(|open| open.input.limits.of(guard) == 0);
+        if is_none || !self.may_ask_beyond() {
             return false;
         }
         let open = self.limit_asked().filter(|(asked, _)| *asked == guard).map(|(_, question)| question);

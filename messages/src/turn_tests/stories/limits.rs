@@ -210,3 +210,10 @@ fn each_counted_limit_is_asked_about() {
         assert_eq!(decided(&world), []);
     }
 }
+
+#[test]
+fn a_limit_of_nothing_is_not_asked_about() {
+    let world = told(asking(|limits| limits.max_tool_calls = 0), &["user go", "calls local__read {}"]);
+    assert_eq!(decided(&world), []);
+    assert!(world.news.iter().any(|news| matches!(news, TurnNews::Finished { .. })));
+}
