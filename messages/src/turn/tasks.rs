@@ -29,39 +29,6 @@ pub(super) struct Background {
 }
 
 impl Turn {
-    /// Writes that a call with side effects is about to run.
-    pub(super) fn intend(
-        &mut self,
-        calling: &Calling,
-        at: usize,
-        call: Arc<ToolCall>,
-        (grant, traits): (Grant, CallTraits),
-        effects: &mut Vec<Effect>,
-    ) -> Slot {
-        let known = self.open_calls().get(at);
-        let (doubted, is_known) = known.map_or((false, false), |open| (open.intent.is_some(), open.task.is_some()));
-        match self.task_of(calling, &call) {
-            // Its child is named in the journal.
-            Ok(Some(_)) if is_known => self.run(calling, call, grant, (false, doubted), effects),
-            Ok(task) => {
-                self.record_in_turn(Fact::Intent { call: call.id.clone(), traits, task });
-                Slot::Recording { grant, until: self.awaited(), doubted }
-            }
-            Err(why) => self.not_handed_down(&call, &why, doubted, effects),
-        }
-    }
-
-    pub(super) fn not_handed_down(
-        &mut self,
-        call: &ToolCall,
-        why: &str,
-        doubted: bool,
-        effects: &mut Vec<Effect>,
-    ) -> Slot {
-        let why = ToolReturn::note(CallStatus::Error, format!("not run: {why}"));
-        self.answer(call, if doubted { interrupted::doubted(&why) } else { why }, effects)
-    }
-
     /// The child of a call, if it is to work in the background.
     ///
     /// # Errors
