@@ -15,6 +15,7 @@ use std::sync::Arc;
 /// The tasks of a session, oldest first. In a box, since most sessions have none.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
+#[expect(clippy::box_collection, reason = "a session has room for it all the time, and most have none")]
 pub struct Tasks(Option<Box<Vec<Task>>>);
 
 impl Tasks {
