@@ -77,6 +77,7 @@ pub trait ArtifactStorePort: Send + Sync + 'static {
     ///
     /// # Errors
     /// `Unavailable`.
+    #[expect(clippy::type_complexity, reason = "a list for each session")]
     fn unrecorded(&self, most: usize) -> BoxFuture<'_, Result<Vec<(SessionId, Vec<ArtifactId>)>, StoreError>>;
 
     /// Removes these artifacts of a session, but not one that a living process has put and not recorded. Other sessions
