@@ -156,6 +156,7 @@ impl World {
             tracestate: None,
             token: ResumeToken::new(format!("secret{}", self.inputs)),
             interactive: true,
+            asks_at_limits: false,
             output_schema: None,
         });
         self.say(TurnMessage::Start { input, turn_config: self.turn_config() });
