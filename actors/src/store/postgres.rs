@@ -86,7 +86,7 @@ impl Ways {
     fn writer(&self, session: &SessionId) -> &UnboundedSender<Job> {
         // The same for a session as long as the process lives.
         let hash = FixedState::with_seed(0).hash_one(session);
-        if hash % 2 == 0 { &self.writers[0] } else { &self.writers[1] }
+        if hash.is_multiple_of(2) { &self.writers[0] } else { &self.writers[1] }
     }
 
     fn append(&self, encoded: Encoded, reply: Reply<Result<u64, StoreError>>) {

@@ -156,7 +156,10 @@ impl Writer {
                     let read = read.or_else(|| self.known.remove(&session)).unwrap_or_default();
                     match rule(item, &read) {
                         Ok(one) => ruled.push(one),
-                        Err((item, error)) => item.give_up(&error),
+                        Err(refused) => {
+                            let (item, error) = *refused;
+                            item.give_up(&error);
+                        }
                     }
                     self.known.insert(session, read);
                 }
@@ -227,15 +230,15 @@ impl Writer {
     }
 }
 
-fn rule(item: Item, ledger: &Ledger) -> Result<Ruled, (Item, StoreError)> {
+fn rule(item: Item, ledger: &Ledger) -> Result<Ruled, Box<(Item, StoreError)>> {
     let ruling = match ledger.rule(&item.encoded.append) {
         Ok(ruling) => ruling,
-        Err(error) => return Err((item, error)),
+        Err(error) => return Err(Box::new((item, error))),
     };
     let fresh = item.encoded.append.records.get(ruling.stored..).unwrap_or_default();
     if let (false, Err(error)) = (fresh.is_empty(), &item.encoded.lines) {
         let error = error.clone();
-        return Err((item, error));
+        return Err(Box::new((item, error)));
     }
     let mut glance = ledger.glance().clone();
     fresh.iter().for_each(|record| glance.note(record));
