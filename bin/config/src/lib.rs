@@ -177,8 +177,6 @@ fn database_shown(url: &str) -> String {
 #[cfg(test)]
 mod aliases_tests;
 #[cfg(test)]
-mod aliases_tests;
-#[cfg(test)]
 mod bad_tests;
 #[cfg(test)]
 mod config_tests;

@@ -155,7 +155,8 @@ impl<'t> Painter<'t> {
     /// Masks what the parser passed over to continue behind an error: that can begin lines before the error is noticed.
     fn unparsed(&mut self) {
         let mut from = 0;
-        for span in std::mem::take(&mut self.quoted).into_iter().chain([self.text.len()..self.text.len()]) {
+        let end = self.text.len()..self.text.len();
+        for span in std::mem::take(&mut self.quoted).into_iter().chain(std::iter::once(end)) {
             if from < span.start {
                 self.words(from, self.text.get(from..span.start).unwrap_or_default());
             }
