@@ -54,10 +54,10 @@ impl House {
                     Fact::Outcome(ended) if ended.finish_reason == FinishReason::Cancelled => {
                         reached.push("cancelled".to_owned());
                     }
-                    Fact::Result(result) if result.name.as_str() == "agent/result" => {
-                        if result.output.plain().ends_with("is done") {
-                            reached.push("result read".to_owned());
-                        }
+                    Fact::Result(result)
+                        if result.name.as_str() == "agent/result" && result.output.plain().ends_with("is done") =>
+                    {
+                        reached.push("result read".to_owned());
                     }
                     _another => {}
                 }
