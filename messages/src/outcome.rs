@@ -51,9 +51,6 @@ pub struct TurnOutcome {
     pub cost: Cost,
     /// How many model calls were made.
     pub steps: u32,
-    /// How many tool calls were taken up: those of the transcript without what a limit refused.
-    #[serde(default)]
-    pub tool_calls: u32,
     /// From the start of the turn to its outcome, in milliseconds.
     pub duration_ms: u64,
     /// Whether the outcome is durable.
@@ -85,7 +82,6 @@ impl TurnOutcome {
             delegated: None,
             cost: Cost::ZERO,
             steps: 0,
-            tool_calls: 0,
             duration_ms: 0,
             saved: false,
             denied: Vec::new(),

@@ -165,7 +165,11 @@ pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
 
 /// What the child used, with what others used for it.
 fn used(outcome: &TurnOutcome) -> Delegated {
-    let TurnOutcome { steps, tool_calls, usage, cost, .. } = *outcome;
+    // What a limit refused was no call: it was not run, and counts for no limit.
+    let calls =
+        outcome.tool_transcript.iter().filter(|call| call.status != CallStatus::Cancelled || call.duration_ms > 0);
+    let tool_calls = u32::try_from(calls.count()).unwrap_or(u32::MAX);
+    let TurnOutcome { steps, usage, cost, .. } = *outcome;
     let mut used = Delegated { sessions: 1, steps, tool_calls, usage, cost };
     if let Some(below) = &outcome.delegated {
         used.add(below);

@@ -186,7 +186,6 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
         delegated: turn.delegated.clone(),
         cost: turn.spent.cost.less(turn.delegated.as_ref().map_or(Cost::ZERO, |used| used.cost)),
         steps: turn.spent.steps,
-        tool_calls: turn.spent.tool_calls,
         duration_ms: ended
             .duration_ms
             .unwrap_or_else(|| u64::try_from(at.saturating_sub(turn.started_at)).unwrap_or(0)),
