@@ -139,7 +139,7 @@ fn a_child_may_cost_its_share_of_what_is_left_and_what_it_cost_is_its_callers() 
 fn calls_of_one_step_have_equal_parts_of_what_is_left() {
     let limits = Limits { max_tool_calls: 8, max_steps: 40, max_total_tokens: 1_000, ..Limits::default() };
     let agent = Agent::new("a").budget_ratio(0.5);
-    for calls in 1..=4_u32 {
+    for calls in [1, 2, 4_u32] {
         let whole = Spent::default().left_of(&limits, 1_000);
         let mut left = whole;
         for among in (1..=calls).rev() {

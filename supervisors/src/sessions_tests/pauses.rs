@@ -5,6 +5,7 @@ use super::*;
 use bob_actors::clock::WallClock;
 use bob_messages::approvals::Heard;
 use bob_messages::llm::LlmErrorKind;
+use bob_messages::store::Fact;
 use bob_messages::turn_config::OnRestart;
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
@@ -175,7 +176,16 @@ async fn a_turn_that_waits_at_a_limit_asks_again_when_its_actor_is_started_again
     children.first().expect("its actor").kill();
     // The clock stands still at the question, before and behind the restart.
     tokio::time::sleep(Duration::from_secs(60)).await;
-    assert_eq!(decide(&fixture, "s-limit6", Decision::AllowOnce).await, Some(Heard::Counts));
+    let records = fixture.store.load(&session()).await.expect("its journal");
+    let asked: Vec<_> = records
+        .iter()
+        .filter_map(|record| match &record.fact {
+            Fact::LimitAsked { question, .. } => Some(question.as_str()),
+            _another => None,
+        })
+        .collect();
+    let [question] = asked[..] else { panic!("one question, asked again as it was: {asked:?}") };
+    assert_eq!(decide(&fixture, question, Decision::AllowOnce).await, Some(Heard::Counts));
     let outcome = paid(pending).await;
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{:?}", outcome.error);
 }

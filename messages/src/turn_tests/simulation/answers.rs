@@ -153,6 +153,13 @@ impl Harness {
             TurnMessage::CallTool => matches!(state, State::CallTool(calling) if !calling.entered),
             TurnMessage::Done { .. } => matches!(state, State::Done(end) if end.version.is_none()),
             TurnMessage::LlmInfer { .. } => matches!(state, State::LlmInfer { asked: false, .. }),
+            // Where the model or a tool is waited for, a turn may make no progress at any time.
+            TurnMessage::Quiet => match state {
+                State::LlmInfer { asked, .. } => *asked,
+                State::Condense(_) => true,
+                State::CallTool(calling) => calling.entered,
+                _ => false,
+            },
             _ => false,
         };
         if !has_a_place {
