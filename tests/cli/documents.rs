@@ -152,6 +152,13 @@ const COMMANDS: &[(&str, By)] = &[
         "echo '{\"decision\": \"deny\", \"reason\": \"a person pushes, after a review\"}'",
         Test("a_call_that_a_hook_denies_does_not_run_and_is_listed_with_the_reason"),
     ),
+    ("cargo build --release --features postgres", Hand("some minutes of a release build")),
+    ("sh scripts/postgres.sh start /tmp/bob-postgres", Script("scripts/postgres.sh start")),
+    (
+        "cli-agent run --session one \"Remember: the key is under the mat.\"",
+        Test("run_chat_batch_sessions_and_doctor_work_on_a_database"),
+    ),
+    ("cli-agent sessions list", Exit(0)),
     ("cli-agent trust", Test("g1_a_found_configuration_starts_nothing_until_it_is_trusted")),
 ];
 
