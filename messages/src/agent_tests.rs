@@ -139,20 +139,24 @@ fn a_child_may_cost_its_share_of_what_is_left_and_what_it_cost_is_its_callers() 
 fn calls_of_one_step_have_equal_parts_of_what_is_left() {
     let limits = Limits { max_tool_calls: 8, max_steps: 40, max_total_tokens: 1_000, ..Limits::default() };
     let agent = Agent::new("a").budget_ratio(0.5);
-    for calls in [1, 2, 4_u32] {
+    for calls in 1..=8_u32 {
         let whole = Spent::default().left_of(&limits, 1_000);
-        let mut left = whole;
+        let (mut left, mut children) = (whole, Vec::new());
         for among in (1..=calls).rev() {
             let line = AgentLine { agents: Vec::new(), levels: MAX_DEPTH };
-            let (tools, model) = (&ToolSet::default(), &ModelName::parse("a:b").unwrap());
-            let caller =
-                Caller { line, limits: &limits, left, whole, among, tools, allow: None, model, interactive: false };
+            let (tools, model, limits) = (&ToolSet::default(), &ModelName::parse("a:b").unwrap(), &limits);
+            let caller = Caller { line, limits, left, whole, among, tools, allow: None, model, interactive: false };
             let child = agent.terms(caller, || None).unwrap().limits;
-            let part = u64::from(calls.max(2));
-            assert_eq!(u64::from(child.max_tool_calls), 8 / part, "{calls} calls, {among} without a child");
-            assert_eq!((u64::from(child.max_steps), child.max_total_tokens), (40 / part, 1_000 / part));
             left.hold(&child);
+            children.push([child.max_steps.into(), child.max_tool_calls.into(), child.max_total_tokens]);
         }
+        for what in 0..3 {
+            let parts: Vec<u64> = children.iter().map(|child| child[what]).collect();
+            let (least, most) = (parts.iter().min().unwrap(), parts.iter().max().unwrap());
+            assert!(most - least <= 1 && *least >= 1, "{calls} calls have {parts:?}");
+        }
+        let kept = (left.steps, left.tokens.unwrap());
+        assert!(kept.0 >= 5 && kept.1 >= 125, "{calls} calls leave {kept:?} for the answer");
     }
 }
 

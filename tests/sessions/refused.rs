@@ -45,8 +45,9 @@ async fn an_input_of_one_mebibyte_is_taken() {
     let (runtime, _) = counted().await;
     // The history that fits is another question; the input is accepted and kept whole.
     let outcome = turn(&runtime, say(&"x".repeat(1024 * 1024))).await;
-    let journal = serde_json::to_string(&within(runtime.records(session("s"))).await.unwrap()).unwrap();
-    assert!(journal.len() > 1024 * 1024, "{outcome:?}");
+    let [kept] = &within(runtime.artifacts_of(&session("s"))).await.unwrap()[..] else { panic!("{outcome:?}") };
+    let text = within(runtime.artifact(&session("s"), &kept.id, 0..u64::MAX)).await.unwrap();
+    assert_eq!(text, Some(vec![b'x'; 1024 * 1024]), "{outcome:?}");
 }
 
 #[tokio::test]

@@ -265,7 +265,7 @@ async fn what_tasks_hold_is_not_given_to_others_and_at_most_so_many_work() {
         }));
     }
     steps.sort_unstable();
-    assert_eq!(steps, [2, 4, 8], "each has half of what is left");
+    assert_eq!(steps, [4, 5, 5], "equal parts of 16, of which two are kept for the answer");
     let used = response.delegated.unwrap();
     assert_eq!(used.sessions, 3);
 }

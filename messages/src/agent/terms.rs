@@ -79,15 +79,19 @@ impl Agent {
         }
         let bounds = self.bounds();
         let part = |of: u64| of.saturating_mul(u64::from(bounds.budget_percent.min(100))) / 100;
-        let share = |whole: u64, left: u64| part(whole).min(left / u64::from(among.max(1)));
-        let count = |whole: u32, left: u32, own: Option<u32>| {
-            let share = u32::try_from(share(u64::from(whole), u64::from(left))).unwrap_or(u32::MAX);
+        // Of what is needed for an answer the caller keeps an eighth, since several calls could use all of it.
+        let is_alone = among <= 1 && left == whole;
+        let kept = |whole: u64| if is_alone { 0 } else { whole.div_ceil(8) };
+        let share_of = |whole: u64, left: u64| part(whole).min(left / u64::from(among.max(1)));
+        let share = |whole: u64, left: u64| share_of(whole, left.saturating_sub(kept(whole)));
+        let count = |share: u64, own: Option<u32>| {
+            let share = u32::try_from(share).unwrap_or(u32::MAX);
             own.map_or(share, |own| own.min(share))
         };
         let time_ms = bounds.timeout_ms.map_or(part(left.time_ms), |own| own.min(part(left.time_ms)));
         let limits = Limits {
-            max_steps: count(whole.steps, left.steps, bounds.max_steps),
-            max_tool_calls: count(whole.tool_calls, left.tool_calls, bounds.max_tool_calls),
+            max_steps: count(share(whole.steps.into(), left.steps.into()), bounds.max_steps),
+            max_tool_calls: count(share_of(whole.tool_calls.into(), left.tool_calls.into()), bounds.max_tool_calls),
             // 0 is no bound.
             max_total_tokens: left.tokens.map_or(0, |left| share(whole.tokens.unwrap_or(left), left)),
             // Nothing is no bound.

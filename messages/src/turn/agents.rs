@@ -167,10 +167,12 @@ impl Turn {
         });
         let begins = self.open_calls().iter().filter(|open| open.result.is_none() && open.call.id != call.id);
         let begins = begins.filter_map(|open| Some(&open.task.as_ref()?.input.limits));
-        let works = self.tasks_at_work().map(|task| &task.child.input.limits);
-        begins.chain(works).for_each(|held| whole.hold(held));
+        let is_of_step = |task: &&Task| self.open_calls().iter().any(|open| open.call.id == task.call.id);
+        let (of_step, earlier): (Vec<_>, Vec<_>) = self.tasks_at_work().partition(is_of_step);
+        earlier.iter().for_each(|task| whole.hold(&task.child.input.limits));
         let mut left = whole;
-        inline.for_each(|held| left.hold(held));
+        let of_step = of_step.iter().map(|task| &task.child.input.limits);
+        inline.chain(begins).chain(of_step).for_each(|held| left.hold(held));
         let caller = Caller {
             line: AgentLine::of(&session.options),
             limits,
