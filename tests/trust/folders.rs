@@ -43,12 +43,12 @@ fn assert_untouched(found: &Found, says: &str) {
 /// The catalogue that is part of the program is shown beside a configuration that is not trusted; a source of its own is not asked.
 #[test]
 fn models_are_listed_beside_an_untrusted_configuration_unless_it_has_a_source_of_its_own() {
-    let table = "[providers.x]\nkind = \"openai\"\nbase_url = \"http://203.0.113.1/v1/\"\napi_key = \"k\"\n";
-    let found = Found::with(&scripted(table));
+    let table = "[runtime]\ndefault_model = \"x:m\"\n[providers.x]\nkind = \"openai\"\nbase_url = \"http://203.0.113.1/v1/\"\napi_key = \"k\"\n";
+    let found = Found::with(table);
     let run = found.program(["models", "list", "--all"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     let source = "[models_catalog]\nsource = \"http://203.0.113.1/api.json\"\n";
-    let found = Found::with(&scripted(&format!("{table}{source}")));
+    let found = Found::with(&format!("{table}{source}"));
     let run = found.program(["models", "list", "--all"]).run();
     assert!(run.code == Some(2) && run.stderr.contains("cli-agent trust"), "{run:?}");
 }
