@@ -142,6 +142,12 @@ impl PendingReply {
         }
     }
 
+    /// Whether the submission may be in the journal although this session's actor has not received it: an earlier actor was
+    /// sent it, or it is of a call of an agent, which is made again after a crash of its caller.
+    pub(crate) fn may_be_journaled(&self) -> bool {
+        self.redelivered || self.parent().is_some_and(|parent| parent.line.is_some())
+    }
+
     /// Sends the outcome to one more caller.
     pub(crate) fn share_with(&mut self, other: OutcomeReply) {
         let first = std::mem::replace(&mut self.reply, Reply::to(|_nobody_yet| ()));

@@ -222,12 +222,8 @@ fn bill(house: &House, id: &SessionId, faults: &mut Vec<String>) {
             continue;
         };
         let outcome = first_outcome(house, &child);
-        let used =
-            outcome.and_then(|last| outcome_of("agent", &last).delegated).map_or_else(|| nothing.clone(), |used| *used);
-        // An open defect (ARCHITECTURE.md, "Not yet"): on a busy machine one that was cancelled is seldom on the bill with
-        // nothing. Seeds that were asked for are judged by the whole rule.
-        let is_known = *counted == nothing && std::env::var_os("SUBAGENT_SEEDS").is_none();
-        if result.status != CallStatus::Unknown && used != *counted && !is_known {
+        let used = outcome.and_then(|last| outcome_of("agent", &last).delegated).map_or(nothing, |used| *used);
+        if result.status != CallStatus::Unknown && used != *counted {
             faults.push(format!("{id}: {counted:?} is on the bill for {}, which used {used:?}", result.call));
         }
     }

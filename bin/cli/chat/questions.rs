@@ -189,6 +189,42 @@ enum About<D> {
     Interrupted,
 }
 
+/// Shows a question once the terminal is free. Returns whether it is still open.
+async fn is_shown<D>(question: &str, owner: &TerminalOwner<'_>, answer: &mut oneshot::Sender<D>) -> bool {
+    if answer.is_closed() {
+        return false;
+    }
+    print::report(question);
+    tokio::select! {
+        () = owner.pause() => true,
+        () = answer.closed() => {
+            print::note(OVER);
+            false
+        }
+    }
+}
+
+/// The next line that answers a question; empty at the end of the input.
+///
+/// # Errors
+/// How the question ended without one.
+async fn words<D>(
+    prompt: &str,
+    editor: &mut Editor,
+    owner: &TerminalOwner<'_>,
+    answer: &mut oneshot::Sender<D>,
+) -> Result<String, About<D>> {
+    loop {
+        return match line(prompt, editor, owner, answer).await {
+            Some(Input::Line(line)) => Ok(String::from_utf8_lossy(&line).into_owned()),
+            Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
+            Some(Input::End) => Ok(String::new()),
+            Some(Input::Interrupted) => Err(About::Interrupted),
+            None => Err(About::TakenBack),
+        };
+    }
+}
+
 async fn about_call(
     folder: &Path,
     question: &ApprovalQuestion,
@@ -196,24 +232,13 @@ async fn about_call(
     owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<Decision>,
 ) -> About<Decision> {
-    if answer.is_closed() {
+    if !is_shown(&approvals::shown_in(folder, question, Look::now(), false), owner, answer).await {
         return About::TakenBack;
     }
-    print::report(&approvals::shown_in(folder, question, Look::now(), false));
-    tokio::select! {
-        () = owner.pause() => {}
-        () = answer.closed() => {
-            print::note(OVER);
-            return About::TakenBack;
-        }
-    }
     loop {
-        let line = match line(&approvals::prompt(question), editor, owner, answer).await {
-            Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
-            Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
-            Some(Input::End) => String::new(),
-            Some(Input::Interrupted) => return About::Interrupted,
-            None => return About::TakenBack,
+        let line = match words(&approvals::prompt(question), editor, owner, answer).await {
+            Ok(line) => line,
+            Err(ended) => return ended,
         };
         match approvals::understood(&line, question) {
             Said::Decided(decision) => {
@@ -240,24 +265,13 @@ async fn about_limit(
     owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<bool>,
 ) -> About<bool> {
-    if answer.is_closed() {
+    if !is_shown(&limit::shown(question, Look::now()), owner, answer).await {
         return About::TakenBack;
     }
-    print::report(&limit::shown(question, Look::now()));
-    tokio::select! {
-        () = owner.pause() => {}
-        () = answer.closed() => {
-            print::note(OVER);
-            return About::TakenBack;
-        }
-    }
     loop {
-        let line = match line(limit::PROMPT, editor, owner, answer).await {
-            Some(Input::Line(line)) => String::from_utf8_lossy(&line).into_owned(),
-            Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
-            Some(Input::End) => String::new(),
-            Some(Input::Interrupted) => return About::Interrupted,
-            None => return About::TakenBack,
+        let line = match words(limit::PROMPT, editor, owner, answer).await {
+            Ok(line) => line,
+            Err(ended) => return ended,
         };
         match limit::understood(&line) {
             Some(goes_on) => {

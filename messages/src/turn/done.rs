@@ -144,11 +144,11 @@ impl Turn {
             // The journal was not read yet; what came with the first input ends here,
             // the sessions supervisor sends the others again. What an earlier actor may have written is closed by the
             // next one, which reads the journal.
-            let first =
-                self.deferred.iter().find_map(|request| Some((request.submission()?.clone(), request.limits())));
-            if let Some((submission, limits)) = first.filter(|_| !self.came_before) {
+            let first = self.deferred.iter().find(|request| request.submission().is_some());
+            let first = first.filter(|request| !self.came_before && !request.is_of_a_call());
+            if let Some((submission, limits)) = first.and_then(|first| Some((first.submission()?, first.limits()))) {
                 let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
-                effects.push(finished(submission, outcome));
+                effects.push(finished(submission.clone(), outcome));
             }
             // It was to be read once more, and is owned since before.
             if self.outbox.epoch > 0 {

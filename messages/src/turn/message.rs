@@ -205,6 +205,13 @@ impl TurnMessage {
         }
     }
 
+    /// Whether this is the task of a call of an agent. It is sent again when the call is made again.
+    pub(super) fn is_of_a_call(&self) -> bool {
+        let Self::Start { input, .. } = self else { return false };
+        let parent = input.options.as_ref().and_then(|options| options.parent.as_ref());
+        parent.is_some_and(|parent| parent.line.is_some())
+    }
+
     /// The ticket of the question this answers, if it answers one. A note is no answer.
     pub fn answers(&self) -> Option<Ticket> {
         match self {

@@ -289,11 +289,11 @@ impl SessionsState {
     fn close_when_reported(&mut self, session: &SessionId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         let Some(stopping) = entry.stopping.take_if(|stopping| stopping.ended && stopping.reported_all) else { return };
-        // A turn that the actor had not received is ended here, unless an earlier actor had received it: then it may
-        // be in the journal, and the next actor closes it there.
+        // A turn that the actor had not received is ended here, unless it may be in the journal: the next actor closes it
+        // there, or has its outcome.
         if let Some(submission) = stopping.submission {
             let pending = entry.pending.iter().find(|pending| pending.submission == submission);
-            if pending.is_some_and(|pending| pending.redelivered) {
+            if pending.is_some_and(PendingReply::may_be_journaled) {
                 return self.reopen(session, Recover::Close(stopping.reason), myself);
             }
             let outcome =

@@ -1,7 +1,10 @@
 //! Cancels that race with the natural end: at every place between the submission and the outcome, one of the two wins.
 
 use super::*;
+use bob_messages::ids::CallId;
+use bob_messages::options::{ParentTurn, SessionOptions};
 use bob_messages::store::Fact;
+use bob_messages::tools::AgentLine;
 use std::collections::HashMap;
 use std::sync::PoisonError;
 
@@ -97,4 +100,42 @@ async fn what_is_handed_in_twice_answers_two_callers() {
     assert_eq!(events.0.lock().unwrap().values().sum::<u32>(), 1, "its end is told once");
     let turns = fixture.tree.rooms.metrics.snapshot().turns;
     assert_eq!((turns.submitted, turns.repeated, turns.ended()), (3, 2, 1));
+}
+
+/// A call that is made again after a crash submits its child again, which may be cancelled before its journal is read.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_comes_again_and_is_cancelled_at_once_has_the_outcome_of_its_journal() {
+    let child = || {
+        let line = Arc::new(AgentLine { agents: vec!["a".to_owned()], levels: 0 });
+        let call = CallId::new("c00000001");
+        let of = SessionId::parse("above").unwrap();
+        let parent =
+            ParentTurn { session: of, turn: TurnId::new("t"), call, depth: 1, line: Some(line), on_parent_end: None };
+        let options = SessionOptions { parent: Some(parent), ..SessionOptions::default() };
+        Arc::new(TurnInput { options: Some(Arc::new(options)), ..(*input("t1", limits(90_000))).clone() })
+    };
+    let submit = |fixture: &Fixture| {
+        let (reply, pending) = Reply::channel();
+        let (input, turn_config) = (child(), turn_config());
+        fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config, reply });
+        pending
+    };
+    let store: Arc<dyn SessionStore> = MemoryStore::new();
+    let fixture = || Fixture::over(echo(), Arc::clone(&store), Vec::new());
+    let before = fixture().await;
+    let first = paid(submit(&before)).await;
+    assert_eq!((first.finish_reason, first.steps), (FinishReason::Final, 1));
+    // An actor that has read its journal, one that has not, and none.
+    for (house, messages) in [(before, 0), (fixture().await, 0), (fixture().await, 3), (fixture().await, 12)] {
+        let pending = submit(&house);
+        for _message in 0..messages {
+            tokio::task::yield_now().await;
+        }
+        let _it_may_be_over = house.cancel(Some("t1")).await;
+        let again = paid(pending).await;
+        assert_eq!((again.finish_reason, again.steps), (FinishReason::Final, 1), "{again:?}");
+        let kept = house.records().await;
+        let outcomes = kept.iter().filter(|record| matches!(record.fact, Fact::Outcome(_))).count();
+        assert_eq!(outcomes, 1, "nothing is written");
+    }
 }
