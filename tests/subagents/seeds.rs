@@ -124,6 +124,8 @@ async fn run(seed: u64) -> House {
     within(cancelling).await.unwrap();
     let began = std::time::Instant::now();
     let house = within(async {
+        // The journals are not read at one moment: they are those of a quiet house once they have been read twice.
+        let mut before = BTreeMap::new();
         loop {
             let all = sessions(&runtime).await;
             let mut journals = BTreeMap::new();
@@ -134,7 +136,11 @@ async fn run(seed: u64) -> House {
             let house = House { journals, side_effects: keys.lock().unwrap().clone() };
             // What is due comes by itself: an outcome for each turn, and the results of tasks as inputs.
             let open = house.open();
-            if open.is_empty() && runtime.health().await.running_turns == 0 {
+            let versions: BTreeMap<_, _> =
+                house.journals.iter().map(|(id, records)| (id.clone(), records.len())).collect();
+            let is_same = before == versions;
+            before = versions;
+            if is_same && open.is_empty() && runtime.health().await.running_turns == 0 {
                 return house;
             }
             assert!(began.elapsed() < QUIET_WITHIN, "seed {seed} is not quiet: {open:#?}");
