@@ -20,7 +20,7 @@ pub struct StoredArtifact {
 /// has one.
 ///
 /// An artifact belongs to the sessions that were given it, by [`put`](Self::put) or [`share`](Self::share): for any other
-/// session it does not exist, whoever knows its name. It is gone with the last of its sessions.
+/// session it does not exist, even under its name. It is gone with the last of its sessions.
 ///
 /// An artifact is durable before the record that names it. When the record is durable, the store is told
 /// ([`recorded`](Self::recorded)). What a process has put and no record names is garbage; [`unrecorded`](Self::unrecorded)

@@ -19,8 +19,7 @@ pub(super) struct Claimed {
     pub(super) claim: Claim,
 }
 
-/// Whether the owner of the session `s` lets it go: it is nobody's, `$2`'s own, or of an owner that is dead, or it is to be
-/// taken over (`$3`).
+/// Whether the session `s` may be claimed: it has no owner, its owner is `$2` or is dead, or it is to be taken over (`$3`).
 macro_rules! is_free {
     () => {
         "(s.node IS NULL OR s.node = $2 OR $3 OR NOT EXISTS (
@@ -56,8 +55,8 @@ enum Held {
 }
 
 impl Writer {
-    /// Claims a session, and reads these of its records. A claim that was lost with a connection is made again: it is
-    /// the same owner's.
+    /// Claims a session, and reads these of its records. A claim that was lost with a connection is made again, by
+    /// the same owner.
     pub(super) async fn claim(&self, session: &SessionId, span: Span) -> Result<Claimed, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {

@@ -45,7 +45,7 @@ pub(super) struct Node {
 struct Shared {
     /// The number of our row; 0 while there is none.
     number: AtomicI32,
-    /// Until when nobody else may own what is ours.
+    /// Until when no other process may own the sessions of this one.
     held_until: Mutex<Option<Instant>>,
 }
 

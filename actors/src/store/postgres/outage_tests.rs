@@ -1,4 +1,4 @@
-//! Connections that break and databases that restart: what was sent is stored once, and nobody is taken for dead by it.
+//! Connections that break and databases that restart: what was sent is stored once, and no owner is taken for dead.
 
 use super::database::{Schema, is_there, schema, url};
 use super::*;

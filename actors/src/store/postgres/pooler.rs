@@ -1,5 +1,5 @@
 //! Whether a pooler stands between here and the database, which gives a connection to others between two statements:
-//! locks and notifications would then belong to whoever has that connection next.
+//! locks and notifications would then belong to the next user of that connection.
 
 use super::link::Link;
 use bob_messages::store::StoreError;
