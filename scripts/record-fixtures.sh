@@ -10,7 +10,7 @@
 set -eu
 cd -- "$(dirname -- "$0")/.."
 
-BOB_RECORD_TAPES=1 cargo test --test tapes every_recorded_turn
+BOB_RECORD_TAPES=1 cargo test --test whole every_recorded_turn
 [ "${1-}" = --real ] || exit 0
 
 cargo build --bin cli-agent

@@ -1,6 +1,6 @@
 //! The interface of the library is the one that `docs/api.txt` keeps: what can be named, with signatures, public fields,
 //! variants, and what is implemented. A change of it is a change of that file, which is seen in review:
-//! `UPDATE_EXPECT=1 cargo test --test api` writes it.
+//! `UPDATE_EXPECT=1 cargo test --test whole api` writes it.
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 

@@ -1,8 +1,6 @@
 //! Calls that need approval: decisions, their scope, and their lifetime across turns, sessions and processes.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod support;
-
 #[path = "approvals/decide.rs"]
 mod decide;
 #[path = "approvals/fixture.rs"]

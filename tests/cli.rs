@@ -1,7 +1,5 @@
 //! The real binary, as a person, a script and a shell meet it: help, refusals, conversations, signals, a terminal.
 
-mod support;
-
 #[path = "cli/approvals.rs"]
 mod approvals;
 #[path = "cli/artifacts.rs"]
@@ -24,8 +22,6 @@ mod escapes;
 mod file_changes;
 #[path = "cli/help.rs"]
 mod help;
-#[path = "cli/home.rs"]
-mod home;
 #[path = "cli/hooks.rs"]
 mod hooks;
 #[path = "cli/limits.rs"]

@@ -2,15 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod support;
-
 #[path = "context/condensed.rs"]
 mod condensed;
 #[path = "context/files.rs"]
 mod files;
-#[path = "cli/home.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod home;
 
 use bob::ModelName;
 use bob::model::{Capabilities, ContentPart, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest, Usage};

@@ -2,13 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, reason = "a test that unwraps fails where it stands")]
 
-#[path = "cli/home.rs"]
-#[allow(dead_code, reason = "the tests of the commands use more of it")]
-mod home;
 #[cfg(feature = "genai")]
 #[path = "events/late.rs"]
 mod late;
-mod support;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +15,7 @@ use bob_messages::event::SCHEMA;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use home::Home;
+use crate::home::Home;
 
 fn schema() -> Value {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/events.schema.json");

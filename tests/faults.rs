@@ -116,6 +116,6 @@ fn is_of_function(before: &str) -> bool {
 fn only_functions_with_the_attribute_are_tests() {
     let text = "#[test]\n#[cfg(unix)]\nfn one_test() {}\nfn a_helper() {}\n#[tokio::test(start_paused = true)]\n\
         async fn another_test() { let call: fn (u8) = a_helper; }\npub(crate) fn no_test() {}\n// #[test]\nfn off() {}\n\
-        $crate::store_contract!(@ $make,\n a_load, a_claim\n);";
+        $crate::faults::store_contract!(@ $make,\n a_load, a_claim\n);";
     assert_eq!(tests(text), ["one_test", "another_test", "a_load", "a_claim"]);
 }

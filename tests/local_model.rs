@@ -5,8 +5,6 @@
 //! they fail with a message.
 #![cfg(target_os = "linux")]
 
-mod support;
-
 #[path = "local_model/fixture.rs"]
 mod fixture;
 
@@ -15,9 +13,9 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::support::clean::assert_clean;
+use crate::support::program::Run;
 use fixture::{DOCS, Fixture};
-use support::clean::assert_clean;
-use support::program::Run;
 
 const QUESTION: &str = "What is the capital of France?";
 const LISTING: &str = "List the files in the folder docs.";
@@ -115,4 +113,15 @@ fn a_killed_program_does_not_leave_its_server_behind() {
     fixture.wait_gone(OUTLIVED);
     // All processes that held the program's pipes have ended.
     assert_eq!(chat.finish().signal, Some(9));
+}
+
+#[test]
+fn without_a_network_the_first_start_says_so_in_one_sentence() {
+    let fixture = Fixture::empty();
+    let run = fixture.agent(["run", QUESTION]).env("PIP_INDEX_URL", "http://127.0.0.1:1/simple").run();
+    assert_eq!((run.code, run.stdout.as_str()), (Some(5), ""), "{}", run.stderr);
+    let told = "Connection refused; connect this machine to the network, or set the key of a provider";
+    assert!(run.stderr.contains("cannot reach ") && run.stderr.contains(told), "{}", run.stderr);
+    assert!(!run.stderr.contains("Traceback"), "{}", run.stderr);
+    assert!(fixture.servers().is_empty());
 }

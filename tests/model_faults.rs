@@ -4,22 +4,15 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
 #![allow(clippy::print_stdout, reason = "figures are printed for whoever asks with --nocapture")]
 
-mod support;
-
 #[path = "model_faults/bodies.rs"]
 mod bodies;
 #[path = "model_faults/chunkings.rs"]
 mod chunkings;
-#[path = "model_wire/client.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod client;
+use crate::model_wire::client;
 #[path = "model_faults/cuts.rs"]
 mod cuts;
 #[path = "model_faults/fuzz.rs"]
 mod fuzz;
-#[path = "cli/home.rs"]
-#[allow(dead_code, reason = "each test file uses its own part")]
-mod home;
 #[path = "model_faults/naive.rs"]
 mod naive;
 #[path = "model_faults/oddities.rs"]

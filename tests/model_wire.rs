@@ -3,12 +3,10 @@
 #![cfg(feature = "genai")]
 #![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
 
-mod support;
-
 #[path = "model_wire/answers.rs"]
 mod answers;
 #[path = "model_wire/client.rs"]
-mod client;
+pub(crate) mod client;
 #[path = "model_wire/contract.rs"]
 mod contract;
 #[path = "model_wire/failures.rs"]

@@ -3,8 +3,6 @@
 
 #![cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 
-mod support;
-
 #[path = "secure/argv.rs"]
 mod argv;
 #[path = "secure/budget.rs"]

@@ -3,8 +3,6 @@
 
 #![cfg(all(feature = "genai", feature = "mcp", feature = "soak"))]
 
-mod support;
-
 #[path = "servers/brought.rs"]
 mod brought;
 #[path = "servers/brought_bounds.rs"]
@@ -20,7 +18,7 @@ mod deaths;
 #[path = "servers/ends.rs"]
 mod ends;
 #[path = "servers/fixture.rs"]
-mod fixture;
+pub(crate) mod fixture;
 #[path = "servers/interrupted.rs"]
 mod interrupted;
 #[path = "servers/library.rs"]

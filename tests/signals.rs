@@ -2,15 +2,11 @@
 
 #![cfg(all(feature = "genai", feature = "mcp", feature = "soak", feature = "sqlite"))]
 
-mod support;
-
 #[path = "signals/ends.rs"]
 mod ends;
 #[path = "signals/first.rs"]
 mod first;
-#[path = "servers/fixture.rs"]
-#[allow(dead_code, reason = "the tests of tool servers use the rest")]
-mod fixture;
+use crate::servers::fixture;
 #[path = "signals/halts.rs"]
 mod halts;
 #[path = "signals/kept.rs"]

@@ -2,11 +2,6 @@
 #![cfg(feature = "skills")]
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-#[allow(dead_code, reason = "shared with the tests of the commands")]
-#[path = "cli/home.rs"]
-mod home;
-mod support;
-
 #[path = "skills/commands.rs"]
 mod commands;
 #[path = "skills/turns.rs"]

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod support;
-
 #[path = "streams/combined.rs"]
 mod combined;
 #[path = "streams/dropped.rs"]

@@ -1,7 +1,5 @@
 //! Tests of the fakes against the published wire formats.
 
-mod support;
-
 #[path = "support_tests/anthropic.rs"]
 mod anthropic;
 #[path = "support_tests/client.rs"]

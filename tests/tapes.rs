@@ -5,8 +5,6 @@
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 #![cfg(all(feature = "mcp", feature = "soak"))]
 
-mod support;
-
 #[path = "tapes/broken.rs"]
 mod broken;
 #[path = "tapes/fixtures.rs"]

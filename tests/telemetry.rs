@@ -9,9 +9,6 @@
 
 #[path = "telemetry/callers.rs"]
 mod callers;
-#[path = "cli/home.rs"]
-#[allow(dead_code, reason = "the tests of the commands use more of it")]
-mod home;
 #[cfg(all(feature = "otel", feature = "soak"))]
 #[path = "telemetry/killed.rs"]
 mod killed;
@@ -21,7 +18,9 @@ mod others;
 #[cfg(all(feature = "otel", feature = "soak"))]
 #[path = "telemetry/receiver.rs"]
 mod receiver;
-mod support;
+#[cfg(all(feature = "otel", feature = "soak"))]
+#[path = "telemetry/table.rs"]
+mod table;
 #[cfg(all(feature = "otel", feature = "soak"))]
 #[path = "telemetry/unheard.rs"]
 mod unheard;

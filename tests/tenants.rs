@@ -1,8 +1,6 @@
 //! Several tenants on one runtime: nothing of one is seen or decided by another, also after a crash.
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod support;
-
 #[path = "tenants/apart.rs"]
 mod apart;
 #[path = "tenants/calls.rs"]

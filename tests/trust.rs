@@ -1,7 +1,5 @@
 //! A found configuration has no effect before it is trusted, and tools do not write files that govern the agent.
 
-mod support;
-
 #[path = "trust/asked.rs"]
 mod asked;
 #[path = "trust/folders.rs"]

@@ -2,8 +2,6 @@
 #![cfg(feature = "genai")]
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
-mod support;
-
 #[path = "turn/answers.rs"]
 mod answers;
 #[path = "turn/failures.rs"]

@@ -16,6 +16,7 @@ mod subscription;
 mod tests;
 
 use bob_messages::Millis;
+use bob_messages::agent::MAX_DEPTH;
 use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
 use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::options::ParentTurn;
@@ -140,7 +141,9 @@ impl Feed {
         if is_last && !is_apart && entry.buffers.is_empty() {
             watched.remove(session);
         }
-        while let Some(above) = parent.and_then(|parent| watched.get_mut(&parent.session)) {
+        // A program may name sessions as parents of each other.
+        for _level in 0..MAX_DEPTH {
+            let Some(above) = parent.and_then(|parent| watched.get_mut(&parent.session)) else { break };
             above.buffers.retain(|buffer| !buffer.has_children() || buffer.push(&envelope));
             parent = above.parent.clone();
         }

@@ -3,6 +3,7 @@
 use super::*;
 use bob_messages::chat::{FinishReason, GuardReason};
 use bob_messages::event::Delta;
+use bob_messages::ids::{CallId, ModelName};
 use bob_messages::outcome::TurnOutcome;
 
 fn names() -> (SessionId, TurnId) {
@@ -159,6 +160,35 @@ async fn a_turn_that_a_sink_follows_goes_on_counting_when_a_reader_leaves() {
     let mut second = feed.subscribe(&session);
     feed.emit(&session, &turn, 0, guard());
     assert_eq!(second.next().await.unwrap().seq, 2);
+}
+
+#[tokio::test]
+async fn a_session_that_is_named_as_its_own_parent_ends_the_way_up() {
+    let feed = Feed::new(Vec::new());
+    let (session, turn) = names();
+    let mut reader = feed.subscribe(&session).with_children();
+    let parent = ParentTurn {
+        session: session.clone(),
+        turn: turn.clone(),
+        call: CallId::new("c1"),
+        depth: 1,
+        line: None,
+        on_parent_end: None,
+    };
+    let began = AgentEvent::TurnStarted {
+        submission: turn.clone(),
+        model: ModelName::parse("scripted:m").unwrap(),
+        cwd: None,
+        traceparent: None,
+        tracestate: None,
+        agent: None,
+        tools: Vec::new(),
+        servers: Vec::new(),
+        parent: Some(parent),
+        context: None,
+    };
+    feed.emit(&session, &turn, 0, began.clone());
+    assert_eq!(reader.next().await.unwrap().event, began);
 }
 
 #[tokio::test]

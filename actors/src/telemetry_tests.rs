@@ -130,6 +130,7 @@ fn turn_of_two_steps() -> Vec<StepEvent> {
         usage: Some(Usage { input_tokens: 11, output_tokens: 3, total_tokens: 14, ..Usage::default() }),
         stop_reason: StopReason::Stop,
         response_id: None,
+        cost: None,
     };
     let outcome = TurnOutcome::bare(session, turn.clone(), FinishReason::GuardExceeded, "secret-canary-3");
     vec![

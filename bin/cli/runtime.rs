@@ -22,7 +22,7 @@ use bob::model::LlmPort;
 use bob::model::catalogue::Catalogue;
 use bob::store::SessionStore;
 #[cfg(feature = "otel")]
-use bob::telemetry::Telemetry;
+use bob::telemetry::{Telemetry, TelemetrySettings};
 use bob::{AgentError, AgentRuntime, BuildError, ModelName, Runtime};
 use bob_config::assemble::{Assembly, Choices, Opened, assemble, store_telling};
 use bob_config::{Config, Hook, HookOn};
@@ -35,6 +35,10 @@ use signals::{Caught, Signals};
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// The name of this program for a receiver of telemetry, if no variable has one.
+#[cfg(feature = "otel")]
+const SERVICE: &str = "cli-agent";
 
 /// What is left to send of telemetry may take this long at the end.
 #[cfg(feature = "otel")]
@@ -102,7 +106,9 @@ impl OpenRuntime {
             None => builder,
         };
         #[cfg(feature = "otel")]
-        let telemetry = telemetry();
+        let telemetry = telemetry(&config.telemetry);
+        #[cfg(not(feature = "otel"))]
+        telemetry(&config.telemetry);
         #[cfg(feature = "otel")]
         let builder = telemetry.iter().fold(builder, |builder, sink| builder.sink(sink.clone()));
         let runtime = builder.build().await.map_err(|error| match error {
@@ -180,13 +186,31 @@ fn hooks_time(config: &Config) -> Duration {
     config.hooks.values().filter(is_of_end).map(|hook| Duration::from_millis(hook.timeout_ms)).sum()
 }
 
-/// What sends telemetry, if the `OTEL_*` variables ask for it. One that cannot be used stops no command.
+/// What sends telemetry, if `[telemetry]` or the `OTEL_*` variables ask for it. One that cannot be used stops no command.
 #[cfg(feature = "otel")]
-fn telemetry() -> Option<Arc<Telemetry>> {
-    Telemetry::from_env("cli-agent").unwrap_or_else(|error| {
+fn telemetry(settings: &bob_config::Telemetry) -> Option<Arc<Telemetry>> {
+    let variable = |name: &str| std::env::var(name).ok();
+    let settings = match &settings.otlp_endpoint {
+        None => TelemetrySettings::from_variables(&variable, SERVICE),
+        Some(address) => {
+            let named = TelemetrySettings::new(address, SERVICE);
+            let named = settings.headers.iter().fold(named, |all, (name, value)| all.header(name, value.expose()));
+            let named = if settings.capture_content { named.with_contents() } else { named };
+            named.overridden_by(&variable)
+        }
+    };
+    settings.and_then(|settings| settings.map(Telemetry::start).transpose()).unwrap_or_else(|error| {
         print::note(&format!("warning: no telemetry is sent: {error}"));
         None
     })
+}
+
+/// Says that this program cannot send what the configuration asks for.
+#[cfg(not(feature = "otel"))]
+fn telemetry(settings: &bob_config::Telemetry) {
+    if settings.otlp_endpoint.is_some() {
+        print::note("warning: no telemetry is sent: this program was built without the feature otel");
+    }
 }
 
 /// Ends the tree, then waits for pending writes: both within `limit`, or until the next signal.

@@ -6,9 +6,9 @@ use std::fs;
 use quote::ToTokens;
 use syn::Attribute;
 
-use crate::interface::Interface;
-use crate::tree::{Sources, attributes};
-use crate::{TRAITS, root};
+use crate::api::interface::Interface;
+use crate::api::tree::{Sources, attributes};
+use crate::api::{TRAITS, root};
 
 #[test]
 fn each_port_and_the_builder_have_an_example() {

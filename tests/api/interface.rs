@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use syn::{Item, ItemUse, Type};
 
-use crate::print;
-use crate::tree::{ModulePath, Sources, Target, attributes, features, imports, is_public, name};
+use crate::api::print;
+use crate::api::tree::{ModulePath, Sources, Target, attributes, features, imports, is_public, name};
 
 pub(crate) struct Interface<'s> {
     sources: &'s Sources,

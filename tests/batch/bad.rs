@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::batch::lines::{home, line, numbers, results};
 use crate::home::Home;
-use crate::lines::{home, line, numbers, results};
 
 #[test]
 fn a_bad_line_is_a_result_of_its_own_and_the_rest_goes_on() {

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
+use crate::batch::lines::{home, line, numbers, results};
 use crate::home::Home;
-use crate::lines::{home, line, numbers, results};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

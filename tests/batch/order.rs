@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::batch::lines::{home, line, numbers, results};
 use crate::home::{Home, KEYS};
-use crate::lines::{home, line, numbers, results};
 use serde_json::{Value, json};
 
 #[test]

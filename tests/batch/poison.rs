@@ -1,7 +1,7 @@
 //! Providers with unusual call ids: other sessions are answered, and each call is made once.
 
+use crate::batch::lines::{line, results};
 use crate::home::Home;
-use crate::lines::{line, results};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use serde_json::Value;

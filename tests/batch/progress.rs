@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 
+use crate::batch::lines::{home, line};
 use crate::home::{AGENT, Home};
-use crate::lines::{home, line};
 use crate::support::terminal::{CTRL_C, Terminal};
 
 fn at_terminal(home: &Home, script: &str) -> Terminal {

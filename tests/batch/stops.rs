@@ -3,8 +3,8 @@
 use rustix::process::Signal;
 use std::time::Duration;
 
+use crate::batch::lines::{home, line, results};
 use crate::home::{AGENT, Home};
-use crate::lines::{home, line, results};
 use crate::support::program::{Program, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

@@ -5,8 +5,8 @@ use rustix::process::Signal;
 use serde_json::json;
 use std::time::Duration;
 
+use crate::batch::lines::{home, line, results};
 use crate::home::{AGENT, Home};
-use crate::lines::{home, line, results};
 use crate::support::program::Run;
 
 /// A home with verbose logging.

@@ -8,10 +8,10 @@ use bob::{AgentResponse, AgentRuntime, Runtime};
 use bob_messages::store::Fact;
 use futures_util::future::join_all;
 
+use crate::cancel::waits::{ANSWERED_WITHIN, spawned};
 use crate::support::runtime::{Recorder, build, session, turn, within};
 use crate::support::stopwatch::Stopwatch;
 use crate::support::stuck::{Places, Wait};
-use crate::waits::{ANSWERED_WITHIN, spawned};
 
 /// Cancels in each wait, here; a benchmark takes thousands.
 const ROUNDS: usize = 12;

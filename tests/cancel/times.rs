@@ -5,9 +5,9 @@ use bob::sessions::{CancellationToken, FinishReason};
 use bob::{AgentRequest, AgentRuntime, Runtime};
 use futures_util::FutureExt;
 
+use crate::cancel::waits::spawned;
 use crate::support::runtime::{Recorder, build, session, turn, within};
 use crate::support::stuck::{Places, Wait};
-use crate::waits::spawned;
 
 /// How a session is cancelled in a row of the table.
 #[derive(Clone, Copy, Debug)]

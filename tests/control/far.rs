@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use crate::control::lines::line;
 use crate::home::Home;
-use crate::lines::line;
 use crate::support::program::Running;
 
 /// Longer than anything here takes on a crowded machine.

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::far::{Far, LONG, batch, node, runs, socket};
-use crate::lines::home;
+use crate::control::far::{Far, LONG, batch, node, runs, socket};
+use crate::control::lines::home;
 
 fn refused(answer: &Value) -> &str {
     assert_eq!(answer["answer"]["type"], "refused", "{answer}");

@@ -2,9 +2,9 @@
 
 use serde_json::Value;
 
-use crate::far::{Far, batch, node, runs};
+use crate::control::far::{Far, batch, node, runs};
+use crate::control::lines::home;
 use crate::home::Home;
-use crate::lines::home;
 
 #[test]
 fn ps_shows_every_actor_of_a_running_batch() {

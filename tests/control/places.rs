@@ -8,9 +8,9 @@ use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::far::{Far, batch, folder, socket};
+use crate::control::far::{Far, batch, folder, socket};
+use crate::control::lines::home;
 use crate::home::{AGENT, STORES};
-use crate::lines::home;
 
 fn mode(path: &std::path::Path) -> u32 {
     fs::symlink_metadata(path).expect("it is there").mode() & 0o777

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use serde_json::json;
 
-use crate::far::{Far, batch, runs};
-use crate::lines::{home, results};
+use crate::control::far::{Far, batch, runs};
+use crate::control::lines::{home, results};
 
 #[test]
 fn a_turn_is_cancelled_from_outside_and_ends_as_cancelled_there() {
@@ -85,7 +85,7 @@ fn a_sessions_last_records_are_told_in_a_line_each() {
 #[cfg(all(feature = "mcp", feature = "soak"))]
 mod servers {
     use super::*;
-    use crate::far::node;
+    use crate::control::far::node;
     use crate::home::{AGENT, Home};
 
     fn server(id: &str) -> String {
@@ -98,9 +98,10 @@ mod servers {
         let home = Home::scripted(&script);
         let plain = home.scratch.read("agent.toml");
         home.scratch.agent_toml(&format!("{plain}{}", server("files")));
-        let text = crate::lines::line("first", "hi") + &crate::lines::line("alpha", "stall");
+        let text = crate::control::lines::line("first", "hi") + &crate::control::lines::line("alpha", "stall");
         home.scratch.write("lines.jsonl", text);
-        let running = home.agent(["--config", "agent.toml", "batch", "lines.jsonl"]).deadline(crate::far::LONG).spawn();
+        let running =
+            home.agent(["--config", "agent.toml", "batch", "lines.jsonl"]).deadline(crate::control::far::LONG).spawn();
         running.wait_stdout("\"line\":1}");
         let (mut far, _) = Far::connect(&home, running.pid());
         far.until("a turn runs", runs(1));
@@ -138,9 +139,9 @@ mod servers {
         let script = json!([{ "when": "stall", "replies": ["stall"] }, { "replies": [{ "text": "hello" }] }]);
         let home = Home::scripted(&script);
         assert_eq!(home.found(["trust", "--yes"]).run().code, Some(0));
-        let text = crate::lines::line("first", "hi") + &crate::lines::line("alpha", "stall");
+        let text = crate::control::lines::line("first", "hi") + &crate::control::lines::line("alpha", "stall");
         home.scratch.write("lines.jsonl", text);
-        let running = home.found(["batch", "lines.jsonl"]).deadline(crate::far::LONG).spawn();
+        let running = home.found(["batch", "lines.jsonl"]).deadline(crate::control::far::LONG).spawn();
         running.wait_stdout("\"line\":1}");
         let plain = home.scratch.read("agent.toml");
         home.scratch.agent_toml(&format!("{plain}{}", server("files")));

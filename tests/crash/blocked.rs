@@ -5,7 +5,7 @@ use std::time::Duration;
 use bob::model::{ScriptedLlm, ScriptedReply};
 use bob_drill::traps::{Edge, Fault, Target, Trap};
 
-use crate::fixture::Fixture;
+use crate::crash::fixture::Fixture;
 use crate::support::runtime::{session, within};
 use crate::support::stopwatch::Stopwatch;
 

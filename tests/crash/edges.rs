@@ -9,9 +9,9 @@ use bob::sessions::FinishReason;
 use bob_drill::traps::{Edge, Fault, Target, Trap};
 use bob_messages::chat::CallStatus;
 
-use crate::fixture::Fixture;
+use crate::crash::fixture::Fixture;
+use crate::crash::turns::{Gate, calls_the_gate};
 use crate::support::runtime::{session, within};
-use crate::turns::{Gate, calls_the_gate};
 
 /// The messages of a turn with one call: its states, and the answers that come between them.
 const STATES: [&str; 6] = ["Start", "BuildPrompt", "LlmInfer", "ParseAction", "CallTool", "Done"];

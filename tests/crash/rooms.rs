@@ -12,7 +12,7 @@ use bob_messages::chat::CallStatus;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::fixture::{Fixture, replace};
+use crate::crash::fixture::{Fixture, replace};
 use crate::support::runtime::{Nothing, endless, within};
 
 fn talks() -> ScriptedLlm {

@@ -12,7 +12,7 @@ use bob_messages::chat::Message;
 use bob_messages::store::{Fact, StoreError};
 use serde_json::json;
 
-use crate::fixture::Fixture;
+use crate::crash::fixture::Fixture;
 use crate::support::runtime::{Nothing, session, within};
 
 /// Calls the tool on request, and replies "fine" to its result.

@@ -14,7 +14,7 @@ use bob_messages::store::Fact;
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::fixture::Fixture;
+use crate::crash::fixture::Fixture;
 use crate::support::runtime::{Nothing, session, within};
 
 /// A tool that runs when the test lets it, and counts how often it was entered.

@@ -35,6 +35,14 @@ impl Fixture {
     #[track_caller]
     pub(crate) fn new() -> Self {
         let tools = installed();
+        let fixture = Self::empty();
+        std::os::unix::fs::symlink(tools, fixture.scratch.join(".tools")).expect("a link to what is installed");
+        fixture
+    }
+
+    /// The same with nothing installed.
+    #[track_caller]
+    pub(crate) fn empty() -> Self {
         let scratch = Scratch::new();
         let port = free_port();
         let shipped = fs::read_to_string(Path::new(REPOSITORY).join("agent.toml")).expect("the shipped agent.toml");
@@ -46,7 +54,6 @@ impl Fixture {
                 scratch.write(&format!("scripts/{name}"), fs::read(entry.path()).expect("a script"));
             }
         }
-        std::os::unix::fs::symlink(tools, scratch.join(".tools")).expect("a link to what is installed");
         for name in DOCS {
             scratch.write(&format!("docs/{name}"), "Nothing yet.\n");
         }

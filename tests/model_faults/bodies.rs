@@ -1,6 +1,7 @@
 //! Bodies that are no answers: pages, bombs, floods, and events that never end.
 
-use crate::client::{ALL, ask, hello, port};
+use crate::model_faults::client::{ALL, ask, hello, port};
+use crate::support::alone::alone;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::stopwatch::Stopwatch;
@@ -66,18 +67,9 @@ async fn l8_pages_bombs_and_nothing_are_failures() {
     }
 }
 
-/// Set where the floods are measured: in a process that does nothing else, since the memory of one is that of all its tests.
-const ALONE: &str = "BOB_TEST_FLOODS_ALONE";
-
 #[tokio::test]
 async fn l8_floods_end_soon_and_cost_bounded_memory() {
-    if std::env::var_os(ALONE).is_none() {
-        let mut alone = std::process::Command::new(std::env::current_exe().unwrap());
-        alone.args(["--exact", "bodies::l8_floods_end_soon_and_cost_bounded_memory", "--nocapture"]).env(ALONE, "1");
-        let ended = tokio::task::spawn_blocking(move || alone.output()).await.unwrap().unwrap();
-        let said = String::from_utf8_lossy(&ended.stdout);
-        println!("{said}");
-        assert!(ended.status.success(), "{said}{}", String::from_utf8_lossy(&ended.stderr));
+    if let Some(said) = alone("model_faults::bodies::l8_floods_end_soon_and_cost_bounded_memory") {
         assert_eq!(said.matches("memory grew by").count(), 4, "each flood was measured: {said}");
         return;
     }

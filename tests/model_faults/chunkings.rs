@@ -1,6 +1,6 @@
 //! Every recorded stream in chunks of any size: an equal answer, or an error with a retry, never another answer.
 
-use crate::recordings::{Player, RECORDINGS, whole};
+use crate::model_faults::recordings::{Player, RECORDINGS, whole};
 use crate::support::reply::Reply;
 use bob_messages::llm::LlmErrorKind;
 use std::time::{Duration, Instant};

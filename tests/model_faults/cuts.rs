@@ -1,6 +1,6 @@
 //! Every recorded stream, cut at every byte, in both ways a stream can end early.
 
-use crate::recordings::{Player, RECORDINGS, whole};
+use crate::model_faults::recordings::{Player, RECORDINGS, whole};
 use crate::support::reply::Reply;
 use bob_messages::llm::LlmErrorKind;
 use std::time::Instant;

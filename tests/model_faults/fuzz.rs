@@ -3,8 +3,8 @@
 //! An input is either a stream after the name of its format and a line end (kept in `__fuzz__`), or bytes that select
 //! fragments of real servers' oddities.
 
-use crate::naive;
-use crate::recordings::Player;
+use crate::model_faults::naive;
+use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind::{self, Anthropic, Gemini, Ollama, OpenAi};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};

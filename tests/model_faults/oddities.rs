@@ -1,7 +1,7 @@
 //! Ten servers' ways to number, cut and repeat output: each answer is accepted once, as it began.
 
-use crate::naive::{self, Reading};
-use crate::recordings::Player;
+use crate::model_faults::naive::{self, Reading};
+use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind::{self, Anthropic, Gemini, Ollama, OpenAi};
 use bob_messages::llm::LlmErrorKind;

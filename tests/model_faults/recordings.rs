@@ -1,6 +1,6 @@
 //! Streams as the four wire formats have them, and a provider that plays pieces of them on request.
 
-use crate::client::{model, port, request};
+use crate::model_faults::client::{model, port, request};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind;

@@ -1,7 +1,7 @@
 //! Refusals of providers: by an error status, within a stream, with and without a delay.
 
-use crate::client::{ALL, KEY, ask, hello, port};
-use crate::recordings::Player;
+use crate::model_faults::client::{ALL, KEY, ask, hello, port};
+use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
 use bob_actors::llm::RetryPolicy;
 use bob_actors::llm::providers::ProviderKind;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::client::{ALL, port};
+use crate::model_faults::client::{ALL, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{Nothing, Recorder, build, over, provided, provided_in_json, say, session, turn, within};

@@ -1,6 +1,6 @@
 //! The cost of reading an answer, relative to an answer of equal size in text, in one process.
 
-use crate::client::{ask, hello, port};
+use crate::model_faults::client::{ask, hello, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind::{self, Anthropic, OpenAi};

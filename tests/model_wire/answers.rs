@@ -1,6 +1,6 @@
 //! The content of a complete answer.
 
-use crate::client::{ALL, ask, hello, port};
+use crate::model_wire::client::{ALL, ask, hello, port};
 use crate::support::anthropic::SIGNATURE;
 use crate::support::gemini::THOUGHT_SIGNATURE;
 use crate::support::provider::FakeProvider;

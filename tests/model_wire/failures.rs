@@ -1,6 +1,6 @@
 //! Failures and their messages.
 
-use crate::client::{ALL, DEADLINE, KEY, ask, hello, model, port};
+use crate::model_wire::client::{ALL, DEADLINE, KEY, ask, hello, model, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::stopwatch::Stopwatch;

@@ -1,6 +1,6 @@
 //! The requests on the wire.
 
-use crate::client::{ALL, KEY, ask, hello, model, port, request, tools};
+use crate::model_wire::client::{ALL, KEY, ask, hello, model, port, request, tools};
 use crate::support::anthropic::SIGNATURE;
 use crate::support::provider::{FakeProvider, Recorded};
 use crate::support::reply::Reply;

@@ -1,6 +1,6 @@
 //! The whole room at work: an LlmActor, real sockets, a reader of the feed.
 
-use crate::client::{ALL, DEADLINE, hello, port};
+use crate::model_wire::client::{ALL, DEADLINE, hello, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use bob_actors::feed::{Feed, Subscription};

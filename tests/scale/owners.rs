@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::database::Database;
+use crate::scale::database::Database;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

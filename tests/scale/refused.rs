@@ -1,6 +1,6 @@
 //! What is wrong with the database is one sentence, exit 7, and no password.
 
-use crate::database::Database;
+use crate::scale::database::Database;
 
 #[test]
 fn what_is_wrong_with_the_database_is_one_sentence() {

@@ -1,6 +1,6 @@
 //! The commands, with sessions in a database.
 
-use crate::database::Database;
+use crate::scale::database::Database;
 
 #[test]
 fn run_chat_batch_sessions_and_doctor_work_on_a_database() {

@@ -1,6 +1,6 @@
 //! Commands of a configuration are programs and arguments, never shell lines.
 
-use crate::fixture::{Fixture, drill, model_at, wait};
+use crate::secure::fixture::{Fixture, drill, model_at, wait};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
@@ -11,8 +11,11 @@ fn g13_what_looks_like_a_shell_line_is_handed_over_as_it_is() {
     let words = ["$(touch mark)", "; touch mark", "a\nb", "$HOME", "", "&& touch mark", "é\u{202e}"];
     let quoted = |word: &&str| format!("{word:?}").replace("\\u{202e}", "\\u202e").replace("\\'", "'");
     let all: Vec<String> = ["drill-server", "--log", name].iter().map(quoted).collect();
-    let odd =
-        format!("[[mcp.servers]]\nid = \"odd\"\ncommand = {:?}\nargs = [{}]\n", crate::fixture::AGENT, all.join(", "));
+    let odd = format!(
+        "[[mcp.servers]]\nid = \"odd\"\ncommand = {:?}\nargs = [{}]\n",
+        crate::secure::fixture::AGENT,
+        all.join(", ")
+    );
     let shell: Vec<String> = words.iter().map(quoted).collect();
     let started = format!(
         "[providers.slow]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1:9/v1/\"\napi_key = \"none\"\nstart = {{ \

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, model_at};
+use crate::secure::fixture::{Fixture, model_at};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::{INPUT_TOKENS, OUTPUT_TOKENS, Reply};
 

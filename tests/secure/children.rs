@@ -5,8 +5,8 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::canaries::{assert_no_canary, canary};
-use crate::fixture::{Fixture, drill, model_at};
+use crate::secure::canaries::{assert_no_canary, canary};
+use crate::secure::fixture::{Fixture, drill, model_at};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

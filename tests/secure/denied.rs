@@ -5,7 +5,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, drill, model_at, wait};
+use crate::secure::fixture::{Fixture, drill, model_at, wait};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

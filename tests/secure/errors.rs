@@ -5,7 +5,7 @@ use std::net::TcpListener;
 
 use serde_json::json;
 
-use crate::fixture::{Fixture, model_at};
+use crate::secure::fixture::{Fixture, model_at};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, LONG};
+use crate::secure::fixture::{Fixture, LONG};
 use crate::support::clean::assert_clean;
 use crate::support::program::Run;
 use crate::support::provider::FakeProvider;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use rustix::process::Signal;
 use serde_json::json;
 
-use crate::fixture::{AGENT, Fixture, LONG, STORES};
+use crate::secure::fixture::{AGENT, Fixture, LONG, STORES};
 use crate::support::program::Program;
 use crate::support::terminal::{CTRL_D, Terminal};
 

@@ -2,7 +2,7 @@
 
 use vt100::{Callbacks, Screen};
 
-use crate::fixture::{Fixture, LONG, hostile_server, model_at};
+use crate::secure::fixture::{Fixture, LONG, hostile_server, model_at};
 use crate::support::clean::assert_clean;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -138,7 +138,8 @@ fn assert_unsteered(bytes: &[u8]) {
 
 fn chat(fixture: &Fixture) -> Terminal {
     let arguments = ["--config", "agent.toml", "chat", "--session", "s"];
-    let terminal = Terminal::start(crate::fixture::AGENT, &arguments, fixture.scratch.path(), &[]).deadline(LONG);
+    let terminal =
+        Terminal::start(crate::secure::fixture::AGENT, &arguments, fixture.scratch.path(), &[]).deadline(LONG);
     terminal.wait_for("you>");
     terminal
 }

@@ -6,8 +6,8 @@ use std::thread;
 
 use serde_json::json;
 
-use crate::canaries::{CORE, assert_no_canary, canary, files};
-use crate::fixture::{Fixture, STORES, drill};
+use crate::secure::canaries::{CORE, assert_no_canary, canary, files};
+use crate::secure::fixture::{Fixture, STORES, drill};
 use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -178,7 +178,7 @@ fn g3_no_key_gets_out_of_any_command() {
         println!(
             "figure: G3 {store}: {some} commands, {} files, no canary in {} spellings",
             found.len(),
-            crate::canaries::spellings().len()
+            crate::secure::canaries::spellings().len()
         );
     }
 }
@@ -232,7 +232,7 @@ fn g3_what_tools_are_called_with_is_in_no_log() {
         let runtime = "max_consecutive_errors = 50\n";
         let fixture = Fixture::new(&format!(
             "{}{log}{}",
-            crate::fixture::model_at(&good.base_url(), runtime),
+            crate::secure::fixture::model_at(&good.base_url(), runtime),
             drill("drill", &[], "")
         ));
         let run = fixture.run(["run", "--output", "json", "--mode", "auto", &format!("here is {}", canary(36))]);

@@ -11,7 +11,7 @@ use bob::tools::servers::{ServerId, ServerSpec};
 use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, RuntimeBuilder, SessionId};
 use bob_messages::chat::{CallStatus, Message};
 
-use crate::fixture::{AGENT, kill};
+use crate::servers::fixture::{AGENT, kill};
 use crate::support::runtime::{model_name, session, within};
 
 pub(super) const CANARY: &str = "sk-canary-7f3a";

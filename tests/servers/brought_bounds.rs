@@ -6,7 +6,7 @@ use bob::sessions::{Change, OptionsPatch};
 use bob::tools::servers::ServerSpec;
 use bob::{AgentError, AgentRuntime, Runtime};
 
-use crate::brought::{bringing, built, drill, ended, fixture, pid, says};
+use crate::servers::brought::{bringing, built, drill, ended, fixture, pid, says};
 use crate::support::runtime::{session, within};
 
 /// Servers of these ids.

@@ -10,7 +10,7 @@ use bob::tools::servers::{ServerId, ServerSpec, ServerTransport};
 use bob::{AgentError, AgentRequest, AgentRuntime};
 use bob_messages::chat::CallStatus;
 
-use crate::brought::{CANARY, bringing, built, drill, ended, fixture, lives, pid, says};
+use crate::servers::brought::{CANARY, bringing, built, drill, ended, fixture, lives, pid, says};
 use crate::support::runtime::{Recorder, session, within};
 
 /// Every byte of every file below a folder.

@@ -12,7 +12,7 @@ use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_messages::chat::CallStatus;
 use serde_json::{Value, json};
 
-use crate::fixture::AGENT;
+use crate::servers::fixture::AGENT;
 use crate::support::runtime::{model_name, session, turn, within};
 use crate::support::scratch::Scratch;
 use crate::support::stopwatch::Stopwatch;

@@ -10,7 +10,7 @@ use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_actors::llm::scripted::ScriptedRule;
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, Fixture, drill};
+use crate::servers::fixture::{AGENT, Fixture, drill};
 use crate::support::program::Program;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::fixture::{Fixture, drill, kill, wait};
+use crate::servers::fixture::{Fixture, drill, kill, wait};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

@@ -10,7 +10,8 @@ use bob::tools::servers::{ServerId, ServerSpec};
 use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 
-use crate::fixture::{AGENT, Fixture, drill};
+use crate::servers::fixture::{AGENT, Fixture, drill};
+use crate::support::alone::alone;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::runtime::{model_name, session, trapped, within};
@@ -48,7 +49,8 @@ fn a6_a_room_that_dies_too_often_ends_the_program_with_last_words_and_nothing_le
         let is_chat = front_end[0] == "chat";
         let asked = format!("{appends}\n--config\nagent.toml\n{}", front_end.join("\n"));
         let agent = fixture.program(std::env::current_exe().expect("this test")).env(AS_THE_PROGRAM, asked);
-        let agent = agent.args(["--exact", "ends::as_the_program", "--nocapture"]).env("BOB__STORE__KIND", "sqlite");
+        let agent =
+            agent.args(["--exact", "servers::ends::as_the_program", "--nocapture"]).env("BOB__STORE__KIND", "sqlite");
         let mut running = agent.env("BOB__STORE__PATH", "s.db").open_stdin().spawn();
         if is_chat {
             running.type_line("hi");
@@ -108,6 +110,9 @@ fn descriptors() -> usize {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a5_whoever_is_killed_gives_back_its_processes_descriptors_and_tasks() {
+    if alone("servers::ends::a5_whoever_is_killed_gives_back_its_processes_descriptors_and_tasks").is_some() {
+        return;
+    }
     let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let before = tasks();
     let echo = |server| ScriptedReply::call(format!("mcp/{server}/echo"), serde_json::json!({ "text": "hi" }));

@@ -17,7 +17,7 @@ use bob_messages::limits::Limits;
 use bob_messages::store::Fact;
 use serde_json::json;
 
-use crate::fixture::AGENT;
+use crate::servers::fixture::AGENT;
 use crate::support::runtime::{Recorder, at, build, file_store, model_name, over, session, turn, within};
 use crate::support::scratch::Scratch;
 

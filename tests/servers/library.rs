@@ -11,7 +11,7 @@ use bob::{AgentRuntime, BuildError, RuntimeBuilder};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
-use crate::fixture::{AGENT, kill};
+use crate::servers::fixture::{AGENT, kill};
 use crate::support::runtime::{Recorder, model_name, say, scripted, within};
 
 fn spec(id: &str, args: &[&str]) -> ServerSpec {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::fixture::{AGENT, Fixture, drill};
+use crate::servers::fixture::{AGENT, Fixture, drill};
 use crate::support::clean::assert_clean;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

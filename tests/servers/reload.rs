@@ -1,6 +1,6 @@
 //! `/mcp reload`: the servers are read from the configuration again.
 
-use crate::fixture::{Fixture, drill, wait};
+use crate::servers::fixture::{Fixture, drill, wait};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

@@ -249,6 +249,35 @@ async fn an_artifact_of_another_tenant_does_not_exist() {
     within(runtime.shutdown()).await;
 }
 
+#[tokio::test]
+async fn nothing_is_kept_of_an_input_for_a_session_of_another_tenant() {
+    let (builder, _asked) = reader(1, true);
+    let runtime = build(builder).await;
+    let (acme, other) = (runtime.tenant("acme").unwrap(), runtime.tenant("other").unwrap());
+    within(acme.run(say("look it up"))).await.unwrap();
+    let before = acme.artifacts_of(&session("s")).await.unwrap();
+    let refused = within(other.run(say(&"large ".repeat(100_000)))).await.unwrap_err();
+    assert_eq!(refused.kind(), "invalid", "{refused}");
+    assert_eq!(acme.artifacts_of(&session("s")).await.unwrap(), before);
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn a_large_answer_to_a_question_is_in_the_journal_as_it_was_given() {
+    let folder = Scratch::new();
+    let asks = ScriptedReply::call("ask_user", json!({"question": "What does it say?"}));
+    let model = ScriptedLlm::replies(vec![asks, ScriptedReply::text("I see.")]);
+    let runtime = build(over(model).store(file_store(folder.path()))).await;
+    within(runtime.run(say("read it to me"))).await.unwrap();
+    let answer = format!("{}the heron{}", "a ".repeat(150_000), " b".repeat(150_000));
+    assert_eq!(turn(&runtime, say(&answer)).await.content, "I see.");
+    // No record names an artifact, and the next process would remove it.
+    assert_eq!(runtime.artifacts_of(&session("s")).await.unwrap(), []);
+    within(runtime.shutdown()).await;
+    let records = file_store(folder.path()).load(&session("s")).await.unwrap();
+    assert!(records.iter().any(|record| serde_json::to_string(&**record).unwrap().contains(&answer)), "all of it");
+}
+
 /// Until the store keeps so many artifacts of the session.
 async fn kept_at_last(runtime: &Runtime, count: usize) {
     within(async {

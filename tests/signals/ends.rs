@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use crate::fixture::{Fixture, drill};
+use crate::signals::fixture::{Fixture, drill};
 use crate::support::program::{Run, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -77,7 +77,7 @@ impl Scene {
         }
         if matches!(self.doing, Doing::Starting | Doing::Stream | Doing::Pause) {
             // The program does not report when it has handled earlier input.
-            crate::fixture::wait("the input is kept", || self.shown("s").contains("hi"));
+            crate::signals::fixture::wait("the input is kept", || self.shown("s").contains("hi"));
         }
     }
 

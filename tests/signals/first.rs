@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::Pid;
 
-use crate::fixture::{AGENT, Fixture, drill, wait};
+use crate::signals::fixture::{AGENT, Fixture, drill, wait};
 use crate::support::program::{Program, Running};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
@@ -80,7 +80,7 @@ fn x8_orphans_given_to_the_program_are_reaped() {
     let running = Program::new(this).dir(fixture.scratch.path()).env(BECOMES, "1").open_stdin();
     let running = running.deadline(Duration::from_secs(60)).args([
         "--exact",
-        "first::x8_orphans_given_to_the_program_are_reaped",
+        "signals::first::x8_orphans_given_to_the_program_are_reaped",
         "--nocapture",
     ]);
     talk(&fixture, running.spawn(), Running::pid);

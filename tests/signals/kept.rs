@@ -1,6 +1,6 @@
 //! A fixture whose sessions outlive the program.
 
-use crate::fixture::Fixture;
+use crate::signals::fixture::Fixture;
 
 impl Fixture {
     /// A fixture with a durable store, and further keys of `[runtime]` and `[llm]`.

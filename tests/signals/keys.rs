@@ -5,7 +5,7 @@ use std::time::Duration;
 use portable_pty::{CommandBuilder, PtySize, native_pty_system};
 use rustix::process::{Pid, Signal, test_kill_process};
 
-use crate::fixture::{AGENT, Fixture, drill, wait};
+use crate::signals::fixture::{AGENT, Fixture, drill, wait};
 use crate::support::program::KEPT_VARIABLES;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

@@ -1,14 +1,14 @@
 //! Ctrl-C at every moment of an answer and of a command that put out text: what the screen showed is in the journal.
 //!
 //! 40 moments by default. A parameter behind the name of the test sets another number:
-//! `cargo test --all-features --test signals -- ctrl_c_at_every_moment moments=200`.
+//! `cargo test --all-features --test whole -- ctrl_c_at_every_moment moments=200`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{AGENT, Fixture};
+use crate::signals::fixture::{AGENT, Fixture};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 use crate::support::terminal::{CTRL_C, CTRL_D, Terminal};

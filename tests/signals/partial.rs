@@ -2,7 +2,7 @@
 
 use rustix::process::Signal;
 
-use crate::fixture::Fixture;
+use crate::signals::fixture::Fixture;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 

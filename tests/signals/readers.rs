@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::fixture::{AGENT, Fixture, drill};
+use crate::signals::fixture::{AGENT, Fixture, drill};
 use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;

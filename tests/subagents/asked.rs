@@ -11,7 +11,7 @@ use bob::tools::CallStatus;
 use bob::{AgentRequest, BoxFuture};
 use serde_json::json;
 
-use crate::stage::{agent, asks, calls, change, playing};
+use crate::subagents::stage::{agent, asks, calls, change, playing};
 use crate::support::runtime::{build, say, turn};
 
 /// A person who takes some time and keeps the questions.
@@ -43,7 +43,7 @@ async fn a_question_of_a_child_names_the_agents_and_stops_the_time_of_all_above(
     let builder = builder.tools(change("own/change")).approvals(Arc::new(person)).permission_mode(PermissionMode::Ask);
     let builder = builder.subagent(agent("a").max_depth(1)).subagent(agent("b"));
     // Less than the person takes, at each level.
-    let limits = Limits { turn_timeout_ms: 1_200, progress_timeout_ms: 700, ..crate::ends::generous() };
+    let limits = Limits { turn_timeout_ms: 1_200, progress_timeout_ms: 700, ..crate::subagents::ends::generous() };
     let runtime = build(builder.limits(limits)).await;
     let response = turn(&runtime, AgentRequest { approvals: ApprovalsMode::Wait, ..say("go") }).await;
     assert_eq!((response.finish_reason, response.content.as_str()), (FinishReason::Final, "done"), "{response:?}");
@@ -64,7 +64,7 @@ async fn what_would_suspend_a_child_is_denied() {
     let runtime = build(builder).await;
     let response = turn(&runtime, AgentRequest { approvals: ApprovalsMode::Suspend, ..say("go") }).await;
     assert_eq!((response.finish_reason, response.content.as_str()), (FinishReason::Final, "done"), "{response:?}");
-    let child = &crate::stage::children(&runtime, &crate::support::runtime::session("s")).await[0];
+    let child = &crate::subagents::stage::children(&runtime, &crate::support::runtime::session("s")).await[0];
     let look = bob::AgentRuntime::session(&runtime, child.session.clone()).await.unwrap().unwrap();
     assert_eq!(look.last.unwrap().denied.len(), 1);
 }

@@ -12,8 +12,8 @@ use bob::{AgentRequest, AgentResponse, AgentRuntime, BuildError, Runtime, Runtim
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 use serde_json::{Value, json};
 
-use crate::ends::{AtWork, generous};
-use crate::stage::{Gate, agent, asks, calls, children, last, left_of, names, playing};
+use crate::subagents::ends::{AtWork, generous};
+use crate::subagents::stage::{Gate, agent, asks, calls, children, last, left_of, names, playing};
 use crate::support::runtime::{build, say, session, turn, within};
 
 /// The first call of a session.

@@ -10,7 +10,7 @@ use bob::{Agent, AgentRequest, AgentRuntime, BoxFuture, ModelName, Runtime, Sess
 use serde_json::json;
 use std::sync::Arc;
 
-use crate::stage::{agent, calls, children, look, playing};
+use crate::subagents::stage::{agent, calls, children, look, playing};
 use crate::support::runtime::{build, over, say, session, turn, within};
 
 fn limits() -> Limits {

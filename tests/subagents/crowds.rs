@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use serde_json::json;
 use tokio::sync::Barrier;
 
-use crate::stage::{Nothing, agent, calls, playing};
+use crate::subagents::stage::{Nothing, agent, calls, playing};
 use crate::support::runtime::{build, say, session, turn, within};
 
 fn four() -> ScriptedReply {
@@ -44,7 +44,7 @@ async fn a_parent_that_has_the_only_place_has_its_children_too() {
         _ => ScriptedReply::text("done"),
     });
     let builder = builder.subagent(agent("a").max_depth(1)).subagent(agent("b")).max_concurrent_turns(1);
-    let runtime = build(builder.limits(crate::ends::generous())).await;
+    let runtime = build(builder.limits(crate::subagents::ends::generous())).await;
     let many = (0..5).map(|number| AgentRequest::text(session(&format!("p{number}")), "go"));
     for result in within(join_all(many.map(|request| runtime.run(request)))).await {
         assert_eq!(result.unwrap().response().delegated.as_ref().unwrap().sessions, 8);
@@ -74,7 +74,7 @@ async fn most_at_a_time(most: usize, meets: usize) -> usize {
         }
     });
     let builder = builder.tools(Arc::new(meet)).subagent(agent("a")).max_parallel_subagents(most);
-    let runtime = build(builder.limits(crate::ends::generous())).await;
+    let runtime = build(builder.limits(crate::subagents::ends::generous())).await;
     let response = turn(&runtime, say("go")).await;
     assert_eq!(response.delegated.unwrap().sessions, 6);
     let ids: Vec<_> = response.tool_transcript.iter().map(|call| call.id.as_str().to_owned()).collect();

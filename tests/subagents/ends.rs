@@ -12,7 +12,7 @@ use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
 use serde_json::json;
 use tokio::sync::watch;
 
-use crate::stage::{Nothing, agent, calls, children, playing};
+use crate::subagents::stage::{Nothing, agent, calls, children, playing};
 use crate::support::runtime::{build, say, session, within};
 
 pub(crate) fn generous() -> Limits {

@@ -5,7 +5,7 @@ use bob::model::ScriptedReply;
 use bob::{AgentRuntime, Runtime};
 use serde_json::json;
 
-use crate::stage::{agent, asks, look, playing};
+use crate::subagents::stage::{agent, asks, look, playing};
 use crate::support::program::Program;
 use crate::support::runtime::{build, say, session, within};
 use crate::support::scratch::Scratch;
@@ -18,7 +18,7 @@ async fn two_levels() -> Runtime {
         (who, _) => ScriptedReply::text(format!("{who} is done")),
     });
     let builder = builder.subagent(agent("a").max_depth(1)).subagent(agent("b"));
-    build(builder.tools(look("own/look")).limits(crate::ends::generous())).await
+    build(builder.tools(look("own/look")).limits(crate::subagents::ends::generous())).await
 }
 
 #[tokio::test]

@@ -8,7 +8,7 @@ use bob::tools::CallStatus;
 use bob::{AgentRequest, AgentRuntime, ModelName, TaskContext};
 use serde_json::json;
 
-use crate::stage::{agent, asks, calls, children, last, look, playing};
+use crate::subagents::stage::{agent, asks, calls, children, last, look, playing};
 use crate::support::runtime::{build, say, session, turn, within};
 
 #[tokio::test]
@@ -95,7 +95,7 @@ async fn a_child_has_nobody_to_ask_and_waits_for_nothing_outside() {
         (_, 2) => ScriptedReply::call("own/outside", json!({})),
         _ => ScriptedReply::text("the first one"),
     });
-    let outside = bob::tools::tool("own/outside", "Waits.", |_: crate::stage::Nothing, _| async {
+    let outside = bob::tools::tool("own/outside", "Waits.", |_: crate::subagents::stage::Nothing, _| async {
         Ok(bob::tools::ToolOutput::waits_for("a letter"))
     });
     let limits = bob::config::Limits { max_consecutive_errors: 5, ..bob::config::Limits::default() };

@@ -7,7 +7,7 @@ use bob::tools::{CallStatus, Policy};
 use bob::{AgentRequest, AgentRuntime, BuildError};
 use serde_json::json;
 
-use crate::stage::{agent, asks, change, children, last, look, names, playing};
+use crate::subagents::stage::{agent, asks, change, children, last, look, names, playing};
 use crate::support::runtime::{build, in_folder, say, session, turn, within};
 use crate::support::scratch::Scratch;
 

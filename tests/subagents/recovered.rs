@@ -11,7 +11,7 @@ use bob::{AgentRuntime, Runtime, RuntimeBuilder, SessionId};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 use serde_json::json;
 
-use crate::stage::{Gate, agent, calls, children, last, left_of, playing};
+use crate::subagents::stage::{Gate, agent, calls, children, last, left_of, playing};
 use crate::support::runtime::{model_name, say, session, turn, within};
 
 fn play(who: &str, request: &LlmRequest) -> ScriptedReply {
@@ -33,7 +33,7 @@ fn staged(gate: &Gate, store: &Arc<MemoryStore>, on_restart: OnRestart) -> Runti
         .store(store)
         .tools(gate.tool())
         .subagent(agent("a"))
-        .limits(crate::ends::generous())
+        .limits(crate::subagents::ends::generous())
 }
 
 /// How many turns were begun in a session.

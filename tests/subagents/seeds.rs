@@ -15,9 +15,9 @@ use bob::{AgentRequest, AgentRuntime, Runtime, SessionId};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 use serde_json::json;
 
-use crate::checked::{House, faults};
-use crate::ends::generous;
-use crate::stage::{Nothing, agent, last, playing};
+use crate::subagents::checked::{House, faults};
+use crate::subagents::ends::generous;
+use crate::subagents::stage::{Nothing, agent, last, playing};
 use crate::support::runtime::{session, within};
 
 /// The seeds that are run by default.

@@ -7,7 +7,7 @@ use bob::model::ScriptedReply;
 use bob::tools::skills::{SkillFolders, SkillRules, SkillSource};
 use serde_json::json;
 
-use crate::stage::{agent, calls, playing};
+use crate::subagents::stage::{agent, calls, playing};
 use crate::support::runtime::{build, say, turn};
 
 /// A line of the body of each of the two skills.

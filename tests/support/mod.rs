@@ -1,11 +1,12 @@
 //! Support for integration tests: fake model providers over loopback HTTP, temporary folders, programs that are run
 //! and monitored, and terminals.
 //!
-//! A test file declares `mod support;`. Only `runtime` depends on a crate of this workspace: the providers are
+//! Only `runtime` depends on a crate of this workspace: the providers are
 //! written against the published wire formats.
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod alone;
 pub(crate) mod anthropic;
 pub(crate) mod clean;
 pub(crate) mod connection;

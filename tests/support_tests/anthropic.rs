@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, ask};
 use crate::support::anthropic::SIGNATURE;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support_tests::client::{Answer, ask};
 
 const PATH: &str = "/v1/messages";
 

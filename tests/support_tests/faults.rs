@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client, DEADLINE, ask};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support_tests::client::{Answer, Client, DEADLINE, ask};
 
 const OPENAI: &str = "/v1/chat/completions";
 const ANTHROPIC: &str = "/v1/messages";

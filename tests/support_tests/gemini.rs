@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::ask;
 use crate::support::gemini::THOUGHT_SIGNATURE;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::{INPUT_TOKENS, OUTPUT_TOKENS, Reply};
+use crate::support_tests::client::ask;
 
 const PLAIN: &str = "/v1beta/models/gemini-x:generateContent";
 const STREAMED: &str = "/v1beta/models/gemini-x:streamGenerateContent?alt=sse";

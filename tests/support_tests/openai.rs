@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Answer, Client, ask};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::support_tests::client::{Answer, Client, ask};
 
 const PATH: &str = "/v1/chat/completions";
 

@@ -7,8 +7,8 @@ use bob::store::Record;
 use bob::store::replay;
 use bob::tape::{Redactor, Tape};
 
-use crate::scenes::{SCENES, Scene};
-use crate::stage::{Stage, folder, journals};
+use crate::tapes::scenes::{SCENES, Scene};
+use crate::tapes::stage::{Stage, folder, journals};
 
 /// How many recorded turns there are at least.
 const TURNS: usize = 50;

@@ -5,9 +5,9 @@ use std::path::Path;
 use bob::store::replay;
 use serde_json::Value;
 
-use crate::stage::{folder, journals};
 use crate::support::program::Program;
 use crate::support::scratch::Scratch;
+use crate::tapes::stage::{folder, journals};
 
 const AGENT: &str = env!("CARGO_BIN_EXE_cli-agent");
 

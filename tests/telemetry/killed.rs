@@ -8,8 +8,8 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use crate::home::{AGENT, Home};
-use crate::others;
-use crate::receiver::{Receiver, Span};
+use crate::telemetry::others;
+use crate::telemetry::receiver::{Receiver, Span};
 
 const SOON: Duration = Duration::from_secs(60);
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";

@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::Value;
 
-use crate::receiver::{Kept, Receiver, Span};
+use crate::telemetry::receiver::{Kept, Receiver, Span};
 
 /// The exit code of the script when the package registry cannot be reached.
 const NOT_TO_BE_HAD: i32 = 69;

@@ -23,6 +23,8 @@ pub(crate) struct Came {
     pub(crate) spans: Vec<Span>,
     /// The names of metrics; only the receiver of others reads them.
     pub(crate) metrics: Vec<String>,
+    /// The requests to the receiver of this file: head and body as text.
+    pub(crate) requests: Vec<String>,
 }
 
 pub(crate) type Kept = Arc<(Mutex<Came>, Condvar)>;
@@ -57,6 +59,13 @@ impl Receiver {
         self.once(|came| came.metrics.iter().any(|name| name == last), |came| came.metrics.clone())
     }
 
+    /// The requests that came so far to addresses that begin so.
+    pub(crate) fn text(&self, path: &str) -> String {
+        let start = format!("POST {path}");
+        let kept = self.kept.0.lock().unwrap();
+        kept.requests.iter().filter(|request| request.starts_with(&start)).map(String::as_str).collect()
+    }
+
     fn once<T>(&self, is_there: impl Fn(&Came) -> bool, what: impl Fn(&Came) -> T) -> T {
         let (kept, came) = &*self.kept;
         let kept = kept.lock().unwrap();
@@ -87,6 +96,8 @@ fn serve(mut stream: TcpStream, (kept, came): &(Mutex<Came>, Condvar)) {
         if reader.read_exact(&mut body).is_err() {
             return;
         }
+        let request = format!("{head}{}", String::from_utf8_lossy(&body));
+        kept.lock().unwrap().requests.push(request);
         if head.starts_with("POST /v1/traces ") {
             kept.lock().unwrap().spans.extend(spans(&body));
             came.notify_all();

@@ -15,8 +15,8 @@ use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, SessionId};
 use fastrand::Rng;
 use futures_util::FutureExt;
 
-use crate::stage::{Notebook, Seen, context, paying};
 use crate::support::runtime::{Recorder, build, session, within};
+use crate::tenants::stage::{Notebook, Seen, context, paying};
 
 /// How many interleavings there are.
 const INTERLEAVINGS: u64 = 1_000;

@@ -11,8 +11,8 @@ use bob::tools::{CallContext, CallId, Invocation, ToolError, tool};
 use bob::{AgentError, AgentRequest, AgentRuntime, Runtime};
 use serde_json::json;
 
-use crate::stage::{Seen, context};
 use crate::support::runtime::{Nothing, build, over, say, scripted, session, turn, within};
+use crate::tenants::stage::{Seen, context};
 
 /// A builder over a model that calls `agent/child` in each turn, which has a child session do the same down to a depth.
 fn nesting(most: u32, seen: &Seen<CallContext>) -> bob::RuntimeBuilder {

@@ -14,8 +14,8 @@ use bob::{AgentRequest, AgentRunResult, AgentRuntime, ModelName};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use crate::stage::{Person, Seen, asks, pay, paying};
 use crate::support::runtime::{Recorder, asking, build, file_store, session, turn, within};
+use crate::tenants::stage::{Person, Seen, asks, pay, paying};
 
 fn full() -> RequestContext {
     let context = RequestContext::of_tenant("acme").principal("ann").label("region", "eu").secret("crm/token");

@@ -8,8 +8,8 @@ use bob::events::AgentEvent;
 use bob::tools::Policy;
 use bob::{AgentRequest, AgentRuntime};
 
-use crate::stage::{Notebook, Person, Seen, asks, context, paying};
 use crate::support::runtime::{Recorder, build, say, session, turn, within};
+use crate::tenants::stage::{Notebook, Person, Seen, asks, context, paying};
 
 #[tokio::test]
 async fn always_of_one_tenant_or_principal_opens_nothing_for_another() {

@@ -11,8 +11,8 @@ use bob::tools::{Invocation, tool};
 use bob::{AgentError, AgentRequest, AgentRuntime, RuntimeBuilder};
 use serde_json::json;
 
-use crate::stage::Seen;
 use crate::support::runtime::{Nothing, build, file_store, over, say, session, turn, within};
+use crate::tenants::stage::Seen;
 
 /// The folder of the store, for the process that is killed.
 const FOLDER: &str = "TENANTS_KILLED_IN";
@@ -60,7 +60,7 @@ async fn runs_until_it_is_killed() {
 async fn a_turn_of_a_killed_process_is_finished_with_its_context() {
     let folder = tempfile::tempdir().unwrap();
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["killed::runs_until_it_is_killed", "--exact", "--ignored", "--nocapture"])
+        .args(["tenants::killed::runs_until_it_is_killed", "--exact", "--ignored", "--nocapture"])
         .env(FOLDER, folder.path())
         .stdout(Stdio::piped())
         .spawn()

@@ -5,8 +5,8 @@ use bob::model::ScriptedReply;
 use bob::sessions::{RequestId, SessionOptions};
 use bob::{AgentError, AgentRequest, AgentRuntime};
 
-use crate::stage::context;
 use crate::support::runtime::{build, file_store, say, scripted, session, turn, within};
+use crate::tenants::stage::context;
 
 #[track_caller]
 fn refusal(result: Result<bob::AgentRunResult, AgentError>) -> String {

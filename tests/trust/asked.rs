@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::found::{Found, scripted};
+use crate::trust::found::{Found, scripted};
 
 /// A model server that creates a marker file and prints a word.
 fn starting(found: &Found, word: &str) -> String {

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::found::{Found, below, scripted};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use crate::trust::found::{Found, below, scripted};
 
 /// Every command that would use the configuration, without a terminal.
 const COMMANDS: &[&[&str]] = &[

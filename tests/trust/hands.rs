@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::found::{Found, scripted};
+use crate::trust::found::{Found, scripted};
 
 /// Runs a turn in which the model makes this call, with everything approved that can be; the entry of its transcript.
 #[track_caller]

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::found::{Found, scripted};
+use crate::trust::found::{Found, scripted};
 
 #[test]
 fn a_named_configuration_was_decided_about() {
@@ -48,7 +48,7 @@ fn a_hook_that_changed_is_told() {
 }
 
 #[test]
-fn what_is_no_deed_is_not_told() {
+fn what_needs_no_trust_is_not_told() {
     let found = Found::with(&scripted(""));
     found.script("local/list_dir", &json!({}));
     assert_eq!(found.named(["run", "hi"]).code, Some(0));

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::found::{Found, below, scripted};
+use crate::trust::found::{Found, below, scripted};
 
 const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
 

@@ -1,18 +1,17 @@
 //! What a receiver gets of turns, and what turns notice of a receiver.
 
+use super::metrics::{Form, Metrics};
 use super::settings::TelemetrySettings;
 use super::spans::{Kind, Span, Spans, Value};
 use super::*;
 use bob_actors::telemetry::names;
-use bob_messages::chat::{CallStatus, FinishReason, StopReason, ToolCall, ToolResult, Usage};
-use bob_messages::event::{AgentEvent, CallState, Envelope, StepEvent};
+use bob_messages::chat::{CallStatus, ContentPart, FinishReason, StopReason, ToolCall, ToolResult, Usage};
+use bob_messages::cost::Cost;
+use bob_messages::event::{AgentEvent, CallState, Delta, Envelope, StepEvent};
 use bob_messages::ids::{CallId, ModelName, SessionId, ToolName, TurnId};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::tools::{ToolKind, ToolOutput};
 use std::collections::HashSet;
-use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
-use std::sync::mpsc;
 use std::time::Instant;
 
 const CALLER: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
@@ -47,6 +46,7 @@ fn model_call(step: u32) -> [StepEvent; 2] {
         usage: Some(Usage { input_tokens: 11, output_tokens: 3, total_tokens: 14, ..Usage::default() }),
         stop_reason: StopReason::Stop,
         response_id: None,
+        cost: None,
     };
     [AgentEvent::LlmRequested { model }.in_step(step), completed.in_step(step)]
 }
@@ -79,7 +79,11 @@ fn finished(reason: FinishReason) -> StepEvent {
 
 /// What one process tells of these events, one each 10 ms from `at` on.
 fn told(at: i64, events: Vec<StepEvent>) -> Vec<Span> {
-    let (mut spans, mut all) = (Spans::new("agent".into()), Vec::new());
+    told_by(Spans::new("agent".into(), false), at, events)
+}
+
+fn told_by(mut spans: Spans, at: i64, events: Vec<StepEvent>) -> Vec<Span> {
+    let mut all = Vec::new();
     for (number, event) in events.into_iter().enumerate() {
         spans.take(&envelope(at + 10 * number as i64, event), |_, _| true, |span, _| all.push(span));
     }
@@ -163,6 +167,111 @@ fn a_call_that_never_ran_has_no_span() {
     assert_eq!(all.len(), 1);
 }
 
+fn amount(span: &Span, key: &str) -> Option<f64> {
+    span.attributes.iter().find_map(|(name, value)| match value {
+        Value::Amount(amount) if *name == key => Some(*amount),
+        _ => None,
+    })
+}
+
+/// A model call that streams two pieces 10 and 20 ms after it began, and costs 0.25.
+fn streamed() -> Vec<StepEvent> {
+    let [asked, answered] = model_call(1);
+    let piece =
+        |text: &str| AgentEvent::LlmStreamChunk { message_id: "m".into(), delta: Delta::Text(text.into()) }.in_step(1);
+    let StepEvent {
+        event: AgentEvent::LlmCompleted { model, latency_ms, usage, stop_reason, response_id, .. }, ..
+    } = answered
+    else {
+        panic!("an event of an answer")
+    };
+    let cost = Some(Cost::from_amount(0.25));
+    let answered = AgentEvent::LlmCompleted { model, latency_ms, usage, stop_reason, response_id, cost }.in_step(1);
+    vec![started(TURN).into(), asked, piece("a"), piece("b"), answered, finished(FinishReason::Final)]
+}
+
+#[test]
+fn a_model_call_has_its_cost_and_the_time_to_its_first_piece() {
+    let all = told(0, streamed());
+    let (chat, mut metrics) = (&all[0], Metrics::default());
+    assert_eq!((amount(chat, names::COST), amount(chat, names::FIRST_CHUNK)), (Some(0.25), Some(0.01)));
+    all.iter().chain([chat]).for_each(|span| metrics.count(span));
+    metrics.waited(0.03);
+    metrics.restarted("tools/files");
+    let series = metrics.series(4);
+    let of = |name: &str| series.iter().find(|one| one.name == name).unwrap_or_else(|| panic!("{name} is missing"));
+    assert_eq!((of(names::COST).form, of(names::COST).sum), (Form::Sum, 0.5));
+    assert_eq!((of(names::FIRST_CHUNK_SECONDS).count, of(names::FIRST_CHUNK_SECONDS).buckets[2]), (2, 2));
+    assert_eq!((of(names::QUEUE_WAIT).count, of(names::QUEUE_WAIT).buckets[4]), (1, 1));
+    assert_eq!(of(names::RESTARTS).attributes, [(names::ACTOR, "tools/files".to_owned())]);
+    assert_eq!((of(names::RESTARTS).count, of(names::DROPPED).count), (1, 4));
+}
+
+#[test]
+fn the_wait_of_a_request_is_counted_once_and_a_refused_one_is_forgotten() {
+    let telemetry = Telemetry::start(TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap();
+    assert!(telemetry.submitted(&TurnId::new(TURN)) && telemetry.submitted(&TurnId::new("refused")));
+    for _again in 0..2 {
+        telemetry.emit(&envelope(0, started(TURN)));
+    }
+    telemetry.answered(&TurnId::new("refused"));
+    assert!(telemetry.waiting().is_empty());
+    let mut series = Vec::new();
+    telemetry.shared.measure(|metrics| series = metrics.series(0));
+    let counts: Vec<_> = series.iter().filter(|one| one.name == names::QUEUE_WAIT).map(|one| one.count).collect();
+    assert_eq!(counts, [1]);
+}
+
+#[test]
+fn contents_are_sent_where_the_settings_say_so_and_are_cut() {
+    let events = || {
+        let long = "ä".repeat(10_000);
+        let input = |text: &str| AgentEvent::MessageUser {
+            message_id: "m".into(),
+            parts: vec![ContentPart::text(text)],
+            steered: false,
+        };
+        vec![
+            started(TURN).into(),
+            input("first-canary").into(),
+            input(&long).into(),
+            runs(),
+            returned(CallStatus::Ok),
+            finished(FinishReason::Final),
+        ]
+    };
+    assert!(!format!("{:?}", told(0, events())).contains("canary"), "not unless it is asked for");
+    let all = told_by(Spans::new("agent".into(), true), 0, events());
+    let [tool, turn] = &all[..] else { panic!("{all:?}") };
+    assert_eq!(text(tool, names::ARGUMENTS), Some(r#"{"command":"secret-canary"}"#));
+    assert_eq!(text(tool, names::RESULT), Some("secret-canary"));
+    let inputs: serde_json::Value = serde_json::from_str(text(turn, names::INPUT_MESSAGES).unwrap()).unwrap();
+    assert_eq!(inputs[0]["parts"][0]["content"], "first-canary");
+    let cut = inputs[1]["parts"][0]["content"].as_str().unwrap();
+    assert!(cut.ends_with("ä…") && cut.len() <= 16 * 1024 + "…".len(), "{} bytes", cut.len());
+    let output: serde_json::Value = serde_json::from_str(text(turn, names::OUTPUT_MESSAGES).unwrap()).unwrap();
+    assert_eq!((&output[0]["role"], &output[0]["parts"][0]["content"]), (&"assistant".into(), &"secret-canary".into()));
+}
+
+#[test]
+fn variables_come_before_the_settings_and_a_key_goes_to_its_own_receiver_only() {
+    let read = |pairs: &'static [(&str, &str)]| {
+        let find = move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        let set = TelemetrySettings::new("http://127.0.0.1:1", "agent").header("x-key", "canary").with_contents();
+        set.overridden_by(&find).unwrap()
+    };
+    let settings = read(&[]).unwrap();
+    assert_eq!(settings.traces.as_deref(), Some("http://127.0.0.1:1/v1/traces"));
+    assert_eq!((settings.headers.len(), settings.has_contents), (1, true));
+    let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:2"), ("OTEL_SERVICE_NAME", "other")]);
+    let settings = settings.unwrap();
+    assert_eq!((settings.traces.as_deref(), settings.headers.len()), (Some("http://127.0.0.1:2/v1/traces"), 0));
+    assert_eq!(settings.service, "other");
+    assert!(read(&[("OTEL_SDK_DISABLED", "TRUE")]).is_none());
+    let settings = read(&[("OTEL_TRACES_EXPORTER", "none")]).unwrap();
+    assert_eq!((settings.traces, settings.metrics.as_deref()), (None, Some("http://127.0.0.1:1/v1/metrics")));
+}
+
 #[test]
 fn the_variables_say_where_and_what() {
     let read = |pairs: &'static [(&str, &str)]| {
@@ -184,11 +293,12 @@ fn the_variables_say_where_and_what() {
     assert_eq!(settings.headers["x-key"], "a secret-canary");
     assert!(settings.resource.contains(&("service.name".into(), "right".into())), "{:?}", settings.resource);
     assert!(!format!("{settings:?}").contains("secret-canary"));
-    let refused: [&'static [(&str, &str)]; 5] = [
+    let refused: [&'static [(&str, &str)]; 6] = [
         &[HERE, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
         &[HERE, ("OTEL_EXPORTER_OTLP_HEADERS", "secret-canary")],
         &[HERE, ("OTEL_TRACES_SAMPLER", "sometimes")],
         &[HERE, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")],
+        &[HERE, ("OTEL_METRIC_EXPORT_INTERVAL", "0")],
         &[("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317")],
     ];
     for pairs in refused {
@@ -215,119 +325,5 @@ fn the_callers_flag_decides_unless_the_sampler_says_otherwise() {
     assert!(of("traceidratio").takes(&low, None) && !of("traceidratio").takes(&high, None));
 }
 
-#[test]
-fn a_receiver_gets_spans_and_metrics_and_no_contents() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, requests) = mpsc::channel();
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let (mut stream, tell) = (stream.unwrap(), tell.clone());
-            std::thread::spawn(move || {
-                let mut reader = BufReader::new(stream.try_clone().unwrap());
-                while let Some((head, body)) = request(&mut reader) {
-                    let _the_test_is_over = tell.send((head, body));
-                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
-                }
-            });
-        }
-    });
-    let telemetry = Telemetry::start(TelemetrySettings::new(&address, "agent").header("x-key", "k")).unwrap();
-    let [asked, answered] = model_call(1);
-    let events = vec![started(TURN).into(), asked, answered, runs(), returned(CallStatus::Ok)];
-    for event in events.into_iter().chain([finished(FinishReason::Final)]) {
-        telemetry.emit(&envelope(0, event));
-    }
-    telemetry.flush(Duration::from_secs(60));
-    let all: Vec<_> = requests.try_iter().collect();
-    assert!(all.iter().all(|(head, _)| head.contains("x-key: k") && head.contains("application/x-protobuf")));
-    let sent = |path: &str| {
-        let bodies = all.iter().filter(|(head, _)| head.starts_with(&format!("POST {path} "))).map(|(_, body)| body);
-        bodies.flat_map(|body| String::from_utf8_lossy(body).into_owned().into_bytes()).collect::<Vec<_>>()
-    };
-    let (traces, metrics) = (sent("/v1/traces"), sent("/v1/metrics"));
-    let (traces, metrics) = (String::from_utf8(traces).unwrap(), String::from_utf8(metrics).unwrap());
-    for name in ["invoke_agent agent", "chat m", "execute_tool local/shell", "gen_ai.conversation.id", "service.name"] {
-        assert!(traces.contains(name), "{name}");
-    }
-    for name in [names::AGENT_SECONDS, names::TOOL_SECONDS, names::CHAT_SECONDS, names::TOKENS, names::DROPPED] {
-        assert!(metrics.contains(name), "{name}");
-    }
-    assert!(!traces.contains("canary") && !metrics.contains("canary"));
-    assert_eq!(telemetry.dropped(), 0);
-}
-
-/// What a sink with 10,000 turns drops, whose receiver is at this address; nothing is sent in the end.
-fn dropped_at(address: &str) -> u64 {
-    let telemetry = Telemetry::start(TelemetrySettings::new(address, "agent")).unwrap();
-    let before = Instant::now();
-    for _turn in 0..10_000 {
-        telemetry.emit(&envelope(0, started(TURN)));
-        telemetry.emit(&envelope(1, finished(FinishReason::Final)));
-    }
-    telemetry.flush(Duration::from_millis(10));
-    // 10,000 that waited even 10 ms each would take longer than this.
-    assert!(before.elapsed() < Duration::from_secs(60));
-    telemetry.dropped()
-}
-
-/// The queue is full, and at most one request is under way.
-const DROPPED: std::ops::RangeInclusive<u64> = 10_000 - 8_192 - 512..=10_000 - 8_192;
-
-#[test]
-fn a_receiver_that_is_away_costs_a_count_and_no_time() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    drop(listener);
-    let dropped = dropped_at(&address);
-    assert!(DROPPED.contains(&dropped), "{dropped}");
-}
-
-#[test]
-fn a_receiver_that_says_nothing_costs_a_count_and_no_time() {
-    // It takes connections, and never answers.
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let dropped = dropped_at(&format!("http://{}", listener.local_addr().unwrap()));
-    assert!(DROPPED.contains(&dropped), "{dropped}");
-}
-
-#[test]
-fn a_receiver_that_refuses_loses_what_it_refused_and_that_is_counted() {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = format!("http://{}", listener.local_addr().unwrap());
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let mut stream = stream.unwrap();
-            let mut reader = BufReader::new(stream.try_clone().unwrap());
-            while request(&mut reader).is_some() {
-                stream.write_all(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n").unwrap();
-            }
-        }
-    });
-    let telemetry = Telemetry::start(TelemetrySettings::new(&address, "agent")).unwrap();
-    telemetry.emit(&envelope(0, started(TURN)));
-    telemetry.emit(&envelope(1, finished(FinishReason::Final)));
-    telemetry.flush(Duration::from_secs(60));
-    assert_eq!(telemetry.dropped(), 1);
-}
-
-/// One request: its head, and its body; `None` at the end of the connection.
-fn request(reader: &mut impl BufRead) -> Option<(String, Vec<u8>)> {
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        if reader.read_line(&mut line).ok()? == 0 {
-            return None;
-        }
-        if let Some(value) = line.to_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-        if line.trim().is_empty() {
-            break;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).ok()?;
-    Some((head, body))
-}
+#[path = "telemetry_tests/receivers.rs"]
+mod receivers;

@@ -24,6 +24,7 @@ pub(crate) fn completed(name: &str, usage: Option<Usage>) -> AgentEvent {
         usage,
         stop_reason: StopReason::Stop,
         response_id: None,
+        cost: None,
     }
 }
 

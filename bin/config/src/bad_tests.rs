@@ -137,9 +137,9 @@ fn b1_unknown_keys() {
             > environ = {}
             5:1 unknown key `environ` in `mcp.servers[0]` (did you mean `env`?)
             > "max steps" = 3
-            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log)
+            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log, telemetry)
             > a.b.c.d = 1
-            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log)
+            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log, telemetry)
         "#]],
     );
 }
@@ -155,6 +155,7 @@ fn b1_unknown_words_and_forms() {
             "log.level = 'loud'",
             "log.format = 'xml'",
             "store.kind = 'oracle'",
+            "telemetry.protocol = 'grpc'",
             "llm.fallback = ['gpt-4o']",
             "prompt.condense_model = 'gpt-4o'",
             "providers.x.base_url = '127.0.0.1:80'",
@@ -182,6 +183,8 @@ fn b1_unknown_words_and_forms() {
             2:14 `log.format`: unknown word, expected one of: text, json
             > store.kind = 'oracle'
             2:14 `store.kind`: unknown word, expected one of: memory, json, sqlite, postgres
+            > telemetry.protocol = 'grpc'
+            2:22 `telemetry.protocol`: unknown word, expected one of: http/protobuf
             > llm.fallback = ['gpt-4o']
             2:17 `llm.fallback` must have the form provider:model, for example "openai:gpt-4o-mini"
             > prompt.condense_model = 'gpt-4o'

@@ -21,8 +21,10 @@ impl Config {
         }
         if let Some(url) = &self.store.url {
             found.push(url.wrapped().clone());
-            found.extend(password(url.expose()).map(SecretString::from));
+            found.extend(passwords(url.expose()).map(SecretString::from));
         }
+        found.extend(self.telemetry.headers.values().map(Secret::wrapped).cloned());
+        in_address(self.telemetry.otlp_endpoint.as_deref(), &mut found);
         for hook in self.hooks.values() {
             found.extend(hook.env.values().map(|value| value.wrapped().clone()));
             in_arguments(&hook.args, &mut found);
@@ -39,11 +41,17 @@ impl Config {
     }
 }
 
-/// The password in the URL of a database; its user and options are none.
-fn password(url: &str) -> Option<&str> {
-    let (_, rest) = url.split_once("://")?;
-    let (user, _host) = rest.split(['/', '?']).next()?.rsplit_once('@')?;
-    user.split_once(':').map(|(_, password)| password)
+/// The password in the URL of a database; its user and options are none. It ends at the first `@`, and one that should
+/// have been encoded at a later one.
+pub(super) fn passwords(url: &str) -> impl Iterator<Item = &str> {
+    let rest = url.split_once("://").map_or("", |(_, rest)| rest);
+    let begin = rest.find(':').map_or(rest.len(), |colon| colon + 1);
+    let first = rest.find('@').filter(|at| *at > begin);
+    let ends = first.into_iter().flat_map(move |first| {
+        let options = rest[first..].find(['?', '#']).map_or(rest.len(), |more| first + more);
+        rest[..options].match_indices('@').map(|(at, _)| at)
+    });
+    ends.map(move |end| &rest[begin..end])
 }
 
 /// `--api-key=VALUE` and `--api-key VALUE`.

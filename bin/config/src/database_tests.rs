@@ -22,8 +22,23 @@ fn the_url_of_a_database_is_shown_without_its_password_and_is_a_secret() {
         ("postgres://h/d", "postgres://h/d"),
         ("postgres://u:p%40@h:1/d?options=-csearch_path%3Dx", "postgres://h:1/d"),
         ("postgresql://u@h", "postgres://h"),
+        // Passwords that should have been encoded.
+        ("postgres://ann:ge#heim@h/d", "postgres://h/d"),
+        ("postgres://ann:ge?heim@h/d?sslmode=require", "postgres://h/d"),
+        ("postgres://ann:ge/heim@h:1/d", "postgres://h:1/d"),
+        ("postgres://ann:ge@heim@h/d", "postgres://h/d"),
     ] {
         assert_eq!(super::database_shown(url), shown);
+    }
+    for (url, passwords) in [
+        ("postgres://ann:ge#heim@h/d", &["ge#heim"][..]),
+        ("postgres://ann:ge/he?im@h/d", &["ge/he?im"]),
+        ("postgres://ann:ge@heim@h/d?a=b@c", &["ge", "ge@heim"]),
+        ("postgres://ann@h:5432/d", &[]),
+        ("postgres://h:5432/d", &[]),
+        ("postgres://ann:@h/d", &[]),
+    ] {
+        assert_eq!(super::confided::passwords(url).collect::<Vec<_>>(), passwords, "{url}");
     }
     let bad = refused(&format!("{MODEL}[store]\nkind = 'postgres'\nurl = 'sessions:geheim'\n"), &environment);
     let bad = told(&bad);

@@ -7,7 +7,7 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
@@ -24,6 +24,7 @@ const TABLES: [(&str, &str); 16] = [
     ("[[subagents]]", "subagents.*"),
     ("[store]", "store"),
     ("[log]", "log"),
+    ("[telemetry]", "telemetry"),
 ];
 
 /// The path of every key.

@@ -65,12 +65,13 @@ pub use prices::Price;
 pub use privileges::{Privilege, PrivilegeKind};
 pub use problem::{Origin, Problem};
 pub use report::ConfigError;
-pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store};
+pub use schema::{Config, Llm, Log, Policy, Prompt, Runtime, Store, Telemetry};
 pub use secret::Secret;
 pub use source::digest;
 pub use subagents::SubAgent;
 pub use words::{
-    AgentMode, HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind, Transport,
+    AgentMode, HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind,
+    TelemetryProtocol, Transport,
 };
 
 impl Config {
@@ -165,10 +166,12 @@ impl Config {
     }
 }
 
-/// The database of a URL, without user, password and options.
+/// The database of a URL, without user, password and options. All before the last `@` is left out: a password that should
+/// have been encoded may have a `@`, `?`, `#` or `/`.
 fn database_shown(url: &str) -> String {
-    let place = url.split_once("://").map(|(_, rest)| rest.split(['?', '#']).next().unwrap_or_default());
-    match place.map(|rest| rest.rsplit_once('@').map_or(rest, |(_, host)| host)) {
+    let place = url.split_once("://").map(|(_, rest)| rest.split_once('@').map_or(rest, |(_login, place)| place));
+    let place = place.map(|place| place.split(['?', '#']).next().unwrap_or_default());
+    match place.map(|place| place.rsplit_once('@').map_or(place, |(_more_of_a_password, place)| place)) {
         Some(place) if !place.is_empty() => format!("postgres://{place}"),
         Some(_) | None => "postgres".to_owned(),
     }

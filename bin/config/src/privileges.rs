@@ -20,7 +20,7 @@ use bob::tools::ToolOverride;
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
-    SkillSource, Skills, Store, StoreKind, Transport,
+    SkillSource, Skills, Store, StoreKind, Telemetry, Transport,
 };
 
 /// One thing a configuration does.
@@ -99,6 +99,7 @@ impl Config {
             subagents: _,
             store,
             log,
+            telemetry,
         } = self;
         let mut privileges = Vec::new();
         sends::filled(filled_at, &mut privileges);
@@ -115,6 +116,9 @@ impl Config {
         servers.iter().for_each(|server| self.server(server, &mut privileges));
         hooks.iter().for_each(|(name, hook)| privileges.push(self.hook(name, hook)));
         self.prompt(prompt, skills, &mut privileges);
+        let Telemetry { otlp_endpoint, protocol: _, headers, capture_content } = telemetry;
+        let receiver = otlp_endpoint.iter().map(|to| sends::telemetry(self, to, headers, *capture_content));
+        privileges.extend(receiver);
         let Store { kind, path: _, url } = store;
         privileges.extend(url.iter().filter(|_| *kind == StoreKind::Postgres).map(|url| sends::database(self, url)));
         let is_named = self.store.path.is_some() || self.state().is_none();

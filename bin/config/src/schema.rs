@@ -1,4 +1,4 @@
-//! The keys that do not belong to a process or an address: runtime, model use, policy, prompt, store, log.
+//! The keys that do not belong to a process or an address: runtime, model use, policy, prompt, store, log, telemetry.
 //!
 //! Each key is declared once: documentation, type, default, and after `=>` the rule for its value. All fields are
 //! public plain data, so values are only valid after [`super::load`], which checks the rules and the relations
@@ -17,7 +17,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::hooks::Hook;
-use super::keys::Rule::{CallPattern, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{Address, CallPattern, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::models::{ModelsCatalog, Selector};
 use super::prices::Price;
@@ -25,7 +25,7 @@ use super::secret::Secret;
 use super::source::Source;
 use super::subagents::SubAgent;
 use super::table::{keys, section};
-use super::words::{LimitsProfile, LogFormat, StoreKind};
+use super::words::{LimitsProfile, LogFormat, StoreKind, TelemetryProtocol};
 
 /// The whole configuration, validated.
 #[derive(Clone, Debug, Default)]
@@ -73,6 +73,8 @@ pub struct Config {
     pub store: Store,
     /// Logging.
     pub log: Log,
+    /// Where spans and metrics are sent.
+    pub telemetry: Telemetry,
 }
 
 keys! {
@@ -92,6 +94,7 @@ keys! {
         subagents: Vec<SubAgent>,
         store: Store,
         log: Log,
+        telemetry: Telemetry,
         ..Self::default()
     }
 }
@@ -244,5 +247,19 @@ section! {
         pub level: LevelFilter = LevelFilter::WARN,
         /// How a record looks.
         pub format: LogFormat = LogFormat::Text,
+    }
+}
+
+section! {
+    /// `[telemetry]`: where spans and metrics are sent. The standard `OTEL_*` variables have precedence.
+    pub struct Telemetry {
+        /// The address of a receiver of OTLP over HTTP, without `/v1/traces`; nothing is sent if not set.
+        pub otlp_endpoint: Option<String> = None => Address,
+        /// The encoding.
+        pub protocol: TelemetryProtocol = TelemetryProtocol::HttpProtobuf,
+        /// Headers of each request, such as a key of the receiver.
+        pub headers: BTreeMap<String, Secret> = BTreeMap::new(),
+        /// Whether texts of messages, arguments and results are sent as well.
+        pub capture_content: bool = false,
     }
 }

@@ -73,6 +73,19 @@ words! {
     }
 }
 
+/// The encoding in which spans and metrics are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TelemetryProtocol {
+    /// `http/protobuf`: Protocol Buffers over HTTP.
+    HttpProtobuf,
+}
+
+impl Read for TelemetryProtocol {
+    fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self> {
+        reader.word(item, &[("http/protobuf", Self::HttpProtobuf)])
+    }
+}
+
 words! {
     /// The wire format a provider speaks.
     pub enum ProviderKind {

@@ -38,6 +38,7 @@ pub(crate) fn completed(step: u32, cost: &StepCost) -> StepEvent {
         usage: cost.usage,
         stop_reason: cost.stop_reason,
         response_id: cost.response_id.clone(),
+        cost: cost.cost,
     };
     completed.in_step(step)
 }

@@ -26,6 +26,7 @@ pub use stream::{AgentStreamEvent, StreamItem, StreamView};
 use crate::chat::{ContentPart, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::CondenseMethod;
 use crate::context::RequestContext;
+use crate::cost::Cost;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, ServerId, ToolName, TurnId};
 use crate::mcp::ServerBrief;
@@ -138,6 +139,9 @@ pub enum AgentEvent {
         stop_reason: StopReason,
         /// The provider's id of the response.
         response_id: Option<String>,
+        /// What it cost, if its price was known, in the currency of the prices.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<Cost>,
     },
     /// The model call failed permanently.
     #[serde(rename = "llm.failed")]

@@ -8,8 +8,8 @@ use bob::tools::{FnTool, ToolError, ToolOutput, tool};
 use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
-use crate::stage::Stage;
 use crate::support::runtime::{Nothing, build, say};
+use crate::tapes::stage::Stage;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Text {

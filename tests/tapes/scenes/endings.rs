@@ -13,8 +13,8 @@ use bob_messages::event::CallState;
 use bob_messages::turn_config::OnRestart;
 use serde_json::json;
 
-use crate::stage::Stage;
 use crate::support::runtime::{Nothing, Recorder, build, model_name, say, session, trapped, within};
+use crate::tapes::stage::Stage;
 
 /// A tool that never comes back.
 fn endless(name: &str) -> FnTool {

@@ -8,7 +8,7 @@ mod endings;
 mod people;
 mod talk;
 
-use crate::stage::Stage;
+use crate::tapes::stage::Stage;
 use futures_util::future::BoxFuture;
 
 /// One scene.

@@ -9,8 +9,8 @@ use bob::tools::{FnTool, Policy, Risk, ToolOutput, tool};
 use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
-use crate::stage::Stage;
 use crate::support::runtime::{Nothing, build, say, within};
+use crate::tapes::stage::Stage;
 
 fn risky() -> FnTool {
     tool("test/risky", "Does something risky.", |_: Nothing, _| async { Ok(ToolOutput::text("did it")) })

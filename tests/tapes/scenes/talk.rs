@@ -9,8 +9,8 @@ use bob::tools::{ToolOutput, tool};
 use bob::{AgentRequest, AgentRuntime};
 use serde_json::json;
 
-use crate::stage::Stage;
 use crate::support::runtime::{Nothing, build, model_name, say, session, within};
+use crate::tapes::stage::Stage;
 
 /// The last message of the user, or the last result of a tool.
 fn last(request: &bob::model::LlmRequest) -> String {

@@ -2,6 +2,7 @@
 
 use bob_messages::chat::{CallStatus, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use bob_messages::condense::CondenseMethod;
+use bob_messages::cost::Cost;
 use bob_messages::error::AgentError;
 use bob_messages::event::{AgentEvent, CallState, Delta, Envelope, Progress, SkillChoice, StepEvent};
 use bob_messages::ids::{ApprovalId, CallId, ModelName, ServerId, SessionId, ToolName, TurnId};
@@ -152,6 +153,7 @@ fn all() -> Vec<StepEvent> {
             usage: Some(Usage { cached_input_tokens: Some(3), ..Usage::default() }),
             stop_reason: StopReason::ToolCalls,
             response_id: Some("r".into()),
+            cost: Some(Cost::from_nanos(25)),
         }
         .in_step(1),
         AgentEvent::LlmFailed { error }.in_step(1),

@@ -63,6 +63,7 @@ fn completed(step: u32) -> StepEvent {
         usage: None,
         stop_reason: StopReason::Stop,
         response_id: None,
+        cost: None,
     }
     .in_step(step)
 }

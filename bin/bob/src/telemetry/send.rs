@@ -20,8 +20,6 @@ use tracing::warn;
 const MOST_WAITING: usize = 8_192;
 /// Spans in one request.
 const MOST_SENT: usize = 512;
-/// The time between two requests with metrics.
-const METRICS_EACH: Duration = Duration::from_secs(60);
 /// The wait after a failure doubles from the first to the last.
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LAST_WAIT: Duration = Duration::from_secs(30);
@@ -60,6 +58,11 @@ impl Shared {
         state.waiting.push_back(span);
         drop(state);
         self.wake.notify_one();
+    }
+
+    /// Counts something that is no span.
+    pub(super) fn measure(&self, count: impl FnOnce(&mut Metrics)) {
+        count(&mut self.lock().metrics);
     }
 
     pub(super) fn dropped(&self) -> u64 {
@@ -136,7 +139,8 @@ struct Sender {
 
 impl Sender {
     async fn run(mut self) {
-        let (mut wait, mut next_metrics) = (FIRST_WAIT, Instant::now() + METRICS_EACH);
+        let each = self.settings.metrics_each;
+        let (mut wait, mut next_metrics) = (FIRST_WAIT, Instant::now() + each);
         loop {
             let (spans, flush) = {
                 let mut state = self.shared.lock();
@@ -147,6 +151,11 @@ impl Sender {
                 let flush = (state.flushes > state.flushed).then_some(state.flushes);
                 (state.waiting.drain(..count).collect::<Vec<_>>(), flush)
             };
+            // Whatever there is of spans: a busy process always has some.
+            if Instant::now() >= next_metrics {
+                self.metrics().await;
+                next_metrics = Instant::now() + each;
+            }
             if !spans.is_empty() {
                 let is_sent = self.traces(spans).await;
                 if is_sent {
@@ -165,11 +174,9 @@ impl Sender {
                     continue;
                 }
             }
-            if flush.is_some() || Instant::now() >= next_metrics {
-                self.metrics().await;
-                next_metrics = Instant::now() + METRICS_EACH;
-            }
             if let Some(flush) = flush {
+                self.metrics().await;
+                next_metrics = Instant::now() + each;
                 self.shared.lock().flushed = flush;
                 self.shared.told.notify_all();
                 continue;

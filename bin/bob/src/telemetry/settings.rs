@@ -14,6 +14,9 @@ pub struct TelemetrySettings {
     pub(super) service: String,
     pub(super) timeout: Duration,
     pub(super) sampler: Sampler,
+    pub(super) has_contents: bool,
+    /// The time between two requests with metrics.
+    pub(super) metrics_each: Duration,
 }
 
 /// Which traces are sent.
@@ -38,7 +41,17 @@ impl TelemetrySettings {
             service: service.to_owned(),
             timeout: Duration::from_secs(10),
             sampler: Sampler { follows_parent: true, ratio: 1.0 },
+            has_contents: false,
+            metrics_each: Duration::from_secs(60),
         }
+    }
+
+    /// Sends the texts of the user's messages, of answers, arguments and results as well, each cut at 16 KiB. They may
+    /// hold anything that people, models and tools said, including secrets.
+    #[must_use]
+    pub fn with_contents(mut self) -> Self {
+        self.has_contents = true;
+        self
     }
 
     /// Sends this header with each request, such as a key of the receiver.
@@ -53,6 +66,16 @@ impl TelemetrySettings {
     /// # Errors
     /// A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
     pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>, service: &str) -> Result<Option<Self>, String> {
+        let nowhere = Self { traces: None, metrics: None, ..Self::new("", service) };
+        nowhere.overridden_by(variable)
+    }
+
+    /// These settings where the standard variables say nothing; `None` when they switch telemetry off. With an address in
+    /// them the headers of these settings are not sent: a key is for the receiver it was set for.
+    ///
+    /// # Errors
+    /// A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
+    pub fn overridden_by(mut self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let get = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is_off = |name: &str| get(name).is_some_and(|value| value.eq_ignore_ascii_case("none"));
         if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
@@ -62,11 +85,15 @@ impl TelemetrySettings {
         let address = |own: &str, path: &str| {
             get(own).or_else(|| base.as_ref().map(|base| format!("{}{path}", base.trim_end_matches('/'))))
         };
-        let traces =
-            address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces").filter(|_| !is_off("OTEL_TRACES_EXPORTER"));
-        let metrics =
-            address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics").filter(|_| !is_off("OTEL_METRICS_EXPORTER"));
-        if traces.is_none() && metrics.is_none() {
+        let traces = address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces");
+        let metrics = address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics");
+        if traces.is_some() || metrics.is_some() {
+            self.headers.clear();
+            (self.traces, self.metrics) = (traces, metrics);
+        }
+        self.traces.take_if(|_| is_off("OTEL_TRACES_EXPORTER"));
+        self.metrics.take_if(|_| is_off("OTEL_METRICS_EXPORTER"));
+        if self.traces.is_none() && self.metrics.is_none() {
             return Ok(None);
         }
         for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
@@ -74,7 +101,7 @@ impl TelemetrySettings {
                 return Err(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
             }
         }
-        if [&traces, &metrics]
+        if [&self.traces, &self.metrics]
             .into_iter()
             .flatten()
             .any(|url| !url.starts_with("http://") && !url.starts_with("https://"))
@@ -83,22 +110,22 @@ impl TelemetrySettings {
         }
         let mut resource = pairs("OTEL_RESOURCE_ATTRIBUTES", get("OTEL_RESOURCE_ATTRIBUTES"))?;
         let named = resource.get(names::SERVICE).cloned();
-        let service = get("OTEL_SERVICE_NAME").or(named).unwrap_or_else(|| service.to_owned());
-        resource.insert(names::SERVICE.to_owned(), service.clone());
-        let timeout = match get("OTEL_EXPORTER_OTLP_TIMEOUT").map(|value| value.parse()) {
-            None => 10_000,
-            Some(Ok(timeout)) => timeout,
-            Some(Err(_)) => return Err("OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds".to_owned()),
-        };
-        Ok(Some(Self {
-            traces,
-            metrics,
-            headers: pairs("OTEL_EXPORTER_OTLP_HEADERS", get("OTEL_EXPORTER_OTLP_HEADERS"))?,
-            resource: resource.into_iter().collect(),
-            service,
-            timeout: Duration::from_millis(timeout),
-            sampler: Sampler::of(get("OTEL_TRACES_SAMPLER").as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?,
-        }))
+        self.service = get("OTEL_SERVICE_NAME").or(named).unwrap_or(self.service);
+        resource.insert(names::SERVICE.to_owned(), self.service.clone());
+        self.resource = resource.into_iter().collect();
+        if let Some(timeout) = get("OTEL_EXPORTER_OTLP_TIMEOUT") {
+            let error = "OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds";
+            self.timeout = Duration::from_millis(timeout.parse().map_err(|_not_a_number| error)?);
+        }
+        if let Some(each) = get("OTEL_METRIC_EXPORT_INTERVAL") {
+            let error = "OTEL_METRIC_EXPORT_INTERVAL must be a number of milliseconds, at least 1";
+            let each = each.parse().ok().filter(|each| *each > 0);
+            self.metrics_each = Duration::from_millis(each.ok_or(error)?);
+        }
+        self.headers.extend(pairs("OTEL_EXPORTER_OTLP_HEADERS", get("OTEL_EXPORTER_OTLP_HEADERS"))?);
+        let sampler = get("OTEL_TRACES_SAMPLER");
+        self.sampler = Sampler::of(sampler.as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
+        Ok(Some(self))
     }
 }
 
@@ -148,6 +175,7 @@ impl std::fmt::Debug for TelemetrySettings {
             .field("service", service)
             .field("sampler", sampler)
             .field("headers", &headers)
+            .field("has_contents", &self.has_contents)
             .finish_non_exhaustive()
     }
 }

@@ -3,17 +3,23 @@
 //! Ids are derived from turn, step and call, so two processes that share a turn tell of one trace.
 
 use bob_actors::telemetry::names;
-use bob_messages::chat::{CallStatus, FinishReason};
-use bob_messages::event::{AgentEvent, CallState, Envelope};
+use bob_messages::chat::{CallStatus, ContentPart, FinishReason};
+use bob_messages::event::{AgentEvent, CallState, Delta, Envelope};
 use bob_messages::ids::{CallId, SessionId, TurnId};
 use bob_messages::trace::Flags;
 use bob_messages::{Millis, trace};
 use serde::Serialize;
+use serde_json::{Value as Json, json};
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A turn that was refused has no end: at most this many are followed.
 const MOST_TURNS: usize = 10_000;
+/// The bytes of one text that is sent, if texts are.
+const MOST_CONTENT: usize = 16 * 1024;
+/// The user's messages of one run that are sent, if texts are.
+const MOST_INPUTS: usize = 16;
 /// An id that claims to be older than this is none that tells the time.
 const OLDEST: Millis = 30 * 24 * 3_600_000;
 
@@ -27,6 +33,7 @@ pub(super) enum Kind {
 pub(super) enum Value {
     Text(String),
     Number(u64),
+    Amount(f64),
     Texts(Vec<String>),
 }
 
@@ -58,6 +65,10 @@ impl Span {
         self.attributes.push((key, Value::Number(value.into())));
     }
 
+    fn amount(&mut self, key: &'static str, value: f64) {
+        self.attributes.push((key, Value::Amount(value)));
+    }
+
     fn failed(&mut self, kind: &str) {
         self.text(names::ERROR, kind);
         self.is_error = true;
@@ -76,18 +87,23 @@ struct Run {
     model: Option<Span>,
     calls: HashMap<CallId, Span>,
     is_sampled: bool,
+    has_contents: bool,
+    /// The user's messages, if texts are sent.
+    inputs: Vec<Json>,
 }
 
 /// The open spans of all sessions.
 #[derive(Debug)]
 pub(super) struct Spans {
     agent: String,
+    /// Whether texts of messages, arguments and results are attributes.
+    has_contents: bool,
     open: HashMap<SessionId, Run>,
 }
 
 impl Spans {
-    pub(super) fn new(agent: String) -> Self {
-        Self { agent, open: HashMap::new() }
+    pub(super) fn new(agent: String, has_contents: bool) -> Self {
+        Self { agent, has_contents, open: HashMap::new() }
     }
 
     /// Takes an event; tells each span that ended by it, and whether its trace is sampled.
@@ -106,7 +122,8 @@ impl Spans {
                 self.open.remove(&first);
             }
             let is_sampled = is_sampled(&envelope.trace_id, traceparent.as_deref());
-            self.open.insert(session.clone(), Run { span, model: None, calls: HashMap::new(), is_sampled });
+            let (model, calls, has_contents, inputs) = (None, HashMap::new(), self.has_contents, Vec::new());
+            self.open.insert(session.clone(), Run { span, model, calls, is_sampled, has_contents, inputs });
             return;
         }
         let Some(run) = self.open.get_mut(session) else { return };
@@ -156,7 +173,13 @@ impl Run {
                 span.text(names::REQUEST_MODEL, model.model());
                 self.model = Some(span);
             }
-            AgentEvent::LlmCompleted { model, usage, stop_reason, response_id, .. } => {
+            AgentEvent::LlmStreamChunk { delta: Delta::Text(_) | Delta::Reasoning(_), .. } => {
+                let Some(span) = &mut self.model else { return };
+                if !span.attributes.iter().any(|(name, _)| *name == names::FIRST_CHUNK) {
+                    span.amount(names::FIRST_CHUNK, (at - span.start).max(0) as f64 / 1_000.0);
+                }
+            }
+            AgentEvent::LlmCompleted { model, usage, stop_reason, response_id, cost, .. } => {
                 let Some(mut span) = self.model.take() else { return };
                 span.text(names::RESPONSE_MODEL, model.model());
                 if let Some(id) = response_id {
@@ -167,6 +190,9 @@ impl Run {
                     span.number(names::INPUT_TOKENS, usage.input_tokens);
                     span.number(names::OUTPUT_TOKENS, usage.output_tokens);
                 }
+                if let Some(cost) = cost {
+                    span.amount(names::COST, cost.amount());
+                }
                 tell(span.ended(at));
             }
             AgentEvent::LlmFailed { error } => {
@@ -175,7 +201,10 @@ impl Run {
                 tell(span.ended(at));
             }
             AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
-                let Some(span) = self.tool(envelope, &call.id, call.name.as_str()) else { return };
+                let Some(mut span) = self.tool(envelope, &call.id, call.name.as_str()) else { return };
+                if self.has_contents {
+                    span.text(names::ARGUMENTS, shortened(&call.arguments.to_string()));
+                }
                 self.calls.insert(call.id.clone(), span);
             }
             AgentEvent::ToolCompleted { result } => {
@@ -189,7 +218,20 @@ impl Run {
                 if result.status != CallStatus::Ok {
                     span.failed(&word(&result.status));
                 }
+                if self.has_contents {
+                    span.text(names::RESULT, shortened(&result.output.plain()));
+                }
                 tell(span.ended(at));
+            }
+            AgentEvent::MessageUser { parts, .. } if self.has_contents => {
+                let texts = parts.iter().filter_map(|part| match part {
+                    ContentPart::Text { text } => Some(text.as_str()),
+                    _of_another_kind => None,
+                });
+                let text = texts.collect::<Vec<_>>().join("\n");
+                if self.inputs.len() < MOST_INPUTS {
+                    self.inputs.push(message("user", &text));
+                }
             }
             AgentEvent::TurnFinished { outcome } => {
                 for mut span in self.model.take().into_iter().chain(self.calls.drain().map(|(_, span)| span)) {
@@ -202,6 +244,15 @@ impl Run {
                 span.number(names::STEPS, outcome.steps);
                 span.number(names::INPUT_TOKENS, outcome.usage.input_tokens);
                 span.number(names::OUTPUT_TOKENS, outcome.usage.output_tokens);
+                if !outcome.cost.is_zero() {
+                    span.amount(names::COST, outcome.cost.amount());
+                }
+                if !self.inputs.is_empty() {
+                    span.text(names::INPUT_MESSAGES, Json::Array(std::mem::take(&mut self.inputs)));
+                }
+                if self.has_contents && !outcome.content.is_empty() {
+                    span.text(names::OUTPUT_MESSAGES, Json::Array(vec![message("assistant", &outcome.content)]));
+                }
                 match (&outcome.error, outcome.finish_reason) {
                     (Some(error), _) => span.failed(error.kind()),
                     (None, FinishReason::Error | FinishReason::GuardExceeded) => {
@@ -265,4 +316,17 @@ fn word(value: &impl Serialize) -> String {
         .ok()
         .and_then(|value| Some(value.as_str()?.to_owned()))
         .unwrap_or_else(|| "other".into())
+}
+
+/// A message as the conventions have it in JSON.
+fn message(role: &str, text: &str) -> Json {
+    json!({"role": role, "parts": [{"type": "text", "content": shortened(text)}]})
+}
+
+/// A text that may be long: its beginning, with a sign that there was more.
+fn shortened(text: &str) -> Cow<'_, str> {
+    match text.floor_char_boundary(MOST_CONTENT) {
+        kept if kept < text.len() => format!("{}…", &text[..kept]).into(),
+        _whole => text.into(),
+    }
 }

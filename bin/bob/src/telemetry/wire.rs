@@ -1,6 +1,6 @@
 //! Requests of OTLP in the encoding of Protocol Buffers: the few messages that are sent, by their field numbers.
 
-use super::metrics::Series;
+use super::metrics::{Form, Series};
 use super::spans::{Span, Value};
 use bob_messages::Millis;
 
@@ -53,6 +53,10 @@ fn span(out: &mut Out, span: &Span) {
                 out.text(1, key);
                 out.message(2, |out| out.number(3, *number));
             }),
+            Value::Amount(amount) => out.message(9, |out| {
+                out.text(1, key);
+                out.message(2, |out| out.fixed(4, amount.to_bits()));
+            }),
             Value::Texts(texts) => out.message(9, |out| {
                 out.text(1, key);
                 out.message(2, |out| {
@@ -74,28 +78,34 @@ fn metric(out: &mut Out, series: &Series, since: Millis, now: Millis) {
         out.fixed(2, nanos(since));
         out.fixed(3, nanos(now));
     };
-    if series.bounds.is_empty() {
-        out.message(7, |out| {
+    let attributes = |out: &mut Out, field: u64| {
+        series.attributes.iter().for_each(|(key, value)| text_attribute(out, field, key, value));
+    };
+    if let Form::Histogram(bounds) = series.form {
+        out.message(9, |out| {
             out.message(1, |out| {
                 times(out);
-                out.fixed(6, series.count);
-                series.attributes.iter().for_each(|(key, value)| text_attribute(out, 7, key, value));
+                out.fixed(4, series.count);
+                out.fixed(5, series.sum.to_bits());
+                out.bytes(6, &series.buckets.iter().flat_map(|count| count.to_le_bytes()).collect::<Vec<_>>());
+                out.bytes(7, &bounds.iter().flat_map(|bound| bound.to_le_bytes()).collect::<Vec<_>>());
+                attributes(out, 9);
             });
             out.number(2, CUMULATIVE);
-            out.number(3, 1);
         });
         return;
     }
-    out.message(9, |out| {
+    out.message(7, |out| {
         out.message(1, |out| {
             times(out);
-            out.fixed(4, series.count);
-            out.fixed(5, series.sum.to_bits());
-            out.bytes(6, &series.buckets.iter().flat_map(|count| count.to_le_bytes()).collect::<Vec<_>>());
-            out.bytes(7, &series.bounds.iter().flat_map(|bound| bound.to_le_bytes()).collect::<Vec<_>>());
-            series.attributes.iter().for_each(|(key, value)| text_attribute(out, 9, key, value));
+            match series.form {
+                Form::Sum => out.fixed(4, series.sum.to_bits()),
+                Form::Count | Form::Histogram(_) => out.fixed(6, series.count),
+            }
+            attributes(out, 7);
         });
         out.number(2, CUMULATIVE);
+        out.number(3, 1);
     });
 }
 

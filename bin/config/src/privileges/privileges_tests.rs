@@ -4,7 +4,7 @@ use std::path::Path;
 
 const HEAD: &str = "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n";
 
-fn deeds_in(folder: &Path, text: &str) -> Vec<Privilege> {
+fn privileges_of(folder: &Path, text: &str) -> Vec<Privilege> {
     let environment = Environment::from([("OPENAI_API_KEY", "canary-key-value"), ("HOME", "/root"), ("OUT", "/tmp")]);
     let text = format!("{HEAD}{text}");
     let config = parse(&text, &folder.join("agent.toml"), &environment, &Overrides::default());
@@ -14,7 +14,7 @@ fn deeds_in(folder: &Path, text: &str) -> Vec<Privilege> {
 #[track_caller]
 fn check(text: &str, wanted: &[(PrivilegeKind, &str)]) {
     let folder = tempfile::tempdir().expect("a folder");
-    let privileges = deeds_in(folder.path(), text);
+    let privileges = privileges_of(folder.path(), text);
     assert_eq!(privileges.len(), wanted.len(), "{text}: {privileges:?}");
     for (privilege, (kind, part)) in privileges.iter().zip(wanted) {
         assert!(privilege.kind == *kind && privilege.text().contains(part), "{text}: {privilege:?}, wanted {part}");
@@ -41,7 +41,7 @@ fn what_only_chooses_a_model_that_is_built_in_does_nothing() {
 }
 
 #[test]
-fn everything_else_is_a_deed() {
+fn everything_else_is_a_privilege() {
     use PrivilegeKind::{Fills, Keeps, Loosens, Sends, Starts};
     let url = "kind = \"openai\"\nbase_url = \"http://192.0.2.2/v1/\"\n";
     for (text, wanted) in [
@@ -52,6 +52,17 @@ fn everything_else_is_a_deed() {
         ("[providers.openai]\nbase_url = \"https://x.invalid/${OPENAI_API_KEY}/\"\n", (Sends, "${OPENAI_API_KEY}")),
         ("[providers.x]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1/\"\n", (Sends, "the provider x")),
         ("[[mcp.servers]]\nid = \"w\"\ntransport = \"http\"\nurl = \"https://x.invalid/\"\n", (Sends, "x.invalid")),
+        (
+            "[telemetry]\notlp_endpoint = \"http://x.invalid/\"\nheaders = { a = \"${OPENAI_API_KEY}\" }\n",
+            (
+                Sends,
+                "the receiver of telemetry, without texts of messages, arguments and results\nto:          http://x.invalid/\nwhat is in:  OPENAI_API_KEY",
+            ),
+        ),
+        (
+            "[telemetry]\notlp_endpoint = \"http://x.invalid/\"\ncapture_content = true\n",
+            (Sends, "the receiver of telemetry, with the texts of messages, arguments and results"),
+        ),
         (
             "[[mcp.servers]]\nid = \"w\"\ncommand = \"sh\"\nargs = [\"-c\", \"${OPENAI_API_KEY}\"]\n",
             (Starts, "OPENAI_API_KEY"),
@@ -84,7 +95,7 @@ fn everything_else_is_a_deed() {
         ("[store]\nkind = \"postgres\"\nurl = \"postgres://u:p@192.0.2.2/d\"\n", (Sends, "postgres://192.0.2.2/d")),
     ] {
         let folder = tempfile::tempdir().expect("a folder");
-        let privileges = deeds_in(folder.path(), text);
+        let privileges = privileges_of(folder.path(), text);
         let has = privileges.iter().any(|privilege| privilege.kind == wanted.0 && privilege.text().contains(wanted.1));
         assert!(has, "{text}: {privileges:?}");
         assert!(privileges.iter().all(|privilege| !privilege.text().contains("canary")), "{privileges:?}");
@@ -105,7 +116,7 @@ fn a_link_leads_where_it_leads() {
         "[store]\npath = \"up/x.db\"\n",
         "[store]\npath = \"dangling/x.db\"\n",
     ] {
-        assert_eq!(deeds_in(&inner, text).len(), 1, "{text}");
+        assert_eq!(privileges_of(&inner, text).len(), 1, "{text}");
     }
-    assert_eq!(deeds_in(&inner, "[policy]\nworkspace = \"up/inner\"\n"), []);
+    assert_eq!(privileges_of(&inner, "[policy]\nworkspace = \"up/inner\"\n"), []);
 }

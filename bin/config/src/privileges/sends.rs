@@ -31,18 +31,33 @@ pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BT
     sending(config, format!("the tool server {id}"), address, of_headers)
 }
 
+/// The receiver of spans and metrics.
+pub(super) fn telemetry(
+    config: &Config,
+    address: &str,
+    headers: &BTreeMap<String, Secret>,
+    has_contents: bool,
+) -> Privilege {
+    let what = match has_contents {
+        true => "the receiver of telemetry, with the texts of messages, arguments and results",
+        false => "the receiver of telemetry, without texts of messages, arguments and results",
+    };
+    let of_headers = headers.values().flat_map(|value| variables(config, value.expose())).collect();
+    sending(config, what.to_owned(), address, of_headers)
+}
+
 /// The database that keeps the sessions. Its URL is told by its variables, or without its user and password.
 pub(super) fn database(config: &Config, url: &Secret) -> Privilege {
     let (written, variables) = (config.as_written(url.expose()), variables(config, url.expose()));
     let shown = if written.starts_with("${") { written } else { crate::database_shown(&written) };
-    let privilege = Privilege::new(PrivilegeKind::Sends, "sessions are kept in a database".to_owned());
+    let privilege = Privilege::new(PrivilegeKind::Sends, "the database that keeps the sessions".to_owned());
     let privilege = privilege.line(format!("to:          {shown}"));
     if variables.is_empty() { privilege } else { privilege.line(format!("what is in:  {}", variables.join(", "))) }
 }
 
 /// The address that is asked for the catalogue of models.
 pub(super) fn catalogue(config: &Config, address: &str) -> Privilege {
-    sending(config, "the catalogue of models is asked for".to_owned(), address, Vec::new())
+    sending(config, "the source of the catalogue of models".to_owned(), address, Vec::new())
 }
 
 fn sending(config: &Config, what: String, address: &str, mut variables: Vec<String>) -> Privilege {
@@ -81,6 +96,8 @@ fn is_expected(place: &[String]) -> bool {
             | ["hooks", _, "args" | "env", _]
             | ["mcp", "servers", _, "url" | "command"]
             | ["mcp", "servers", _, "args" | "env" | "headers", _]
+            | ["telemetry", "otlp_endpoint"]
+            | ["telemetry", "headers", _]
     )
 }
 
