@@ -20,6 +20,11 @@ impl Turn {
         let suspension = self.session.as_ref().and_then(|session| session.open.as_ref()?.suspended.as_ref());
         match suspension.map(|suspension| (suspension.reason, suspension.token.clone())) {
             Some((SuspendReason::AskUser, token)) => {
+                // The answer is a text of its own, and no record would name the artifact.
+                if input.parts.iter().any(|part| part.artifact().is_some()) {
+                    let text = "the session asked a question while this input was taken in; send it again";
+                    return effects.push(refused(&input.turn, AgentError::busy(text)));
+                }
                 let reply = ResumeReply::Answer(input.text());
                 return self.take_resume(input.turn.clone(), &token, reply, Some(&input), effects);
             }

@@ -262,17 +262,20 @@ impl Inner {
         Ok(found.into_iter().collect())
     }
 
-    fn delete(&self, session: &SessionId, ids: &[ArtifactId]) -> io::Result<()> {
+    fn delete(&self, session: &SessionId, ids: &[ArtifactId], only_unrecorded: bool) -> io::Result<()> {
         if !self.root.is_dir() {
             return Ok(());
         }
         let _alone = self.lock(true)?;
         let (marks, named) = (&self.opened()?.marks, of(session));
         let all = marks.all()?;
-        let is_wanted = |id: &ArtifactId| {
-            all.iter().any(|(mark, alive)| *alive && mark.session == named && mark.what == id.as_str())
+        let of_session = || all.iter().filter(|(mark, _)| mark.session == named);
+        let is_wanted = |id: &ArtifactId| of_session().any(|(mark, alive)| *alive && mark.what == id.as_str());
+        // A record that named it meanwhile took its marks away.
+        let is_left = |id: &ArtifactId| {
+            of_session().any(|(mark, alive)| !alive && (mark.what == id.as_str() || mark.what == DELETED))
         };
-        let gone: Vec<_> = ids.iter().filter(|id| !is_wanted(id)).collect();
+        let gone: Vec<_> = ids.iter().filter(|id| !is_wanted(id) && (!only_unrecorded || is_left(id))).collect();
         if let Some(folder) = self.existing(session)? {
             for id in &gone {
                 folder.remove(id.as_str())?;
@@ -369,7 +372,16 @@ impl ArtifactStorePort for FolderArtifacts {
 
     fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, Result<(), StoreError>> {
         let (session, ids) = (session.clone(), ids.to_vec());
-        self.blocking("delete", move |inner| inner.delete(&session, &ids))
+        self.blocking("delete", move |inner| inner.delete(&session, &ids, false))
+    }
+
+    fn delete_unrecorded<'a>(
+        &'a self,
+        session: &'a SessionId,
+        ids: &'a [ArtifactId],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        let (session, ids) = (session.clone(), ids.to_vec());
+        self.blocking("delete", move |inner| inner.delete(&session, &ids, true))
     }
 
     fn delete_all<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<usize, StoreError>> {

@@ -1,6 +1,7 @@
 //! Artifacts in a folder: what a kill leaves behind, what is swept, what is never removed.
 
 use super::*;
+use crate::store::artifacts::marks::Marks;
 use crate::store::contract::{artifacts, record};
 use crate::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind};
@@ -111,6 +112,45 @@ async fn a_process_that_lives_is_waited_for() {
     other.delete(&own, &[id]).await.unwrap();
     assert_eq!(other.list(&own).await.unwrap(), []);
     assert!(!root.join("s-own").exists(), "an empty folder is not kept");
+}
+
+#[tokio::test]
+async fn what_is_recorded_while_its_session_is_looked_at_stays() {
+    let root = TempDir::new().unwrap();
+    let ids = left_behind(root.path(), &session("s"), &["again", "never"]).await;
+    let (sweeper, living) = (FolderArtifacts::new(root.path()), FolderArtifacts::new(root.path()));
+    let found = sweeper.unrecorded(100).await.unwrap();
+    assert_eq!(found[0].1.len(), 2, "{found:?}");
+    // The turn of the process that ended goes on in another one, which makes the same content and records it.
+    assert_eq!(living.put(&session("s"), content("again")).await.unwrap(), ids[0]);
+    living.recorded(&session("s"), &ids[..1]).await;
+    sweeper.delete_unrecorded(&session("s"), &found[0].1).await.unwrap();
+    let left: Vec<_> = living.list(&session("s")).await.unwrap().into_iter().map(|one| one.id).collect();
+    assert_eq!(left, ids[..1]);
+}
+
+#[test]
+fn a_process_that_starts_is_not_taken_for_one_that_has_ended() {
+    let root = TempDir::new().unwrap();
+    std::thread::scope(|threads| {
+        for _starter in 0..2 {
+            threads.spawn(|| {
+                for _start in 0..300 {
+                    let marks = Marks::open(root.path()).unwrap();
+                    marks.set("s", "x").unwrap();
+                    assert!(marks.all().unwrap().iter().all(|(mark, alive)| !marks.is_own(mark) || *alive));
+                    let other = Marks::open(root.path()).unwrap();
+                    let seen = other.all().unwrap();
+                    assert!(seen.iter().any(|(mark, alive)| marks.is_own(mark) && *alive), "it lives, {seen:?}");
+                    marks.clear(|mark| marks.is_own(mark)).unwrap();
+                }
+            });
+        }
+        threads.spawn(|| {
+            let marks = Marks::open(root.path()).unwrap();
+            (0..600).for_each(|_| marks.forget_ended().unwrap());
+        });
+    });
 }
 
 #[tokio::test]

@@ -60,9 +60,12 @@ impl Marks {
             let process = format!("{:016x}", fastrand::u64(..));
             let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL;
             match owners.open_file(&process, flags) {
+                // Between making and locking it, another process may have taken it for that of one that has ended, and
+                // removed it; then another file is made.
                 Ok(Some(alive)) => {
-                    alive.lock()?;
-                    return Ok(Self { new, owners, process, _alive: alive });
+                    if alive.try_lock().is_ok() && owners.look(&process)?.is_some() {
+                        return Ok(Self { new, owners, process, _alive: alive });
+                    }
                 }
                 Ok(None) => {}
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -74,6 +77,12 @@ impl Marks {
     /// The name of this process, for files that it writes.
     pub(super) fn process(&self) -> &str {
         &self.process
+    }
+
+    /// Whether this process set a mark.
+    #[cfg(test)]
+    pub(super) fn is_own(&self, mark: &Mark) -> bool {
+        mark.process == self.process
     }
 
     /// Sets a mark of this process, durably.

@@ -87,6 +87,19 @@ pub trait ArtifactStorePort: Send + Sync + 'static {
     /// `Unavailable`; some may have been removed.
     fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, Result<(), StoreError>>;
 
+    /// Removes those of these artifacts that [`unrecorded`](Self::unrecorded) would still name: one that a record names since
+    /// that was asked stays. By default as [`delete`](Self::delete).
+    ///
+    /// # Errors
+    /// `Unavailable`; some may have been removed.
+    fn delete_unrecorded<'a>(
+        &'a self,
+        session: &'a SessionId,
+        ids: &'a [ArtifactId],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.delete(session, ids)
+    }
+
     /// Removes all artifacts of a session, which is deleted. Answers how many there were.
     ///
     /// # Errors

@@ -33,5 +33,5 @@ async fn settle(store: &dyn SessionStore, session: &SessionId, ids: &[ArtifactId
         records.iter().flat_map(|record| record.fact.artifacts()).map(|artifact| &artifact.id).collect();
     let (named, others): (Vec<_>, Vec<_>) = ids.iter().cloned().partition(|id| named.contains(id));
     artifacts.recorded(session, &named).await;
-    artifacts.delete(session, &others).await
+    artifacts.delete_unrecorded(session, &others).await
 }

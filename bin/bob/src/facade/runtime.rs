@@ -10,6 +10,7 @@ use bob_actors::hooks::HookPrograms;
 use bob_actors::llm::LlmPort;
 use bob_actors::store::Artifacts;
 use bob_actors::tools::ToolPort;
+use bob_messages::artifact::LARGE_PART_BYTES;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, TurnId};
@@ -147,8 +148,22 @@ impl Runtime {
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
-        self.artifacts().spill_input(&request.session, &mut request.input).await;
+        if self.keeps_apart(request).await? {
+            self.artifacts().spill_input(&request.session, &mut request.input).await;
+        }
         Ok(())
+    }
+
+    /// Whether large parts of an input are put into the artifact store. Not while a turn is open: the input may answer a
+    /// question, whose record is a text. Not into a session of another tenant, which refuses the input.
+    async fn keeps_apart(&self, request: &AgentRequest) -> Result<bool, AgentError> {
+        if request.input.iter().all(|part| part.bytes() <= LARGE_PART_BYTES) {
+            return Ok(false);
+        }
+        // Boxed, since it is rare and its future is large.
+        let session = Box::pin(self.folded(request.session.clone())).await?;
+        let tenant = request.context.as_ref().and_then(|context| context.tenant.as_ref());
+        Ok(session.open.is_none() && (session.tenant.is_none() || session.tenant.as_ref() == tenant))
     }
 
     /// Where the large parts of records are kept.
