@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bob::{AgentRequest, AgentRuntime, SessionId};
+use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use futures_util::future::BoxFuture;
 use futures_util::stream::FuturesUnordered;
 use futures_util::{FutureExt, StreamExt};
@@ -173,6 +173,8 @@ impl<'a> Conductor<'a> {
                 self.tally.outcome(&outcome, is_new);
                 self.outbox.push(print::json_text(&ResultObject::of(&outcome).at_line(line)));
             }
+            // It was submitted just behind the end: nothing of it was kept, so it counts as a line that was not run.
+            Err(AgentError::Overloaded { .. }) if self.stop.is_asked() => {}
             Err(error) => self.refuse(line, Some(session.as_str()), &error.into()),
         }
         if !self.queue.done(&session) {

@@ -4,7 +4,7 @@
 //! Nothing of the arguments is left out: a call with anything else in it is shown as JSON.
 
 use std::io::ErrorKind;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use bob::tools::{FileChange, ToolCall};
 use serde_json::{Map, Value};
@@ -25,6 +25,10 @@ pub(super) fn lines_in(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
 fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
     let fields = call.arguments.as_object()?;
     let path = fields.get("path")?.as_str()?;
+    // The tool may mean another file than the system does, and a name of several lines would look like lines of the file.
+    if path.chars().any(char::is_control) || Path::new(path).components().any(|part| part == Component::ParentDir) {
+        return None;
+    }
     let file = folder.join(path);
     let before = match file.metadata() {
         Ok(found) if found.is_file() && found.len() <= MOST_BYTES => match std::fs::read(&file).ok()? {
@@ -173,6 +177,10 @@ mod tests {
             shown(&write("a.txt"))
         );
         assert_eq!(shown(&write("new.txt")), "a new file:\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+1");
+        // Shown as the arguments that they are: another file may be meant, and a name is no line of a difference.
+        assert_eq!(shown(&write("missing/../a.txt")), "file: missing/../a.txt\nthe whole new text:\n+ 1");
+        let forged = lines_in(folder.path(), &write("c\n+++ b/c")).expect("lines");
+        assert_eq!(forged[0], "file: c\n+++ b/c", "one line, whose control characters the screen shows as such");
         std::fs::write(folder.path().join("b"), b"\0\x01\x02").expect("a file");
         assert_eq!(shown(&write("b")), "file: b\na binary file of 3 bytes is replaced by this text:\n+ 1");
     }

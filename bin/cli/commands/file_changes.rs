@@ -1,10 +1,12 @@
 //! `sessions diff`, `sessions undo`, `/diff` and `/undo`: what a session changed of files, and the way back.
 
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use bob::SessionId;
 use bob::store::Record;
+use bob::tools::FileChange;
 use bob::tools::file_changes::{TurnChanges, Undone, of_records, together, undo};
 use bob_config::Config;
 use serde_json::json;
@@ -16,6 +18,9 @@ use crate::terminal::screen::look::Look;
 
 /// Said where a person may expect more than there is.
 pub(crate) const OTHERS: &str = "changes made by shell commands and tool servers are not recorded";
+
+/// The largest file of which an edit keeps what was before, in bytes.
+const MOST_KEPT: u64 = 1024 * 1024;
 
 /// The changes of one turn, or of all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,12 +37,15 @@ pub(crate) enum Which {
 /// The difference that these turns made, file by file; an empty one if there is none. Turns that were undone last are not
 /// part of that of all turns.
 pub(crate) fn diff(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<String, Failure> {
+    Ok(changed(turns, which, workspace)?.iter().map(unified).collect())
+}
+
+fn changed(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<Vec<FileChange>, Failure> {
     let picked = match which {
         Which::All | Which::Last => picked(standing(turns, workspace), which)?,
         Which::Turn(_) | Which::Behind(_) => picked(turns, which)?,
     };
-    let changes = picked.iter().flat_map(|turn| &turn.changes);
-    Ok(together(changes).iter().map(unified).collect())
+    Ok(together(picked.iter().flat_map(|turn| &turn.changes)))
 }
 
 /// The turns without the last ones whose files are all as they were before.
@@ -45,12 +53,32 @@ fn standing<'t>(turns: &'t [TurnChanges], workspace: &[String]) -> &'t [TurnChan
     let is_undone = |turn: &TurnChanges| {
         let roots = if turn.roots.is_empty() { workspace } else { &turn.roots };
         together(&turn.changes).iter().all(|change| {
-            let now = roots.iter().find_map(|root| std::fs::read_to_string(Path::new(root).join(&change.path)).ok());
-            !change.is_rough && now.as_deref() == change.before.as_deref()
+            let mut files = roots.iter().map(|root| content(&Path::new(root).join(&change.path)));
+            let now = files.find(|now| *now != Content::Absent).unwrap_or(Content::Absent);
+            let before = change.before.clone().map_or(Content::Absent, Content::Text);
+            !change.is_rough && now == before
         })
     };
     let kept = turns.iter().rposition(|turn| !is_undone(turn)).map_or(0, |last| last + 1);
     &turns[..kept]
+}
+
+/// What is at a path.
+#[derive(PartialEq)]
+enum Content {
+    Absent,
+    Text(String),
+    /// A file that cannot be read as text or is larger than what is kept of one, or no file.
+    Other,
+}
+
+fn content(path: &Path) -> Content {
+    let is_kept = |found: &std::fs::Metadata| found.is_file() && found.len() <= MOST_KEPT;
+    match std::fs::symlink_metadata(path) {
+        Ok(found) if is_kept(&found) => std::fs::read_to_string(path).map_or(Content::Other, Content::Text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Content::Absent,
+        Ok(_) | Err(_) => Content::Other,
+    }
 }
 
 /// Prints the difference.
@@ -187,7 +215,7 @@ pub(crate) fn command(
     let turns = of_records(session, records);
     match undoes {
         None if as_json => {
-            let changes = together(picked(&turns, which)?.iter().flat_map(|turn| &turn.changes));
+            let changes = changed(&turns, which, &workspace(config))?;
             print::json(&json!({ "session_id": session, "changes": changes }))?;
         }
         None => show(&turns, which, &workspace(config))?,

@@ -106,7 +106,16 @@ impl Target {
                 if place.root.symlink_metadata(&place.relative).is_ok() {
                     return Err(ToolError::new(format!("{:?} is a link to nothing", place.shown)));
                 }
-                (place.relative.clone(), None)
+                // Behind a folder that is not there, `..` would lead to another file once the folder is made.
+                let real = place.real();
+                if place.root.symlink_metadata(&real).is_ok() {
+                    let file = real.display();
+                    let shown = &place.shown;
+                    return Err(ToolError::new(format!(
+                        "{shown:?} goes up from a folder that is not there; use {file}"
+                    )));
+                }
+                (real, None)
             }
             Err(error) => return Err(explain(error)),
         };

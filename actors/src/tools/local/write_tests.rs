@@ -57,6 +57,20 @@ async fn writing_through_a_link_keeps_the_link() {
 }
 
 #[tokio::test]
+async fn a_way_up_from_a_folder_that_is_not_there_leads_to_no_file() {
+    let workspace = Workspace::new();
+    workspace.put("src/main.rs", "old");
+    let write = write_file(&Arc::default());
+    let told = workspace.error(&write, json!({"path": "missing/../src/main.rs", "content": "new"})).await;
+    assert!(told.contains("goes up from a folder that is not there; use src/main.rs"), "{told}");
+    assert_eq!(workspace.get("src/main.rs"), "old");
+    workspace.text(&write, json!({"path": "missing/../src/new.rs", "content": "new"})).await;
+    workspace.text(&write, json!({"path": "src/../other.rs", "content": "new"})).await;
+    assert_eq!(workspace.get("src/new.rs"), "new");
+    assert_eq!(names(&workspace), ["other.rs", "src"], "no folder is made on the way");
+}
+
+#[tokio::test]
 async fn what_cannot_be_written_is_told() {
     let workspace = Workspace::new();
     workspace.put("file", "x");
