@@ -40,6 +40,12 @@ fn example() -> Config {
     }
 }
 
+/// The variables that the example names.
+fn environment() -> Environment {
+    let keys = [("MY_OTHER_KEY", "k"), ("SEARCH_TOKEN", "t"), ("OTLP_KEY", "o"), ("DATABASE_URL", "postgres://h/d")];
+    Environment::from(keys)
+}
+
 /// The example with every key that is left at its default switched on.
 fn example_in_full() -> String {
     let is_key = |line: &str| {
@@ -111,8 +117,7 @@ fn each_key_of_the_example_has_an_explanation() {
 #[test]
 fn the_example_in_full_is_accepted() {
     let text = example_in_full();
-    let environment =
-        Environment::from([("MY_OTHER_KEY", "k"), ("SEARCH_TOKEN", "t"), ("DATABASE_URL", "postgres://h/d")]);
+    let environment = environment();
     let config = parse(&text, Path::new("agent.toml"), &environment, &Overrides::default());
     let config = config.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(config.mcp.servers.len(), 2);
@@ -196,8 +201,7 @@ fn the_table_of_keys_and_the_schema_know_the_same_keys() {
 
 #[test]
 fn the_schema_has_no_key_beyond_the_table() {
-    let environment =
-        Environment::from([("MY_OTHER_KEY", "k"), ("SEARCH_TOKEN", "t"), ("DATABASE_URL", "postgres://h/d")]);
+    let environment = environment();
     let config = parse(&example_in_full(), Path::new("agent.toml"), &environment, &Overrides::default());
     let shown = format!("{:#?}", config.expect("accepted"));
     let fields = shown.lines().filter_map(|line| line.trim_start().split_once(": ")).map(|(name, _)| name);
