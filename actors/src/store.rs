@@ -25,6 +25,8 @@ mod owners;
 mod port;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
+mod span;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 

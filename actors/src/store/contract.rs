@@ -55,6 +55,7 @@ macro_rules! store_contract {
             one_that_fails_does_not_touch_the_others_of_its_batch, a_load_of_an_unknown_session_is_empty,
             a_load_changes_nothing, a_released_session_can_be_claimed,
             a_listing_shows_titles_and_states, a_listing_shows_folders_and_beginnings, a_long_session_shows_its_title_and_state,
+            turns_in_front_of_a_snapshot_are_counted_once,
             a_listing_is_filtered_by_state_and_parent, a_listing_is_filtered_and_cut_into_pages, a_cursor_of_nobody_is_refused,
             a_deleted_session_is_gone_and_its_owner_fenced, ids_that_differ_by_case_are_two_sessions,
             s9_the_longest_and_oddest_ids_are_sessions, a_thousand_sessions_go_in_one_batch,
@@ -103,7 +104,8 @@ macro_rules! store_owners_contract {
         $crate::store_owners_contract!(@ $kind $open,
             s6_a_session_of_a_living_owner_is_refused_by_name,
             a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, s7_a_dead_owners_session_is_free_at_once,
-            taking_over_fences_the_living_owner, what_was_taken_away_is_not_taken_back,
+            taking_over_fences_the_living_owner, an_owner_from_before_a_deletion_stays_fenced,
+            what_was_taken_away_is_not_taken_back,
             s6_of_many_that_take_over_none_loses_or_doubles_a_record
         );
     };

@@ -31,8 +31,14 @@ pub struct MemoryStore {
     artifacts: Arc<MemoryArtifacts>,
 }
 
-/// The journals, each in a box: the map has up to twice the room that it needs.
-type Journals = HashMap<SessionId, Box<Journal>, RandomState>;
+/// The journals of a store.
+#[derive(Debug, Default)]
+struct Journals {
+    /// Each in a box: the map has up to twice the room that it needs.
+    of: HashMap<SessionId, Box<Journal>, RandomState>,
+    /// The greatest epoch of a session that was deleted. One that begins anew goes on behind it.
+    greatest_deleted: u64,
+}
 
 #[derive(Debug, Default)]
 struct Journal {
@@ -111,7 +117,7 @@ fn pack_later(sessions: Arc<Mutex<Journals>>, session: SessionId, records: Vec<A
         let (before, newest) = records.split_at(records.len() - latest(&records).len());
         let pieces = [before, newest].into_iter().filter(|piece| !piece.is_empty()).map(Packed::pack);
         let Some(pieces) = pieces.collect::<Option<Vec<_>>>() else { return };
-        if let Some(journal) = locked(&sessions).get_mut(&session).filter(|journal| journal.still_rests(&records)) {
+        if let Some(journal) = locked(&sessions).of.get_mut(&session).filter(|journal| journal.still_rests(&records)) {
             // The usual growth would make room for four.
             journal.records.packed.reserve_exact(pieces.len());
             journal.records.packed.extend(pieces);
@@ -120,8 +126,26 @@ fn pack_later(sessions: Arc<Mutex<Journals>>, session: SessionId, records: Vec<A
     });
 }
 
+impl Journals {
+    fn claim(&mut self, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
+        let before = self.greatest_deleted;
+        let journal = self.of.entry(session.clone()).or_insert_with(|| {
+            let mut journal = Box::<Journal>::default();
+            journal.ledger.claimed(before);
+            journal
+        });
+        journal.claim(session, whole)
+    }
+
+    fn delete(&mut self, session: &SessionId) -> bool {
+        let Some(journal) = self.of.remove(session) else { return false };
+        self.greatest_deleted = self.greatest_deleted.max(journal.ledger.epoch());
+        true
+    }
+}
+
 fn append_to(sessions: &mut Journals, append: Append) -> Result<u64, StoreError> {
-    match sessions.get_mut(&append.session) {
+    match sessions.of.get_mut(&append.session) {
         Some(journal) => journal.append(append),
         None => Err(StoreError::Fenced { epoch: 0 }),
     }
@@ -173,15 +197,15 @@ impl Journal {
 
 impl SessionStore for MemoryStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        ready(self.sessions().entry(session.clone()).or_default().claim(session, true)).boxed()
+        ready(self.sessions().claim(session, true)).boxed()
     }
 
     fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        ready(self.sessions().entry(session.clone()).or_default().claim(session, false)).boxed()
+        ready(self.sessions().claim(session, false)).boxed()
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        let records = self.sessions().get(session).map(|journal| journal.records.all(session));
+        let records = self.sessions().of.get(session).map(|journal| journal.records.all(session));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
 
@@ -190,7 +214,7 @@ impl SessionStore for MemoryStore {
         session: &'a SessionId,
         part: Part,
     ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        let records = self.sessions().get(session).map(|journal| journal.records.part(session, part));
+        let records = self.sessions().of.get(session).map(|journal| journal.records.part(session, part));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
 
@@ -207,6 +231,7 @@ impl SessionStore for MemoryStore {
         // There is no other process that could want it; it only rests.
         let owned = self
             .sessions()
+            .of
             .get_mut(session)
             .filter(|journal| journal.ledger.epoch() == epoch)
             .map(|journal| journal.rest());
@@ -231,13 +256,13 @@ impl SessionStore for MemoryStore {
             listing::wanted(filter, one.0.as_str()) && (!looks || listing::wants(filter, &summary(*one)))
         };
         let mut found: Vec<_> =
-            sessions.iter().map(|(session, journal)| (session, &**journal)).filter(is_wanted).collect();
+            sessions.of.iter().map(|(session, journal)| (session, &**journal)).filter(is_wanted).collect();
         let cut = listing::cut(&mut found, filter, cursor, |(session, journal)| (journal.updated_at, session));
         ready(cut.map(|more| listing::page_of_cut(found.into_iter().map(summary).collect(), more))).boxed()
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let found = self.sessions().remove(session).is_some();
+        let found = self.sessions().delete(session);
         self.artifacts.forget(session);
         ready(Ok(found)).boxed()
     }

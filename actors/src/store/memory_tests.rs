@@ -26,11 +26,11 @@ async fn a_session_that_rests_keeps_its_rules() {
     let first = append(&one, owner.epoch, 0, 3);
     assert_eq!(store.append(vec![first.clone()]).await, vec![Ok(3)]);
     store.release(&one, owner.epoch + 1).await;
-    assert!(!store.sessions().get(&one).unwrap().ledger.is_resting(), "that was not its owner");
+    assert!(!store.sessions().of.get(&one).unwrap().ledger.is_resting(), "that was not its owner");
     store.release(&one, owner.epoch).await;
-    assert!(store.sessions().get(&one).unwrap().ledger.is_resting());
+    assert!(store.sessions().of.get(&one).unwrap().ledger.is_resting());
     tokio::task::yield_now().await;
-    assert!(store.sessions().get(&one).unwrap().records.loose.is_empty());
+    assert!(store.sessions().of.get(&one).unwrap().records.loose.is_empty());
     assert_eq!(store.append(vec![first.clone()]).await, vec![Ok(3)], "what is stored already is known again");
     let owner = store.claim(&one).await.unwrap();
     assert_eq!(owner.records, first.records);
@@ -55,7 +55,7 @@ async fn a_session_that_was_deleted_does_not_come_back_packed() {
     };
     assert_eq!(store.append(vec![fresh.clone()]).await, vec![Ok(2)]);
     store.release(&one, second.epoch).await;
-    while !store.sessions().get(&one).unwrap().records.loose.is_empty() {
+    while !store.sessions().of.get(&one).unwrap().records.loose.is_empty() {
         tokio::task::yield_now().await;
     }
     assert_eq!(store.load(&one).await.unwrap(), fresh.records, "the records of the one that is there");

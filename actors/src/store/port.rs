@@ -36,7 +36,8 @@ pub enum Stored {
 /// block its thread; one that is ready at its first poll costs its caller no task.
 pub trait SessionStore: Send + Sync + 'static {
     /// Raises the session's epoch by one, durably, and reads its records. A session
-    /// that does not exist begins with epoch 1 and no records.
+    /// that does not exist begins with no records, and with an epoch above all that were
+    /// given for it before it was deleted.
     ///
     /// # Errors
     /// `Busy` while another living process owns the session, `Corrupt` or `TooNew`
@@ -109,8 +110,8 @@ pub trait SessionStore: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<SessionPage, StoreError>>;
 
     /// Removes a session with everything that is kept of it, also what was set
-    /// aside as damaged. Answers whether there was anything. An append of its last
-    /// owner is fenced from then on, until the session is claimed anew.
+    /// aside as damaged. Answers whether there was anything. An append of an owner from
+    /// before is fenced from then on, also when the session was claimed anew.
     ///
     /// # Errors
     /// `Busy` while another living process owns the session; `Unavailable`.

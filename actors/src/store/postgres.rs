@@ -6,7 +6,7 @@
 //! no clock takes part in that. Clocks decide how soon a dead owner's session may be claimed, by the database's time.
 //!
 //! - `address`: where the database is, and errors in words
-//! - `link`: a connection, made again when it broke; `tls`: its security
+//! - `link`: a connection, made again when it broke; `up`: while it is up; `tls`: its security
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
 //! - `node`: this process as an owner
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends` and `claims`: the statements; `job`: what is asked for
@@ -25,14 +25,16 @@ mod schema;
 mod stages;
 mod tables;
 mod tls;
+mod up;
 mod writer;
 
 #[cfg(test)]
 #[path = "postgres_tests.rs"]
 mod tests;
 
-use super::encoded::{Encoded, is_large};
+use super::encoded::{Encoded, Split};
 use super::owners::StoreOptions;
+use super::span::Span;
 use super::{SessionStore, Stored};
 use address::Address;
 use bob_messages::ids::SessionId;
@@ -43,13 +45,11 @@ use futures_util::future::{BoxFuture, FutureExt, join_all};
 use job::{Ask, Job};
 use link::Link;
 use node::Node;
-use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tables::Span;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 use writer::Writer;
@@ -191,31 +191,31 @@ fn ended() -> StoreError {
 /// Has the writers store a batch, and answers at once for what is large: encoding it delays its session alone.
 async fn store(ways: Option<Ways>, batch: Vec<Append>) -> Vec<Stored> {
     let Some(ways) = ways else { return batch.iter().map(|_| Stored::Now(Err(ended()))).collect() };
-    let large: HashSet<SessionId> =
-        batch.iter().filter(|append| is_large(append)).map(|append| append.session.clone()).collect();
-    let mut apart: HashMap<SessionId, Vec<(Append, Reply<_>)>> = HashMap::new();
-    let mut answers: Vec<(bool, Answer<Result<u64, StoreError>>)> = Vec::new();
-    for append in batch {
-        let (reply, answer) = Reply::channel();
-        let is_apart = large.contains(&append.session);
-        answers.push((is_apart, answer));
-        match is_apart {
-            true => apart.entry(append.session.clone()).or_default().push((append, reply)),
-            false => ways.append(Encoded::of(append), reply),
+    let mut stored: Vec<Stored> = batch.iter().map(|_| Stored::Now(Err(ended()))).collect();
+    let split = Split::of(batch);
+    for of_session in split.apart {
+        let mut appends = Vec::new();
+        for (place, append) in of_session {
+            let (reply, answer) = Reply::channel();
+            stored[place] = Stored::Later(answer);
+            appends.push((append, reply));
         }
-    }
-    for appends in apart.into_values() {
         let ways = ways.clone();
         // What ends without an answer answers by being dropped.
         tokio::task::spawn_blocking(move || {
             appends.into_iter().for_each(|(append, reply)| ways.append(Encoded::of(append), reply));
         });
     }
-    join_all(answers.into_iter().map(async |(is_apart, answer)| match is_apart {
-        true => Stored::Later(answer),
-        false => Stored::Now(answer.await.unwrap_or_else(|| Err(ended()))),
-    }))
-    .await
+    let mut answers: Vec<(usize, Answer<Result<u64, StoreError>>)> = Vec::new();
+    for (place, append) in split.together {
+        let (reply, answer) = Reply::channel();
+        ways.append(Encoded::of(append), reply);
+        answers.push((place, answer));
+    }
+    for (place, answer) in answers {
+        stored[place] = Stored::Now(answer.await.unwrap_or_else(|| Err(ended())));
+    }
+    stored
 }
 
 impl SessionStore for PostgresStore {

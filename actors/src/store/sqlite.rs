@@ -57,6 +57,7 @@ use super::artifacts::{self, ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
 use super::made::Made;
 use super::owners::StoreOptions;
+use super::span::Span;
 use super::{SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -73,7 +74,6 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use steps::KNOWN;
-use tables::Span;
 use writer::Writer;
 
 /// How long dropping the store waits for its threads: what is being written goes to

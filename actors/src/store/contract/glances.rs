@@ -8,7 +8,7 @@ use bob_messages::input::TurnInput;
 use bob_messages::options::{ParentTurn, SessionOptions};
 use bob_messages::outcome::SuspendReason;
 use bob_messages::store::{
-    Append, Ended, FORMAT, Fact, Record, SessionFilter, SessionState, SessionSummary, Suspension,
+    Append, Ended, FORMAT, Fact, Record, SessionFilter, SessionState, SessionSummary, Snapshot, Suspension,
 };
 use std::sync::Arc;
 
@@ -170,6 +170,24 @@ pub async fn a_long_session_shows_its_title_and_state(store: Arc<dyn SessionStor
     assert!(seen.turns.is_none_or(|turns| turns == 9), "{seen:?}");
 }
 
+/// What stands in front of the place where an owner begins to read is counted once.
+pub async fn turns_in_front_of_a_snapshot_are_counted_once(store: Arc<dyn SessionStore>) {
+    let turn = |id: &str| [said(id, "x"), started(), ended(None)];
+    let mut one = Writer::of(&store, "one").await;
+    one.write(turn("t1").to_vec()).await;
+    one.write(vec![Fact::Snapshot(Snapshot { form: 1, session: "{}".into() })]).await;
+    one.write([turn("t2"), turn("t3")].concat()).await;
+    for claims in 0..3 {
+        store.release(&one.session, one.epoch).await;
+        one.epoch = store.claim_latest(&one.session).await.expect("it was released").epoch;
+        one.write(vec![said("next", "x"), started()]).await;
+        let seen = look(&store, "one").await;
+        assert_eq!((seen.state, seen.turns), (Some(SessionState::Running), Some(3 + claims)));
+        one.write(vec![ended(None)]).await;
+        assert_eq!(look(&store, "one").await.turns, Some(4 + claims));
+    }
+}
+
 /// Only sessions in a state, or of a parent, page by page.
 pub async fn a_listing_is_filtered_by_state_and_parent(store: Arc<dyn SessionStore>) {
     for number in 0..12 {
@@ -202,6 +220,7 @@ pub async fn a_listing_is_filtered_by_state_and_parent(store: Arc<dyn SessionSto
     assert_eq!(of_acme.len(), 1, "{of_acme:?}");
     assert_eq!((of_acme[0].session.as_str(), of_acme[0].tenant.as_ref()), ("owned", tenant("acme").tenant.as_ref()));
     assert_eq!(listed(&store, &tenant("globex")).await, []);
+    assert_eq!(listed(&store, &tenant("")).await, [], "an empty name is a name, and no session has it");
     let asking = SessionFilter { state: Some(SessionState::Question), ..SessionFilter::default() };
     assert!(listed(&store, &asking).await.is_empty());
 }

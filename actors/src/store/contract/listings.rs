@@ -91,5 +91,9 @@ pub async fn a_deleted_session_is_gone_and_its_owner_fenced(store: Arc<dyn Sessi
     assert_eq!(page.sessions.into_iter().map(|one| one.session).collect::<Vec<_>>(), [other]);
     let claimed = store.claim(&one).await.expect("it can begin anew");
     assert_eq!((claimed.version, claimed.records.len()), (0, 0));
+    assert!(claimed.epoch > epoch, "an epoch that was given before is not given again");
+    let fenced = Err(StoreError::Fenced { epoch: claimed.epoch });
+    assert_eq!(store_one(&store, append(&one, epoch, 0, 1)).await, fenced, "also when it begins anew");
     assert_eq!(store_one(&store, append(&one, claimed.epoch, 0, 1)).await, Ok(1));
+    assert_eq!(store_one(&store, append(&one, epoch, 1, 1)).await, fenced);
 }

@@ -36,7 +36,10 @@ impl Journals {
             tracing::warn!(%session, journal, bytes, "the last line was never written to its end; it is cut off");
             self.cut(&mut entered, &journal, position.end)?;
         }
-        let (epoch, version) = (position.ledger.epoch() + 1, position.ledger.version());
+        let version = position.ledger.version();
+        let before = if position.end == 0 { self.epochs.before_the_first() } else { position.ledger.epoch() };
+        let epoch = before + 1;
+        self.epochs.given(epoch);
         self.write_claim(slot, &entered, session, position, epoch)?;
         Ok(Claim { epoch, version, records })
     }
@@ -152,6 +155,8 @@ impl Journals {
             let _ = position.read_on(&file, None, session, drop);
             self.refuse_old_owner(&position)?;
         }
+        // Before anything is removed: a deletion that fails may have removed the journal.
+        self.epochs.deleted();
         let mut found = self.disk.remove(&journal).map_err(failed)?;
         self.disk.remove(&name::brought_up(&journal)).map_err(failed)?;
         for number in 1.. {

@@ -16,6 +16,7 @@ use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::File;
 use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 #[derive(Debug)]
@@ -25,6 +26,31 @@ pub(super) struct Journals {
     pub(super) formats: Formats,
     slots: Mutex<HashMap<SessionId, Arc<Mutex<Slot>>>>,
     pub(super) disk: Disk,
+    pub(super) epochs: Epochs,
+}
+
+/// The epochs that were given here. A journal that begins anew after a deletion goes on behind them; no owner of another
+/// process has one, since the folder is locked until this process ends.
+#[derive(Debug, Default)]
+pub(super) struct Epochs {
+    greatest: AtomicU64,
+    /// The greatest one at the last deletion.
+    deleted: AtomicU64,
+}
+
+impl Epochs {
+    pub(super) fn given(&self, epoch: u64) {
+        self.greatest.fetch_max(epoch, Ordering::SeqCst);
+    }
+
+    pub(super) fn deleted(&self) {
+        self.deleted.fetch_max(self.greatest.load(Ordering::SeqCst), Ordering::SeqCst);
+    }
+
+    /// The epoch of a journal before its first claim.
+    pub(super) fn before_the_first(&self) -> u64 {
+        self.deleted.load(Ordering::SeqCst)
+    }
 }
 
 /// What is known of one journal.
@@ -51,6 +77,7 @@ impl Journals {
             folder,
             formats,
             slots: Mutex::default(),
+            epochs: Epochs::default(),
         }
     }
 

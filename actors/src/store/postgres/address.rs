@@ -1,7 +1,6 @@
 //! Where the database is, and what went wrong with it, in words that name no password.
 
 use bob_messages::store::StoreError;
-use std::error::Error as _;
 use std::io;
 use std::time::Duration;
 use tokio_postgres::config::Host;
@@ -14,6 +13,12 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// How long a connection may be silent before it is probed, and how long what was sent may stay without an answer of the
 /// network: a machine that is gone answers nothing.
 const SILENT: Duration = Duration::from_secs(10);
+
+/// How the URL of a database begins.
+const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
+
+/// The form of a URL, for people.
+const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 
 /// A database as its URL names it.
 #[derive(Clone)]
@@ -29,20 +34,23 @@ impl Address {
     /// # Errors
     /// `Unavailable` for what is no URL of a database. The text does not repeat the URL, which may hold a password.
     pub(super) fn parse(url: &str) -> Result<Self, StoreError> {
-        let mut config: Config = url.parse().map_err(|error: Error| {
-            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-            StoreError::Unavailable(format!(
-                "the URL of the database does not read ({why}); its form is postgres://USER:PASSWORD@HOST:PORT/DATABASE"
-            ))
+        let refuse = |why: &str| StoreError::Unavailable(format!("the URL of the database {why}; its form is {FORM}"));
+        let rest = SCHEMES.iter().find_map(|scheme| url.strip_prefix(scheme));
+        let Some(rest) = rest else { return Err(refuse("does not begin with postgres:// or postgresql://")) };
+        // What is behind the first one would pass for the host, which errors name.
+        let (place, _options) = rest.split_once('?').unwrap_or((rest, ""));
+        if place.matches('@').count() > 1 {
+            return Err(refuse("has more than one @; write %40 for each that is part of the user or of the password"));
+        }
+        // Why it does not read is not said: the parser quotes what it was given.
+        let mut config: Config = url.parse().map_err(|_quotes: Error| {
+            refuse("does not read; check its port, its options, and that %, :, /, ? and @ in its password are written as %25, %3A, %2F, %3F and %40")
         })?;
         let host = config.get_hosts().first().map(|host| match host {
             Host::Tcp(host) => host.clone(),
             Host::Unix(folder) => folder.display().to_string(),
         });
-        let Some(host) = host else {
-            let text = "the URL of the database names no host; its form is postgres://USER:PASSWORD@HOST:PORT/DATABASE";
-            return Err(StoreError::Unavailable(text.to_owned()));
-        };
+        let Some(host) = host else { return Err(refuse("names no host")) };
         let server = format!("{host}:{}", config.get_ports().first().copied().unwrap_or(5432));
         if config.get_user().is_none() {
             return Err(StoreError::Unavailable(format!("the URL of the database on {server} names no user")));
@@ -86,6 +94,14 @@ impl Address {
             }
             None => format!("PostgreSQL on {server} cannot be reached: {}", reason(error)),
         })
+    }
+
+    /// That a server took a connection and did not answer on it.
+    pub(super) fn silent(&self, within: Duration) -> StoreError {
+        let server = &self.server;
+        StoreError::Unavailable(format!(
+            "PostgreSQL on {server} cannot be reached: it did not answer within {within:?}"
+        ))
     }
 
     /// What came of a statement that did not work.
@@ -140,7 +156,15 @@ impl std::fmt::Debug for Address {
 
 /// Whether the database refused for a reason that a configuration has to change, so that waiting does not help.
 pub(super) fn is_lasting(error: &Error) -> bool {
-    error.as_db_error().is_some_and(|said| *said.code() != SqlState::CANNOT_CONNECT_NOW)
+    let passing = [
+        SqlState::CANNOT_CONNECT_NOW,
+        SqlState::ADMIN_SHUTDOWN,
+        SqlState::CRASH_SHUTDOWN,
+        // Usual for some seconds after a restart, when all come back at once.
+        SqlState::TOO_MANY_CONNECTIONS,
+        SqlState::LOCK_NOT_AVAILABLE,
+    ];
+    error.as_db_error().is_some_and(|said| !passing.contains(said.code()))
 }
 
 /// The innermost cause, which says most.

@@ -4,9 +4,10 @@
 //! store is looked at again, from its own rows. So is what was sent when the connection broke, and the ids of the
 //! records that are there say whether it was stored.
 
-use super::link::{PATIENCE, Up, is_broken, is_in_the_way};
+use super::link::PATIENCE;
 use super::reader::find;
-use super::tables::{Unread, damaged, records, signed};
+use super::tables::{damaged, epoch, records, signed};
+use super::up::{Unread, Up, is_broken, is_in_the_way, is_locked};
 use super::writer::Writer;
 use crate::store::Ledger;
 use crate::store::encoded::Encoded;
@@ -17,6 +18,7 @@ use futures_util::future::join_all;
 use std::collections::HashSet;
 use std::sync::Arc;
 use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 /// How often an append is looked at again because others wrote meanwhile.
@@ -77,7 +79,8 @@ impl Ruled {
     }
 }
 
-const APPEND: &str = "
+const APPEND: &str = concat!(
+    "
     WITH input AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[],
             $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[])
@@ -94,14 +97,20 @@ const APPEND: &str = "
             parent = CASE WHEN r.shows THEN r.parent ELSE s.parent END,
             cwd = CASE WHEN r.shows THEN r.cwd ELSE s.cwd END,
             created_at = coalesce(r.created_at, s.created_at), tenant = coalesce(r.tenant, s.tenant)
-        FROM input r WHERE s.id = r.id AND s.version = r.expected AND s.epoch = r.epoch AND s.damage IS NULL
+        FROM input r WHERE s.id = r.id AND s.version = r.expected AND s.damage IS NULL AND r.epoch = ",
+    epoch!(),
+    "
         RETURNING s.number, r.place
     ), written AS (
         INSERT INTO bob_records (session, version, line)
         SELECT grown.number, l.version, l.line
         FROM unnest($15::bigint[], $16::bigint[], $17::text[]) AS l(place, version, line) JOIN grown USING (place)
     )
-    SELECT place FROM grown";
+    SELECT place FROM grown"
+);
+
+/// Those of these sessions whose rows no other transaction has locked.
+const FREE: &str = "SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED";
 
 impl Writer {
     /// Stores appends, each of another session, and answers them.
@@ -124,6 +133,7 @@ impl Writer {
                 match send(&up, &ruled).await {
                     Ok(rows) => again.extend(self.stored(&rows, ruled)),
                     Err(error) if is_broken(&error) => again.extend(self.doubted(ruled)),
+                    Err(error) if is_locked(&error) => again.extend(self.unlocked(&up, ruled).await),
                     Err(error) if is_in_the_way(&error) => again.extend(self.refused(ruled)),
                     Err(error) => self.apart(ruled, &error).await,
                 }
@@ -174,16 +184,22 @@ impl Writer {
     /// What the database has of the session, as far as this append may be stored already.
     async fn read(&self, up: &Up, append: &Append) -> Result<Ledger, Unread> {
         let session = &append.session;
-        let Some(entry) = find(up, session).await? else { return Err(Unread::Bad(StoreError::Fenced { epoch: 0 })) };
-        if entry.epoch != append.epoch {
-            return Err(Unread::Bad(StoreError::Fenced { epoch: entry.epoch }));
-        }
-        if let Some(damage) = &entry.damage {
-            return Err(Unread::Bad(damaged(&self.link.address, session, damage)));
-        }
         let first = append.records.first().map_or(u64::MAX, |first| first.version.max(1));
-        let there = records(up, &self.link.address, session, entry.number, (first, entry.version)).await?;
-        Ok(entry.ledger(&there))
+        loop {
+            let Some(entry) = find(up, session).await? else {
+                return Err(Unread::Bad(StoreError::Fenced { epoch: 0 }));
+            };
+            if entry.epoch != append.epoch {
+                return Err(Unread::Bad(StoreError::Fenced { epoch: entry.epoch }));
+            }
+            if let Some(damage) = &entry.damage {
+                return Err(Unread::Bad(damaged(&self.link.address, session, damage)));
+            }
+            let read = records(up, &self.link.address, session, entry.number, (first, entry.version)).await?;
+            if let Some(there) = read {
+                return Ok(entry.ledger(&there));
+            }
+        }
     }
 
     /// Answers what the database stored; the rest is looked at again.
@@ -209,6 +225,25 @@ impl Writer {
             self.known.remove(one.item.session());
         }
         ruled.into_iter().map(|one| one.item).collect()
+    }
+
+    /// Nothing of these was stored, since another transaction had one of their rows or a table locked. Those whose rows
+    /// it has are answered, so that the others do not wait for it; they may be sent again.
+    async fn unlocked(&mut self, up: &Up, ruled: Vec<Ruled>) -> Vec<Item> {
+        let items = self.refused(ruled);
+        let ids: Vec<&str> = items.iter().map(|item| item.session().as_str()).collect();
+        let free: HashSet<String> = match up.ask(up.client.query(FREE, &[&ids])).await {
+            Ok(rows) => rows.iter().map(|row| row.get(0)).collect(),
+            Err(error) if is_broken(&error) => return items,
+            Err(_the_table) => HashSet::new(),
+        };
+        let (free, locked): (Vec<Item>, Vec<Item>) =
+            items.into_iter().partition(|item| free.contains(item.session().as_str()));
+        for item in locked {
+            let what = format!("has session {} locked by another transaction; try again", item.session());
+            item.give_up(&self.link.address.refuse(&what));
+        }
+        free
     }
 
     /// It is not known whether these were stored.
@@ -276,15 +311,11 @@ async fn send(up: &Up, ruled: &[Ruled]) -> Result<Vec<Row>, Error> {
             lines.push(std::str::from_utf8(line).unwrap_or_default());
         }
     }
-    up.client
-        .query(
-            &statement,
-            &[
-                &ids, &epochs, &expected, &counts, &bytes, &snapshots, &shows, &titles, &states, &turns, &parents,
-                &cwds, &created, &tenants, &places, &versions, &lines,
-            ],
-        )
-        .await
+    let values: [&(dyn ToSql + Sync); 17] = [
+        &ids, &epochs, &expected, &counts, &bytes, &snapshots, &shows, &titles, &states, &turns, &parents, &cwds,
+        &created, &tenants, &places, &versions, &lines,
+    ];
+    up.ask(up.client.query(&statement, &values)).await
 }
 
 /// A text as a column takes it: without the character 0.

@@ -1,17 +1,20 @@
 //! Claims, releases and deletions: whose a session is.
 
-use super::link::{PATIENCE, Up, is_broken, is_in_the_way};
+use super::link::PATIENCE;
 use super::node;
 use super::schema::{self, STEPS};
-use super::tables::{Entry, Span, Unread, damaged, entry_columns, records, signed};
+use super::tables::{Entry, damaged, entry_columns, epoch, records, signed};
+use super::up::{Unread, Up, is_broken, is_in_the_way};
 use super::writer::Writer;
 use crate::store::Ledger;
+use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, StoreError};
 use futures_util::future::join_all;
 use tokio::time::Instant;
 use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
 
 /// A session that was claimed here.
 pub(super) struct Claimed {
@@ -39,7 +42,8 @@ const CLAIM: &str = concat!(
 
 const DELETE: &str = concat!("DELETE FROM bob_sessions s WHERE s.id = $1 AND ", is_free!(), " RETURNING s.number");
 
-const RELEASE: &str = "UPDATE bob_sessions SET node = NULL WHERE id = $1 AND epoch = $2 AND node = $3";
+const RELEASE: &str =
+    concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND s.node = $3 AND $2 = ", epoch!());
 
 /// A session that was not given.
 const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address FROM bob_sessions s
@@ -89,21 +93,24 @@ impl Writer {
         let statement = up.prepared(CLAIM).await?;
         let takes_over = self.takes_over(session);
         let known = STEPS.len() as i32;
-        let row = up.client.query_opt(&statement, &[&session.as_str(), &node, &takes_over, &known]).await?;
+        let values: [&(dyn ToSql + Sync); 4] = [&session.as_str(), &node, &takes_over, &known];
+        let row = up.ask(up.client.query_opt(&statement, &values)).await?;
         let Some(entry) = row.map(|row| Entry::of(&row)) else {
             // A newer program has been here since the connection was made.
-            schema::nature(&up.client, &self.link.address).await.map_err(Unread::Bad)?;
+            schema::nature(up, &self.link.address).await?;
             return Ok(Err(self.held(up, session).await?));
         };
         match records(up, &self.link.address, session, entry.number, entry.bounds(span)).await {
-            Ok(records) => {
+            // It was deleted as soon as it was claimed.
+            Ok(None) => Ok(Err(Held::Free)),
+            Ok(Some(records)) => {
                 let ledger = entry.ledger(&records);
                 Ok(Ok(Claimed { ledger, claim: Claim { epoch: entry.epoch, version: entry.version, records } }))
             }
             Err(Unread::Bad(error)) => {
                 if let StoreError::Corrupt(what) = &error {
                     tracing::error!(%session, what, "the records of a session are damaged; it is set aside");
-                    up.client.execute(SET_ASIDE, &[&entry.number, what]).await?;
+                    up.ask(up.client.execute(SET_ASIDE, &[&entry.number, what])).await?;
                 }
                 Err(Unread::Bad(error))
             }
@@ -113,7 +120,7 @@ impl Writer {
 
     /// Why a session was not given; its owner is looked at.
     async fn held(&self, up: &Up, session: &SessionId) -> Result<Held, Error> {
-        let Some(row) = up.client.query_opt(OWNER, &[&session.as_str()]).await? else { return Ok(Held::Free) };
+        let Some(row) = up.ask(up.client.query_opt(OWNER, &[&session.as_str()])).await? else { return Ok(Held::Free) };
         if let Some(damage) = row.get::<_, Option<&str>>(0) {
             return Ok(Held::Refused(damaged(&self.link.address, session, damage)));
         }
@@ -132,19 +139,29 @@ impl Writer {
         let (Some(node), false) = (self.node.known(), releases.is_empty()) else {
             return releases.into_iter().for_each(|(_, _, reply)| reply.send(()));
         };
-        let up = self.link.to_write(Instant::now() + PATIENCE).await;
+        let until = Instant::now() + PATIENCE;
         join_all(releases.into_iter().map(async |(session, epoch, reply)| {
-            let released = async {
-                let Ok(up) = &up else { return Ok(0) };
-                let statement = up.prepared(RELEASE).await?;
-                up.client.execute(&statement, &[&session.as_str(), &signed(epoch), &node]).await
-            };
-            if let Err(error) = released.await {
+            if let Err(error) = self.try_release(&session, epoch, node, until).await {
                 tracing::debug!(%session, %error, "a session could not be released");
             }
             reply.send(());
         }))
         .await;
+    }
+
+    async fn try_release(&self, session: &SessionId, epoch: u64, node: i32, until: Instant) -> Result<(), StoreError> {
+        loop {
+            let up = self.link.to_write(until).await?;
+            let released = async {
+                let statement = up.prepared(RELEASE).await?;
+                up.ask(up.client.execute(&statement, &[&session.as_str(), &signed(epoch), &node])).await
+            };
+            match released.await {
+                Ok(_rows) => return Ok(()),
+                Err(error) if passes(&error) && Instant::now() < until => {}
+                Err(error) => return Err(self.link.address.failed("write", &error)),
+            }
+        }
     }
 
     /// Removes a session that is no other living process's.
@@ -188,17 +205,17 @@ impl Writer {
         let node = self.node.known().unwrap_or_default();
         let delete = up.prepared(DELETE).await?;
         let takes_over = self.takes_over(session);
-        up.client.batch_execute("BEGIN").await?;
+        up.ask(up.client.batch_execute("BEGIN")).await?;
         let deleted = async {
-            let Some(row) = up.client.query_opt(&delete, &[&session.as_str(), &node, &takes_over]).await? else {
-                return Ok(false);
-            };
-            up.client.execute("DELETE FROM bob_records WHERE session = $1", &[&row.get::<_, i64>(0)]).await?;
+            let values: [&(dyn ToSql + Sync); 3] = [&session.as_str(), &node, &takes_over];
+            let Some(row) = up.ask(up.client.query_opt(&delete, &values)).await? else { return Ok(false) };
+            let number: i64 = row.get(0);
+            up.ask(up.client.execute("DELETE FROM bob_records WHERE session = $1", &[&number])).await?;
             Ok(true)
         };
         let deleted = deleted.await;
         let end = if deleted.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        up.client.batch_execute(end).await?;
+        up.ask(up.client.batch_execute(end)).await?;
         deleted
     }
 }

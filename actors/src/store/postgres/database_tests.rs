@@ -4,7 +4,8 @@ use crate::store::{PostgresStore, SessionStore, StoreOptions};
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use tokio_postgres::{NoTls, SimpleQueryMessage};
+use std::time::Duration;
+use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
 /// The URL of a database for tests; `scripts/postgres.sh run` sets it.
 const DATABASE: &str = "BOB_TEST_POSTGRES";
@@ -58,6 +59,16 @@ impl Schema {
         run(&self.url(), sql).expect("it answers a row")
     }
 
+    /// Waits until this answers such a text.
+    pub(super) async fn until(&self, sql: &str, is_it: impl Fn(&str) -> bool) {
+        within(async {
+            while !is_it(&self.one(sql)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+    }
+
     pub(super) fn tables(&self) -> String {
         let sql = "SELECT coalesce(string_agg(relname, ' ' ORDER BY relname), '') FROM pg_class
                    WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'";
@@ -75,6 +86,18 @@ fn in_schema(name: &str) -> String {
     let url = url();
     let join = if url.contains('?') { '&' } else { '?' };
     format!("{url}{join}options=-c%20search_path%3D{name}")
+}
+
+/// A connection that a test uses beside the store.
+pub(super) async fn connected(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+}
+
+/// What ends, however busy the machine is.
+pub(super) async fn within<T>(work: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("it ends")
 }
 
 /// Opens a store in a schema of its own for each folder.

@@ -1,7 +1,7 @@
 //! What a writer and the reader are asked to do.
 
-use super::tables::Span;
 use crate::store::encoded::Encoded;
+use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};

@@ -2,18 +2,21 @@
 //!
 //! Whether an owner lives is only a question of when its sessions may be claimed: what it writes afterwards is refused
 //! by their epochs. A row that is not renewed in time is a dead owner's. A lock that is gone is a hint, which is looked
-//! at twice: a restart of the database ends all locks, and an owner whose connection broke takes its lock again.
+//! at twice: a restart of the database ends all locks, and an owner whose connection broke renews its row and takes its
+//! lock again at once. While the server has the old connection still, the lock is not to be had; the row is renewed more
+//! often then, so that the end of the old connection finds no owner without both.
 
-use super::link::{Link, PATIENCE, Up};
+use super::link::{Link, PATIENCE};
 use super::schema::LOCK_CLASS;
+use super::up::Up;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::StoreError;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Error;
 
 /// How long an owner lives without a renewal.
@@ -21,6 +24,9 @@ pub(super) const LEASE: Duration = Duration::from_millis(3_000);
 
 /// Between two renewals.
 const RENEWED_EACH: Duration = Duration::from_millis(1_000);
+
+/// Between two renewals while the lock is not ours: several in the time of [`SUSPECTED_FOR`].
+const RETAKEN_EACH: Duration = Duration::from_millis(100);
 
 /// How long an owner without its lock is given to take it again.
 const SUSPECTED_FOR: Duration = Duration::from_millis(300);
@@ -43,10 +49,15 @@ pub(super) struct Node {
 
 #[derive(Debug, Default)]
 struct Shared {
-    /// The number of our row; 0 while there is none.
+    /// 0 while there is none.
     number: AtomicI32,
-    /// Until when no other process may own the sessions of this one.
-    held_until: Mutex<Option<Instant>>,
+}
+
+impl Shared {
+    /// The number of our row, if there is one.
+    fn number(&self) -> Option<i32> {
+        Some(self.number.load(Ordering::Acquire)).filter(|number| *number != 0)
+    }
 }
 
 impl Node {
@@ -73,7 +84,7 @@ impl Node {
 
     /// The number of our row, if there is one.
     pub(super) fn known(&self) -> Option<i32> {
-        Some(self.shared.number.load(Ordering::Acquire)).filter(|number| *number != 0)
+        self.shared.number()
     }
 }
 
@@ -102,8 +113,7 @@ const RENEW: &str = "UPDATE bob_nodes SET renewed_at = clock_timestamp(),
 
 impl Task {
     async fn run(mut self, mut asked: UnboundedReceiver<Enter>) {
-        let mut renewals = interval(RENEWED_EACH);
-        renewals.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut next = Instant::now() + RENEWED_EACH;
         loop {
             tokio::select! {
                 ask = asked.recv() => match ask {
@@ -113,71 +123,74 @@ impl Task {
                     }
                     None => break,
                 },
-                _now = renewals.tick() => self.renew().await,
+                () = self.link.ended() => next = self.renew().await,
+                () = sleep_until(next) => next = self.renew().await,
             }
         }
         let _too_late = timeout(LEFT_WITHIN, self.leave()).await;
     }
 
-    fn number(&self) -> Option<i32> {
-        Some(self.shared.number.load(Ordering::Acquire)).filter(|number| *number != 0)
-    }
-
     async fn enter(&mut self) -> Result<i32, StoreError> {
-        if let Some(number) = self.number() {
+        if let Some(number) = self.shared.number() {
             return Ok(number);
         }
         let up = self.link.to_write(Instant::now() + PATIENCE).await?;
-        let sent = Instant::now();
         let entered = async {
-            up.client.execute(SWEEP.as_str(), &[]).await?;
-            let row = up.client.query_one(ENTER, &[&self.name, &LEASE_MS]).await?;
+            up.ask(up.client.execute(SWEEP.as_str(), &[])).await?;
+            let row = up.ask(up.client.query_one(ENTER, &[&self.name, &LEASE_MS])).await?;
             let number: i32 = row.get(0);
-            up.client.query_one(LOCK.as_str(), &[&number]).await?;
+            self.take_lock(&up, number).await?;
             Ok::<_, Error>(number)
         };
         let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
-        self.locked = Rc::downgrade(&up);
-        self.hold(Some(sent + LEASE));
         self.shared.number.store(number, Ordering::Release);
         Ok(number)
     }
 
-    async fn renew(&mut self) {
-        let Some(number) = self.number() else { return };
-        let sent = Instant::now();
+    /// Renews the row, and the lock if it is not ours. Says when to do so again.
+    async fn renew(&mut self) -> Instant {
+        let began = Instant::now();
+        let Some(number) = self.shared.number() else { return began + RENEWED_EACH };
         match self.renewed(number).await {
-            Ok(true) => self.hold(Some(sent + LEASE)),
+            Ok(true) if self.locked.strong_count() == 0 => return began + RETAKEN_EACH,
+            Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(number, "another process took this one for dead; it enters again with its next claim");
                 self.shared.number.store(0, Ordering::Release);
-                self.hold(None);
             }
             Err(error) => tracing::warn!(%error, "the lease on the sessions could not be renewed"),
         }
+        began + RENEWED_EACH
     }
 
     async fn renewed(&mut self, number: i32) -> Result<bool, StoreError> {
         let up = self.link.to_write(Instant::now() + RENEWED_EACH).await?;
         let renewed = async {
+            // First the row: a process that finds the lock gone looks for a renewal.
+            let rows = up.ask_within(LEASE, up.client.execute(RENEW, &[&number, &LEASE_MS])).await?;
             if !self.locked.upgrade().is_some_and(|locked| Rc::ptr_eq(&locked, &up)) {
-                up.client.query_one(LOCK.as_str(), &[&number]).await?;
-                self.locked = Rc::downgrade(&up);
+                self.take_lock(&up, number).await?;
             }
-            Ok::<_, Error>(up.client.execute(RENEW, &[&number, &LEASE_MS]).await? == 1)
+            Ok::<_, Error>(rows == 1)
         };
         renewed.await.map_err(|error| self.link.address.failed("write", &error))
     }
 
-    fn hold(&self, until: Option<Instant>) {
-        *self.shared.held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    /// Takes the lock, unless another connection has it: one of ours that broke, and that the server has still.
+    async fn take_lock(&mut self, up: &Rc<Up>, number: i32) -> Result<(), Error> {
+        self.locked = Weak::new();
+        let row = up.ask_within(LEASE, up.client.query_one(LOCK.as_str(), &[&number])).await?;
+        if row.get(0) {
+            self.locked = Rc::downgrade(up);
+        }
+        Ok(())
     }
 
     async fn leave(&mut self) {
-        let Some(number) = self.number() else { return };
+        let Some(number) = self.shared.number() else { return };
         let Ok(up) = self.link.to_write(Instant::now()).await else { return };
         // When it fails, the end of the connection ends the lock.
-        let _ = up.client.execute("UPDATE bob_nodes SET dead = true WHERE number = $1", &[&number]).await;
+        let _ = up.ask(up.client.execute("UPDATE bob_nodes SET dead = true WHERE number = $1", &[&number])).await;
     }
 }
 
@@ -199,14 +212,14 @@ const DECLARE: &str = "UPDATE bob_nodes SET dead = true WHERE number = $1 AND re
 pub(super) async fn is_dead(up: &Up, number: i32) -> Result<bool, Error> {
     let mut renewed = None;
     loop {
-        let Some(row) = up.client.query_opt(LOOK.as_str(), &[&number]).await? else { return Ok(true) };
+        let Some(row) = up.ask(up.client.query_opt(LOOK.as_str(), &[&number])).await? else { return Ok(true) };
         let (at, is_restarted, is_locked): (String, bool, bool) = (row.get(0), row.get(1), row.get(2));
         if is_locked || is_restarted {
             return Ok(false);
         }
         match renewed {
             None => renewed = Some(at),
-            Some(before) if before == at => return Ok(up.client.execute(DECLARE, &[&number, &at]).await? == 1),
+            Some(before) if before == at => return Ok(up.ask(up.client.execute(DECLARE, &[&number, &at])).await? == 1),
             Some(_renewed_meanwhile) => return Ok(false),
         }
         sleep(SUSPECTED_FOR).await;

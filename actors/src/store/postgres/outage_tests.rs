@@ -1,6 +1,6 @@
 //! Connections that break and databases that restart: what was sent is stored once, and no owner is taken for dead.
 
-use super::database::{Schema, is_there, schema, url};
+use super::database::{Schema, is_there, schema, url, within};
 use super::*;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -16,6 +16,8 @@ enum Cut {
     Before,
     /// The database answers, and the answer is lost.
     After,
+    /// The database never hears of it, and the connection stays.
+    Silent,
 }
 
 /// A way to the database that breaks when it is told to.
@@ -59,8 +61,13 @@ fn questions(mut client: TcpStream, mut server: TcpStream, cut: Cut, armed: &Ato
         let names_it = bytes[..count].windows(5).any(|part| part == b"cut-1");
         if names_it && armed.swap(false, Ordering::SeqCst) {
             is_cut.store(true, Ordering::SeqCst);
-            if cut == Cut::Before {
-                break;
+            match cut {
+                Cut::Before => break,
+                Cut::After => {}
+                Cut::Silent => {
+                    while let Ok(1..) = client.read(&mut bytes) {}
+                    break;
+                }
             }
         }
         if server.write_all(&bytes[..count]).is_err() {
@@ -109,6 +116,22 @@ async fn an_append_whose_answer_was_lost_is_stored_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_append_that_never_arrived_is_stored_once() {
     is_stored_once(Cut::Before, "an_append_that_never_arrived_is_stored_once").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_without_answers_is_made_anew() {
+    let Some(schema) = schema("a_connection_without_answers_is_made_anew") else { return };
+    let proxy = Proxy::start(Cut::Silent);
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&proxy.url(&schema), StoreOptions::default()).unwrap();
+    let one = session("cut-1");
+    let epoch = claim(&store, &one).await;
+    proxy.is_armed.store(true, Ordering::SeqCst);
+    assert_eq!(within(store_one(&store, append(&one, epoch, 0, 2))).await, Ok(2));
+    assert!(!proxy.is_armed.load(Ordering::SeqCst), "it was kept");
+    proxy.is_armed.store(true, Ordering::SeqCst);
+    let given_up = within(store.claim(&one)).await;
+    assert!(matches!(given_up, Err(StoreError::Unavailable(_))), "after its time: {given_up:?}");
+    assert_eq!(within(store.claim(&one)).await.unwrap().version, 2);
 }
 
 /// A cluster of its own, which may be stopped.

@@ -2,17 +2,18 @@
 //! locks and notifications would then belong to the next user of that connection.
 
 use super::link::Link;
+use super::up::Up;
 use bob_messages::store::StoreError;
 use std::time::Duration;
 use tokio::time::timeout;
-use tokio_postgres::{Client, Error};
+use tokio_postgres::Error;
 
 /// How long a pooler may keep a question waiting that a database answers at once.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Which process of the server answers here.
-async fn process(client: &Client) -> Result<i32, Error> {
-    Ok(client.query_one("SELECT pg_backend_pid()", &[]).await?.get(0))
+async fn process(up: &Up) -> Result<i32, Error> {
+    Ok(up.ask(up.client.query_one("SELECT pg_backend_pid()", &[])).await?.get(0))
 }
 
 /// Connects both, and refuses them when one does not keep its process of the server.
@@ -22,19 +23,19 @@ async fn process(client: &Client) -> Result<i32, Error> {
 pub(super) async fn refuse(one: &Link, other: &Link) -> Result<(), StoreError> {
     let failed = |error: Error| one.address.failed("read", &error);
     let (first, second) = (one.connect_now().await?, other.connect_now().await?);
-    let before = process(&first.client).await.map_err(failed)?;
+    let before = process(&first).await.map_err(failed)?;
     // A pooler takes the connection that was used last; a transaction keeps it from the other one.
-    let begun = second.client.batch_execute("BEGIN").await;
+    let begun = second.ask(second.client.batch_execute("BEGIN")).await;
     begun.map_err(|error| match error.as_db_error() {
         // As a pooler says that changes the connection after each statement.
         Some(said) if said.message().contains("not allowed in statement pooling") => one.address.pooled(),
         _other => failed(error),
     })?;
-    let mut is_kept = process(&second.client).await.map_err(failed)? != before;
+    let mut is_kept = process(&second).await.map_err(failed)? != before;
     for _ in 0..3 {
-        let now = timeout(ANSWERED_WITHIN, process(&first.client)).await;
+        let now = timeout(ANSWERED_WITHIN, process(&first)).await;
         is_kept &= matches!(now, Ok(Ok(now)) if now == before);
     }
-    second.client.batch_execute("COMMIT").await.map_err(failed)?;
+    second.ask(second.client.batch_execute("COMMIT")).await.map_err(failed)?;
     if is_kept { Ok(()) } else { Err(one.address.pooled()) }
 }

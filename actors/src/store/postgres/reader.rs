@@ -1,9 +1,11 @@
 //! What is read: loads and listings, on a connection of their own, beside each other.
 
 use super::job::Ask;
-use super::link::{Link, PATIENCE, Up, is_broken};
-use super::tables::{Entry, Span, Unread, damaged, entry_columns, records, signed};
+use super::link::{Link, PATIENCE};
+use super::tables::{Entry, damaged, entry_columns, records, signed};
+use super::up::{Unread, Up, is_broken, is_in_the_way};
 use crate::store::listing;
+use crate::store::span::Span;
 use bob_messages::Millis;
 use bob_messages::ids::{SessionId, TenantId};
 use bob_messages::store::{Record, SessionFilter, SessionPage, SessionState, SessionSummary, StoreError};
@@ -12,6 +14,7 @@ use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
 use tokio::time::Instant;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
 /// Answers until all senders are dropped.
@@ -29,7 +32,7 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
     }
 }
 
-/// Reads, and again when the connection broke.
+/// Reads, and again when the connection broke or another statement was in the way.
 async fn reading<T>(
     link: &Link,
     empty: impl FnOnce() -> T,
@@ -41,7 +44,7 @@ async fn reading<T>(
         match read(up).await {
             Ok(read) => return Ok(read),
             Err(Unread::Bad(error)) => return Err(error),
-            Err(Unread::Failed(error)) if is_broken(&error) && Instant::now() < until => {}
+            Err(Unread::Failed(error)) if (is_broken(&error) || is_in_the_way(&error)) && Instant::now() < until => {}
             Err(Unread::Failed(error)) => return Err(link.address.failed("read", &error)),
         }
     }
@@ -52,16 +55,20 @@ const FIND: &str = concat!("SELECT ", entry_columns!(), " FROM bob_sessions s WH
 /// A session's row, if it is there.
 pub(super) async fn find(up: &Up, session: &SessionId) -> Result<Option<Entry>, Error> {
     let statement = up.prepared(FIND).await?;
-    Ok(up.client.query_opt(&statement, &[&session.as_str()]).await?.map(|row| Entry::of(&row)))
+    Ok(up.ask(up.client.query_opt(&statement, &[&session.as_str()])).await?.map(|row| Entry::of(&row)))
 }
 
 async fn load(link: &Link, session: &SessionId, span: Span) -> Result<Vec<Arc<Record>>, StoreError> {
     reading(link, Vec::new, async |up| {
-        let Some(entry) = find(&up, session).await? else { return Ok(Vec::new()) };
-        if let Some(damage) = &entry.damage {
-            return Err(Unread::Bad(damaged(&link.address, session, damage)));
+        loop {
+            let Some(entry) = find(&up, session).await? else { return Ok(Vec::new()) };
+            if let Some(damage) = &entry.damage {
+                return Err(Unread::Bad(damaged(&link.address, session, damage)));
+            }
+            if let Some(read) = records(&up, &link.address, session, entry.number, entry.bounds(span)).await? {
+                return Ok(read);
+            }
         }
-        records(&up, &link.address, session, entry.number, entry.bounds(span)).await
     })
     .await
 }
@@ -69,7 +76,7 @@ async fn load(link: &Link, session: &SessionId, span: Span) -> Result<Vec<Arc<Re
 const LIST: &str =
     "SELECT id, updated_at, bytes, title, state, turns, parent, cwd, created_at, tenant FROM bob_sessions
     WHERE damage IS NULL AND updated_at <= $1 AND (updated_at < $1 OR id > $2) AND starts_with(id, $3)
-      AND ($5 = '' OR state = $5) AND ($6 = '' OR parent = $6) AND ($7 = '' OR tenant = $7)
+      AND ($5::text IS NULL OR state = $5) AND ($6::text IS NULL OR parent = $6) AND ($7::text IS NULL OR tenant = $7)
     ORDER BY updated_at DESC, id LIMIT $4";
 
 const DAMAGED: &str =
@@ -79,17 +86,18 @@ async fn list(link: &Link, filter: &SessionFilter, cursor: Option<&str>) -> Resu
     // A cursor that is none is refused also while there is nothing to list.
     let (at, behind) = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
     let (prefix, limit) = (filter.prefix.as_deref().unwrap_or_default(), listing::limit(filter));
-    let state = filter.state.map_or("", SessionState::as_str);
-    let parent = filter.parent.as_ref().map_or("", SessionId::as_str);
-    let tenant = filter.tenant.as_ref().map_or("", TenantId::as_str);
+    let state = filter.state.map(SessionState::as_str);
+    let parent = filter.parent.as_ref().map(SessionId::as_str);
+    let tenant = filter.tenant.as_ref().map(TenantId::as_str);
     reading(link, SessionPage::default, async |up| {
         let more = signed(limit as u64).saturating_add(1);
         let statement = up.prepared(LIST).await?;
-        let wanted = up.client.query(&statement, &[&at, &behind, &prefix, &more, &state, &parent, &tenant]).await?;
+        let values: [&(dyn ToSql + Sync); 7] = [&at, &behind, &prefix, &more, &state, &parent, &tenant];
+        let wanted = up.ask(up.client.query(&statement, &values)).await?;
         let sessions = wanted.iter().take(limit).filter_map(summary).collect();
         let mut page = listing::page_of_cut(sessions, wanted.len() > limit);
         if cursor.is_none() {
-            let damaged = up.client.query(DAMAGED, &[&prefix]).await?;
+            let damaged = up.ask(up.client.query(DAMAGED, &[&prefix])).await?;
             page.quarantined = damaged.iter().map(|row| (row.get(0), row.get(1))).collect();
         }
         Ok(page)

@@ -1,6 +1,6 @@
 //! What is wrong with a database or the way to it is one sentence, and costs nothing that was stored.
 
-use super::database::{is_there, run, schema, url};
+use super::database::{Schema, connected, is_there, run, schema, url, within};
 use super::*;
 
 fn why(url: &str) -> String {
@@ -13,13 +13,26 @@ fn what_is_no_url_of_a_database_is_refused_without_repeating_it() {
         "",
         "sessions.db",
         "mysql://root:geheim@h/d",
+        "mysql://root:geheim@h/d?ssl=require",
+        "postgresql+asyncpg://u:geheim@h/d?ssl=require",
         "postgres://u:geheim@h:port/d",
+        "postgres://u:geheim@h:geheim/d",
+        "postgres://u:geheim@h/d?geheim=1",
+        "postgres://u:geheim@h/d?sslmode=geheim",
         "postgres:///d?user=u",
         "host=h password=geheim",
+        "host=h user=u password=geheim",
+        // What has special letters.
+        "postgres://u:g@geheim@h:5432/d",
+        "postgresql://u:g@geheim@h/d",
+        "postgres://u:g@geheim/g@h/d",
+        "postgres://u:g@h/geheim@h/d",
+        "postgres://u:%geheim@h:x/d",
     ] {
         let why = why(bad);
-        assert!(why.contains("the database") && !why.contains("geheim"), "{bad}: {why}");
+        assert!(why.contains("the URL of the database ") && !why.contains("geheim"), "{bad}: {why}");
     }
+    assert!(why("postgres://u:p@ss@h/d").contains("has more than one @; write %40"));
 }
 
 #[test]
@@ -118,18 +131,105 @@ async fn tables_that_another_program_changed_are_named_and_cost_nothing() {
     assert_eq!(store_one(&store, append(&one, epoch, 2, 1)).await, Ok(3));
 }
 
+/// A user of the server who may use the schema of a test, and is dropped with all that is its own.
+struct User<'s> {
+    name: String,
+    schema: &'s Schema,
+}
+
+impl<'s> User<'s> {
+    fn create(schema: &'s Schema, options: &str, rights: &str) -> Self {
+        let name = format!("bob_test_user_{:08x}", fastrand::u32(..));
+        let space = schema.one("SELECT current_schema()::text");
+        run(
+            &url(),
+            &format!("CREATE ROLE {name} LOGIN PASSWORD 'x' {options}; GRANT {rights} ON SCHEMA {space} TO {name}"),
+        );
+        Self { name, schema }
+    }
+
+    fn url(&self) -> String {
+        let url = self.schema.url();
+        format!("postgres://{}:x@{}", self.name, url.split_once('@').unwrap().1)
+    }
+}
+
+impl Drop for User<'_> {
+    fn drop(&mut self) {
+        self.schema.run(&format!("DROP OWNED BY {0}; DROP ROLE {0}", self.name));
+    }
+}
+
 #[tokio::test]
 async fn a_user_who_may_not_create_tables_is_named() {
     let Some(schema) = schema("a_user_who_may_not_create_tables") else { return };
-    let name = format!("bob_test_user_{:08x}", fastrand::u32(..));
-    let space = schema.one("SELECT current_schema()::text");
-    run(&url(), &format!("CREATE ROLE {name} LOGIN PASSWORD 'x'; GRANT USAGE ON SCHEMA {space} TO {name}"));
-    let url = schema.url();
-    let rest = url.split_once('@').unwrap().1;
-    let store: Arc<dyn SessionStore> =
-        PostgresStore::open(&format!("postgres://{name}:x@{rest}"), StoreOptions::default()).unwrap();
+    let user = User::create(&schema, "", "USAGE");
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&user.url(), StoreOptions::default()).unwrap();
     let why = store.claim(&session("one")).await.unwrap_err().to_string();
-    assert!(why.contains(&format!("user {name} may not create the tables of the store in")), "{why}");
+    assert!(why.contains(&format!("user {} may not create the tables of the store in", user.name)), "{why}");
+}
+
+#[tokio::test]
+async fn a_user_who_may_not_read_the_tables_is_named_and_the_tables_are_ours() {
+    let Some(schema) = schema("a_user_who_may_not_read_the_tables") else { return };
+    claim(&schema.open("ann", false), &session("one")).await;
+    let user = User::create(&schema, "", "USAGE");
+    let why = why(&user.url());
+    assert!(why.contains(&format!("user {} may not read", user.name)), "{why}");
+    assert!(why.contains("permission denied for table bob_meta"), "{why}");
+}
+
+#[tokio::test]
+async fn tables_that_were_not_made_in_time_are_made_by_the_next_claim() {
+    let Some(schema) = schema("tables_that_were_not_made_in_time") else { return };
+    let url = format!("{}%20-c%20statement_timeout%3D1000", schema.url());
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&url, StoreOptions::default()).unwrap();
+    let other = connected(&schema.url()).await;
+    other.batch_execute("BEGIN; SELECT pg_advisory_xact_lock(hashtext('bob:' || current_schema()), 0)").await.unwrap();
+    let one = session("one");
+    let why = within(store.claim(&one)).await.unwrap_err().to_string();
+    assert!(why.contains("cannot create the tables of the store in"), "{why}");
+    other.batch_execute("ROLLBACK").await.unwrap();
+    within(async {
+        // Where the machine is busy, a second may be too short again.
+        while let Err(error) = store.claim(&one).await {
+            assert!(error.to_string().contains("statement timeout"), "{error}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_has_no_connection_left_for_now_is_asked_again() {
+    let Some(schema) = schema("a_server_that_has_no_connection_left") else { return };
+    let user = User::create(&schema, "CONNECTION LIMIT 4", "USAGE, CREATE");
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&user.url(), StoreOptions::default()).unwrap();
+    let one = session("one");
+    let epoch = claim(&store, &one).await;
+    let of_user = format!("FROM pg_stat_activity WHERE usename = '{}'", user.name);
+    schema.run(&format!("SELECT pg_terminate_backend(pid) {of_user}"));
+    // The connection that has the lock is made again by itself; what is left is taken here.
+    let mut others = Vec::new();
+    let is_full =
+        format!("SELECT (count(*) = 4 AND count(*) FILTER (WHERE application_name = 'bob') <= 1)::text {of_user}");
+    within(async {
+        loop {
+            match tokio_postgres::connect(&user.url(), tokio_postgres::NoTls).await {
+                Ok((client, connection)) => {
+                    tokio::spawn(connection);
+                    others.push(client);
+                }
+                Err(_full) if schema.one(&is_full) == "true" => break,
+                Err(_not_yet) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        }
+    })
+    .await;
+    let mut stored = Box::pin(store_one(&store, append(&one, epoch, 0, 1)));
+    if let Ok(answer) = tokio::time::timeout(Duration::from_secs(1), &mut stored).await {
+        panic!("there is no connection for it: {answer:?}");
+    }
+    others.clear();
+    assert_eq!(stored.await, Ok(1));
     drop(store);
-    schema.run(&format!("REVOKE ALL ON SCHEMA {space} FROM {name}; DROP ROLE {name}"));
 }

@@ -8,8 +8,11 @@
 //! database.
 
 use super::address::Address;
+use super::up::{Unread, Up};
 use bob_messages::store::StoreError;
-use tokio_postgres::Client;
+use std::time::Duration;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 /// The first of two numbers of an advisory lock; the second is 0 for the migration, else the number of a node. It is
 /// the schema's own, so that stores in one database have locks of their own.
@@ -69,66 +72,92 @@ pub(super) enum Nature {
 /// What the schema of this connection holds.
 ///
 /// # Errors
-/// `TooNew`; `Unavailable` for tables that somebody else made.
-pub(super) async fn nature(client: &Client, address: &Address) -> Result<Nature, StoreError> {
+/// `TooNew`; `Unavailable` for tables that another program made; that it could not be read.
+pub(super) async fn nature(up: &Up, address: &Address) -> Result<Nature, Unread> {
+    let refuse = |why: &str| Unread::Bad(address.refuse(why));
     let said = "SELECT current_schema() IS NOT NULL, array(SELECT relname::text FROM pg_class
                 WHERE relnamespace = current_schema()::regnamespace AND relname = ANY ($1) ORDER BY relname)";
-    let row = client.query_one(said, &[&&TABLES[..]]).await.map_err(|error| address.failed("read", &error))?;
+    let row = up.ask(up.client.query_one(said, &[&&TABLES[..]])).await?;
     if !row.get::<_, bool>(0) {
-        return Err(address.refuse("has no schema to create tables in; correct the search_path of its user"));
+        return Err(refuse("has no schema to create tables in; correct the search_path of its user"));
     }
     let there: Vec<String> = row.get(1);
     if there.is_empty() {
         return Ok(Nature::Empty);
     }
     let foreign = |what: &str| {
-        address.refuse(&format!(
+        refuse(&format!(
             "has a table {what} that another program made; it was left as it is: name another database or schema"
         ))
     };
     if !there.iter().any(|table| table == "bob_meta") {
         return Err(foreign(&there[0]));
     }
-    let version = client.query_one("SELECT max(version), count(*) FROM bob_meta WHERE application = 'bob'", &[]).await;
-    let version = version.ok().filter(|row| row.get::<_, i64>(1) == 1).ok_or_else(|| foreign("bob_meta"))?;
-    let (found, known) = (version.get::<_, i32>(0), STEPS.len());
+    let read = "SELECT max(version), count(*) FROM bob_meta WHERE application = 'bob'";
+    let row = up.ask(up.client.query_one(read, &[])).await.map_err(|error| match is_of_others(&error) {
+        true => foreign("bob_meta"),
+        false => Unread::Failed(error),
+    })?;
+    let found = row.try_get::<_, i32>(0).ok().filter(|_| row.get::<_, i64>(1) == 1);
+    let (found, known) = (found.ok_or_else(|| foreign("bob_meta"))?, STEPS.len());
     match usize::try_from(found) {
         Ok(found) if found <= known => Ok(Nature::Ours(found)),
         Ok(_) | Err(_) => {
-            Err(StoreError::TooNew { found: u32::try_from(found).unwrap_or(u32::MAX), known: known as u32 })
+            let found = u32::try_from(found).unwrap_or(u32::MAX);
+            Err(Unread::Bad(StoreError::TooNew { found, known: known as u32 }))
         }
     }
 }
+
+/// Whether a table does not have the columns of ours. Other errors say nothing of what it is.
+fn is_of_others(error: &Error) -> bool {
+    let codes = [
+        SqlState::UNDEFINED_COLUMN,
+        SqlState::UNDEFINED_FUNCTION,
+        SqlState::INVALID_TEXT_REPRESENTATION,
+        SqlState::WRONG_OBJECT_TYPE,
+    ];
+    error.code().is_some_and(|code| codes.contains(code))
+}
+
+/// How long the tables of other processes are waited for, and how long a step may take.
+const MADE_WITHIN: Duration = Duration::from_secs(30);
+const STEP_WITHIN: Duration = Duration::from_secs(600);
 
 /// Brings the tables up to the newest step: once, wholly, in one transaction, while other processes wait.
 ///
 /// # Errors
 /// As [`nature`]; `Unavailable` when the user may not create tables.
-pub(super) async fn bring_up(client: &Client, address: &Address) -> Result<(), StoreError> {
-    let failed = |error| address.failed("create the tables of the store in", &error);
-    let begin =
-        format!("BEGIN; SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)");
-    client.batch_execute(&begin).await.map_err(failed)?;
-    let done = async {
-        let have = match nature(client, address).await? {
-            Nature::Empty => {
-                let meta = "CREATE TABLE bob_meta (application text PRIMARY KEY, version integer NOT NULL);
-                            INSERT INTO bob_meta VALUES ('bob', 0)";
-                client.batch_execute(meta).await.map_err(failed)?;
-                0
-            }
-            Nature::Ours(have) => have,
-        };
-        for step in STEPS.iter().skip(have) {
-            client.batch_execute(step).await.map_err(failed)?;
-        }
-        let taken = format!("UPDATE bob_meta SET version = {} WHERE application = 'bob'; COMMIT", STEPS.len());
-        client.batch_execute(&taken).await.map_err(failed)
-    };
-    let done = done.await;
+pub(super) async fn bring_up(up: &Up, address: &Address) -> Result<(), StoreError> {
+    let done = up.ask_within(STEP_WITHIN, take_steps(up, address)).await;
     if done.is_err() {
-        // When this fails, the connection is gone, and the transaction with it.
-        let _ = client.batch_execute("ROLLBACK").await;
+        // Whatever failed, the transaction may have begun. When this fails, the connection is gone, and the transaction
+        // with it.
+        let _ = up.ask(up.client.batch_execute("ROLLBACK")).await;
     }
     done
+}
+
+async fn take_steps(up: &Up, address: &Address) -> Result<(), StoreError> {
+    let failed = |error| address.failed("create the tables of the store in", &error);
+    let begin = format!(
+        "BEGIN; SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = '{}ms';
+         SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)",
+        MADE_WITHIN.as_millis()
+    );
+    up.ask_within(2 * MADE_WITHIN, up.client.batch_execute(&begin)).await.map_err(failed)?;
+    let have = match nature(up, address).await.map_err(|unread| unread.told(address))? {
+        Nature::Empty => {
+            let meta = "CREATE TABLE bob_meta (application text PRIMARY KEY, version integer NOT NULL);
+                        INSERT INTO bob_meta VALUES ('bob', 0)";
+            up.client.batch_execute(meta).await.map_err(failed)?;
+            0
+        }
+        Nature::Ours(have) => have,
+    };
+    for step in STEPS.iter().skip(have) {
+        up.client.batch_execute(step).await.map_err(failed)?;
+    }
+    let taken = format!("UPDATE bob_meta SET version = {} WHERE application = 'bob'; COMMIT", STEPS.len());
+    up.client.batch_execute(&taken).await.map_err(failed)
 }

@@ -7,7 +7,10 @@ use super::appends::Item;
 use super::claims::Claimed;
 use super::job::Job;
 use super::writer::Writer;
+use crate::store::span::Span;
 use bob_messages::ids::SessionId;
+use bob_messages::reply::Reply;
+use bob_messages::store::{Claim, StoreError};
 use futures_util::future::{FutureExt, join_all};
 use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
@@ -26,7 +29,9 @@ const MAX_BYTES: usize = 8 << 20;
 struct Stage {
     sessions: HashSet<SessionId>,
     appends: Vec<Item>,
-    others: Vec<Job>,
+    claims: Vec<(SessionId, Span, Reply<Result<Claim, StoreError>>)>,
+    releases: Vec<(SessionId, u64, Reply<()>)>,
+    deletions: Vec<(SessionId, Reply<Result<bool, StoreError>>)>,
 }
 
 impl Writer {
@@ -56,7 +61,9 @@ impl Writer {
             }
             match job {
                 Job::Append(encoded, reply) => stage.appends.push(Item::new(encoded, reply)),
-                other => stage.others.push(other),
+                Job::Claim(session, span, reply) => stage.claims.push((session, span, reply)),
+                Job::Release(session, epoch, reply) => stage.releases.push((session, epoch, reply)),
+                Job::Delete(session, reply) => stage.deletions.push((session, reply)),
             }
         }
         self.perform(stage).await;
@@ -73,17 +80,8 @@ impl Writer {
             }
         }
         self.append(together).await;
-        let (mut claims, mut releases, mut deletions) = (Vec::new(), Vec::new(), Vec::new());
-        for job in stage.others {
-            match job {
-                Job::Claim(session, span, reply) => claims.push((session, span, reply)),
-                Job::Release(session, epoch, reply) => releases.push((session, epoch, reply)),
-                Job::Delete(session, reply) => deletions.push((session, reply)),
-                Job::Append(..) => {}
-            }
-        }
         let writer = &*self;
-        let claimed = claims.into_iter().map(async |(session, span, reply)| {
+        let claimed = stage.claims.into_iter().map(async |(session, span, reply)| {
             let claimed = writer.claim(&session, span).await;
             (session, claimed, reply)
         });
@@ -96,13 +94,13 @@ impl Writer {
                 claim
             }));
         }
-        for (session, epoch, _) in &releases {
+        for (session, epoch, _) in &stage.releases {
             if self.known.get(session).is_some_and(|known| known.epoch() == *epoch) {
                 self.known.remove(session);
             }
         }
-        self.release(releases).await;
-        for (session, reply) in deletions {
+        self.release(stage.releases).await;
+        for (session, reply) in stage.deletions {
             let deleted = self.delete(&session).await;
             self.known.remove(&session);
             reply.send(deleted);

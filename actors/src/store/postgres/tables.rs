@@ -1,19 +1,37 @@
 //! What stands in the tables: rows of sessions, lines of records.
 
 use super::address::Address;
+use super::up::{Unread, Up};
 use crate::store::Ledger;
 use crate::store::line::{self, BadLine, Line};
+use crate::store::span::Span;
 use bob_messages::ids::{SessionId, TenantId};
-use bob_messages::store::{Formats, Glance, Part, Record, SessionState, StoreError};
+use bob_messages::store::{Formats, Glance, Record, SessionState, StoreError};
+use futures_util::TryStreamExt;
+use std::pin::pin;
 use std::sync::Arc;
-use tokio_postgres::{Error, Row};
+use tokio::task::yield_now;
+use tokio_postgres::Row;
 
-use super::link::Up;
+/// The epoch of a session `s`: above all that were given for a session of its name before that was deleted.
+///
+/// A number is given once, and every claim uses one up, whether it makes a row or finds it: while a row is claimed 2^20
+/// times, the next number goes ahead by as many. No clock and no order of transactions takes part in that.
+macro_rules! epoch {
+    () => {
+        "((s.number << 20) + s.epoch)"
+    };
+}
+pub(super) use epoch;
 
 /// The columns of a session's row, as [`Entry::of`] reads them.
 macro_rules! entry_columns {
     () => {
-        "s.number, s.epoch, s.version, s.snapshot, s.damage, s.title, s.state, s.turns, s.parent, s.cwd, s.created_at, s.tenant"
+        concat!(
+            "s.number, ",
+            $crate::store::postgres::tables::epoch!(),
+            ", s.version, s.snapshot, s.damage, s.title, s.state, s.turns, s.parent, s.cwd, s.created_at, s.tenant"
+        )
     };
 }
 pub(super) use entry_columns;
@@ -29,27 +47,6 @@ pub(super) struct Entry {
     /// What is wrong with its records, once that was found.
     pub(super) damage: Option<String>,
     pub(super) glance: Glance,
-}
-
-/// Why records were not read.
-#[derive(Debug)]
-pub(super) enum Unread {
-    /// They are damaged, or of a newer program.
-    Bad(StoreError),
-    Failed(Error),
-}
-
-impl From<Error> for Unread {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
-
-/// Which of a session's records are read.
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Span {
-    Whole,
-    Part(Part),
 }
 
 impl Entry {
@@ -76,14 +73,7 @@ impl Entry {
 
     /// The first version of a span and its last one.
     pub(super) fn bounds(&self, span: Span) -> (u64, u64) {
-        match span {
-            Span::Whole => (1, self.version),
-            Span::Part(Part::Latest) => (self.snapshot.max(1), self.version),
-            Span::Part(Part::Page { behind, most }) => {
-                let first = behind.min(self.version) + 1;
-                (first, self.version.min((first - 1).saturating_add(most as u64)))
-            }
-        }
+        span.bounds(self.snapshot, self.version)
     }
 
     /// The ledger of the session, which knows the ids of these newest records.
@@ -97,41 +87,60 @@ impl Entry {
 
 const RECORDS: &str = "SELECT line FROM bob_records WHERE session = $1 AND version BETWEEN $2 AND $3 ORDER BY version";
 
-/// Reads these of a session's records, from this version to that one, and checks every one.
+/// After how many bytes of lines that were read the other tasks of the thread go on. One of them renews the lease.
+const BYTES_AT_ONCE: usize = 1 << 20;
+
+/// Reads these of a session's records, from this version to that one, and checks every one. `None` when the session was
+/// deleted since its row was read.
 pub(super) async fn records(
     up: &Up,
     address: &Address,
     session: &SessionId,
     number: i64,
     (first, last): (u64, u64),
-) -> Result<Vec<Arc<Record>>, Unread> {
+) -> Result<Option<Vec<Arc<Record>>>, Unread> {
     if first > last {
-        return Ok(Vec::new());
+        return Ok(Some(Vec::new()));
     }
     let statement = up.prepared(RECORDS).await?;
-    let (from, to) = (signed(first), signed(last));
-    let rows = up.client.query(&statement, &[&number, &from, &to]).await?;
-    let mut records = Vec::with_capacity(rows.len());
-    for (next, row) in (first..).zip(&rows) {
-        let damaged = |what: &str| Unread::Bad(damaged(address, session, &format!("record {next}: {what}")));
-        let record = match line::parse(row.get::<_, &str>(0).as_bytes(), &Formats::KNOWN) {
-            Ok(Line::Record(record)) => record,
-            Ok(Line::Claim(_) | Line::Release(_)) => return Err(damaged("it is no record")),
-            Err(BadLine::Damaged(what)) => return Err(damaged(&what)),
-            Err(BadLine::TooNew(found)) => {
-                return Err(Unread::Bad(StoreError::TooNew { found, known: Formats::KNOWN.newest() }));
-            }
-        };
-        if record.session != *session || record.version != next {
-            return Err(damaged(&format!("it is record {} of {}", record.version, record.session)));
+    let rows = up.ask(up.client.query_raw(&statement, [number, signed(first), signed(last)])).await?;
+    let mut rows = pin!(rows);
+    let (mut records, mut bytes) = (Vec::new(), 0);
+    while let Some(row) = up.ask(rows.try_next()).await? {
+        let line: &str = row.get(0);
+        records.push(checked(line, address, session, first + records.len() as u64)?);
+        bytes += line.len();
+        if bytes >= BYTES_AT_ONCE {
+            bytes = 0;
+            yield_now().await;
         }
-        records.push(record);
     }
     let there = first - 1 + records.len() as u64;
-    if there != last {
-        return Err(Unread::Bad(damaged(address, session, &format!("{there} of {last} records are there"))));
+    if there == last {
+        return Ok(Some(records));
     }
-    Ok(records)
+    let row = up.prepared("SELECT FROM bob_sessions WHERE number = $1").await?;
+    match up.ask(up.client.query_opt(&row, &[&number])).await? {
+        Some(_) => Err(Unread::Bad(damaged(address, session, &format!("{there} of {last} records are there")))),
+        None => Ok(None),
+    }
+}
+
+/// The record of a line, which is to be this one.
+fn checked(line: &str, address: &Address, session: &SessionId, next: u64) -> Result<Arc<Record>, Unread> {
+    let damaged = |what: &str| Unread::Bad(damaged(address, session, &format!("record {next}: {what}")));
+    let record = match line::parse(line.as_bytes(), &Formats::KNOWN) {
+        Ok(Line::Record(record)) => record,
+        Ok(Line::Claim(_) | Line::Release(_)) => return Err(damaged("it is no record")),
+        Err(BadLine::Damaged(what)) => return Err(damaged(&what)),
+        Err(BadLine::TooNew(found)) => {
+            return Err(Unread::Bad(StoreError::TooNew { found, known: Formats::KNOWN.newest() }));
+        }
+    };
+    match record.session == *session && record.version == next {
+        true => Ok(record),
+        false => Err(damaged(&format!("it is record {} of {}", record.version, record.session))),
+    }
 }
 
 /// Where the damage is, and what to do.

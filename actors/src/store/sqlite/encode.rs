@@ -4,44 +4,31 @@
 use super::ended;
 use super::job::Job;
 use crate::store::Stored;
-use crate::store::encoded::{Encoded, is_large};
-use bob_messages::ids::SessionId;
+use crate::store::encoded::{Encoded, Split};
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, StoreError};
-use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::Sender;
 
 /// Has the writer store a batch. Answers at once for what is large.
 pub(super) async fn store(jobs: Sender<Job>, batch: Vec<Append>) -> Vec<Stored> {
-    let large: HashSet<SessionId> =
-        batch.iter().filter(|append| is_large(append)).map(|append| append.session.clone()).collect();
-    if large.is_empty() {
-        let answers = together(&jobs, batch).await;
-        return answers.into_iter().map(Stored::Now).collect();
-    }
-    let mut apart: HashMap<SessionId, (Vec<Append>, Vec<Reply<_>>)> = HashMap::new();
-    let (mut stored, mut rest, mut places) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, append) in batch.into_iter().enumerate() {
-        if large.contains(&append.session) {
+    let mut stored: Vec<Stored> = batch.iter().map(|_| Stored::Now(Err(ended()))).collect();
+    let split = Split::of(batch);
+    for of_session in split.apart {
+        let (mut appends, mut replies) = (Vec::new(), Vec::new());
+        for (place, append) in of_session {
             let (reply, answer) = Reply::channel();
-            let (appends, replies) = apart.entry(append.session.clone()).or_default();
+            stored[place] = Stored::Later(answer);
             appends.push(append);
             replies.push(reply);
-            stored.push(Stored::Later(answer));
-        } else {
-            places.push(place);
-            rest.push(append);
-            stored.push(Stored::Now(Err(ended())));
         }
-    }
-    for (appends, replies) in apart.into_values() {
         let jobs = jobs.clone();
         // What ends without an answer answers by being dropped.
         tokio::task::spawn_blocking(move || alone(&jobs, appends, replies));
     }
-    for (place, answer) in places.into_iter().zip(together(&jobs, rest).await) {
-        if let Some(waiting) = stored.get_mut(place) {
-            *waiting = Stored::Now(answer);
+    let (places, appends): (Vec<usize>, Vec<Append>) = split.together.into_iter().unzip();
+    if !appends.is_empty() {
+        for (place, answer) in places.into_iter().zip(together(&jobs, appends).await) {
+            stored[place] = Stored::Now(answer);
         }
     }
     stored

@@ -1,7 +1,8 @@
 //! What the writer is asked to do, by readers and encoders.
 
-use super::tables::{Entry, Journal, Span, Unreadable};
+use super::tables::{Entry, Journal, Unreadable};
 use crate::store::encoded::Encoded;
+use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, StoreError};

@@ -6,7 +6,8 @@
 use super::check::Check;
 use super::database::Database;
 use super::job::{Job, Seen, damaged};
-use super::tables::{Entry, Journal, Span, Tables, Unreadable};
+use super::tables::{Entry, Journal, Tables, Unreadable};
+use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, Part, Record, SessionFilter, SessionPage, StoreError};

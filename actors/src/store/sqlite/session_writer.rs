@@ -6,10 +6,11 @@
 use super::job::{Job, Seen, damaged};
 use super::owner::Owners;
 use super::owners;
-use super::tables::{Entry, Journal, Pen, Span, Unreadable};
+use super::tables::{Entry, Journal, Pen, Unreadable};
 use crate::store::Ledger;
 use crate::store::encoded::Encoded;
 use crate::store::owners::StoreOptions;
+use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Claim, Fact, Part, StoreError};
 use std::collections::HashMap;
@@ -160,7 +161,8 @@ impl SessionWriter {
                 self.set_aside(pen, session, entry, read)?
             }
         };
-        let epoch = entry.map_or(0, |entry| entry.epoch) + 1;
+        let before = entry.map_or_else(|| pen.epoch_before_the_first(), |entry| Ok(entry.epoch))?;
+        let epoch = before + 1;
         pen.claim(session, epoch, &owner.name, &owner.lock)?;
         let Journal { mut ledger, records } = journal;
         ledger.claimed(epoch);

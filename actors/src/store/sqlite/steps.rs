@@ -65,4 +65,6 @@ pub(super) const STEPS: &[Step] = &[
     Step::Tables("ALTER TABLE sessions ADD COLUMN tenant TEXT;"),
     // Format 3.
     Step::Records,
+    // The greatest epoch of a session that was deleted, in one row. A session that begins anew goes on behind it.
+    Step::Tables("CREATE TABLE deletions (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL) STRICT;"),
 ];

@@ -7,6 +7,7 @@
 use super::database::Database;
 use super::statement::{Row, Statement, Value};
 use crate::store::line::{self, BadLine, Line};
+use crate::store::span::Span;
 use crate::store::{Ledger, listing};
 use Value::{Number, Text};
 use bob_messages::Millis;
@@ -30,13 +31,6 @@ pub(super) struct Entry {
     snapshot: u64,
 }
 
-/// Which of a session's records are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Span {
-    Whole,
-    Part(Part),
-}
-
 impl Entry {
     /// What the next append needs of the row, once it has so many records.
     pub(super) fn grown(&self, version: u64) -> Self {
@@ -45,15 +39,29 @@ impl Entry {
 
     /// The first version of this span and its last one.
     fn bounds(&self, span: Span) -> (u64, u64) {
-        match span {
-            // What is read from a snapshot on says nothing of how the session looks.
-            Span::Part(Part::Latest) if self.glance.is_some() => (self.snapshot.max(1), self.version),
-            Span::Whole | Span::Part(Part::Latest) => (1, self.version),
-            Span::Part(Part::Page { behind, most }) => {
-                let first = behind.min(self.version) + 1;
-                (first, self.version.min((first - 1).saturating_add(most as u64)))
+        // What is read from a snapshot on says nothing of how the session looks.
+        let is_shown = self.glance.is_some();
+        let span = if span == Span::Part(Part::Latest) && !is_shown { Span::Whole } else { span };
+        span.bounds(self.snapshot, self.version)
+    }
+
+    /// The ledger of the session, of which these records were read, from the version `first` on.
+    fn ledger(&self, first: u64, records: &[Arc<Record>]) -> Ledger {
+        let mut ledger = match &self.glance {
+            // The row's glance counts these records already.
+            Some(glance) if first > 1 => {
+                let mut ledger = Ledger::behind(first - 1 + records.len() as u64, glance.clone());
+                ledger.recall(records);
+                ledger
             }
-        }
+            Some(_) | None => {
+                let mut ledger = Ledger::behind(first - 1, Glance::default());
+                records.iter().for_each(|record| ledger.stored(record));
+                ledger
+            }
+        };
+        ledger.claimed(self.epoch);
+        ledger
     }
 }
 
@@ -121,8 +129,7 @@ impl<'c> Tables<'c> {
     /// Reads these of a session's records and checks every one.
     pub(super) fn journal(&self, session: &SessionId, entry: &Entry, span: Span) -> Result<Journal, Unreadable> {
         let (first, last) = entry.bounds(span);
-        let glance = entry.glance.clone().filter(|_| first > 1).unwrap_or_default();
-        let mut journal = Journal { ledger: Ledger::behind(first - 1, glance), records: Vec::new() };
+        let mut records = Vec::new();
         let bounds = match span {
             // Records beyond the counted ones are damage.
             Span::Whole | Span::Part(Part::Latest) => [Number(number(first)), Number(i64::MAX)],
@@ -133,7 +140,7 @@ impl<'c> Tables<'c> {
             .statement("SELECT line FROM records WHERE session = ?1 AND version BETWEEN ?2 AND ?3 ORDER BY version")?;
         let [from, to] = bounds;
         lines.each(&[Number(entry.number), from, to], |row| {
-            let next = journal.ledger.version() + 1;
+            let next = first + records.len() as u64;
             let damaged = |what: String| Unreadable::Damaged(format!("record {next}: {what}"));
             let record = match line::parse(row.text(0)?.unwrap_or_default(), &self.database.known.formats) {
                 Ok(Line::Record(record)) => record,
@@ -146,16 +153,14 @@ impl<'c> Tables<'c> {
             if record.session != *session || record.version != next {
                 return Err(damaged(format!("it is record {} of {}", record.version, record.session)));
             }
-            journal.ledger.stored(&record);
-            journal.records.push(record);
+            records.push(record);
             Ok(())
         })?;
-        let there = journal.ledger.version();
+        let there = first - 1 + records.len() as u64;
         if there != last {
             return Err(Unreadable::Damaged(format!("{there} of {last} records are there")));
         }
-        journal.ledger.claimed(entry.epoch);
-        Ok(journal)
+        Ok(Journal { ledger: entry.ledger(first, &records), records })
     }
 
     pub(super) fn list(&self, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {
@@ -167,23 +172,20 @@ impl<'c> Tables<'c> {
                tenant
              FROM sessions
              WHERE damage IS NULL AND updated_at <= ?1 AND (updated_at < ?1 OR id > ?2) AND substr(id, 1, ?3) = ?4
-               AND (?6 = '' OR state = ?6) AND (?7 = '' OR parent = ?7)
-               AND (?8 = '' OR tenant = ?8)
+               AND (?6 IS NULL OR state = ?6) AND (?7 IS NULL OR parent = ?7)
+               AND (?8 IS NULL OR tenant = ?8)
              ORDER BY updated_at DESC, id LIMIT ?5",
         )?;
         let (length, more) = (number(prefix.len() as u64), number(limit as u64).saturating_add(1));
-        let state = filter.state.map_or("", SessionState::as_str);
-        let parent = filter.parent.as_ref().map_or("", SessionId::as_str);
-        let tenant = filter.tenant.as_ref().map_or("", TenantId::as_str);
         let wanted = [
             Number(at),
             Text(id.as_bytes()),
             Number(length),
             Text(prefix.as_bytes()),
             Number(more),
-            Text(state.as_bytes()),
-            Text(parent.as_bytes()),
-            Text(tenant.as_bytes()),
+            maybe(filter.state.map(SessionState::as_str)),
+            maybe(filter.parent.as_ref().map(SessionId::as_str)),
+            maybe(filter.tenant.as_ref().map(TenantId::as_str)),
         ];
         sessions.each(&wanted, |row| {
             if let Some(session) = text(&row, 0)?.and_then(|id| SessionId::parse(&id).ok()) {
@@ -317,7 +319,20 @@ impl<'c> Pen<'c> {
         self.tables.database.statement(release)?.run(&values).map(drop)
     }
 
+    /// The epoch of a session before its first claim: no session that was deleted was given a greater one.
+    pub(super) fn epoch_before_the_first(&self) -> Result<u64, StoreError> {
+        let mut greatest = 0;
+        self.tables.database.statement("SELECT epoch FROM deletions")?.each(&[], |row| {
+            greatest = count(&row, 0)?;
+            Ok::<_, StoreError>(())
+        })?;
+        Ok(greatest)
+    }
+
     pub(super) fn delete(&mut self, entry: &Entry) -> Result<(), StoreError> {
+        let note = "INSERT INTO deletions (one, epoch) VALUES (1, ?1)
+                    ON CONFLICT (one) DO UPDATE SET epoch = max(epoch, excluded.epoch)";
+        self.tables.database.statement(note)?.run(&[Number(number(entry.epoch))])?;
         for sql in ["DELETE FROM records WHERE session = ?1", "DELETE FROM sessions WHERE number = ?1"] {
             self.tables.database.statement(sql)?.run(&[Number(entry.number)])?;
         }

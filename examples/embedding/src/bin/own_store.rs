@@ -8,7 +8,15 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-struct OwnStore(Mutex<BTreeMap<SessionId, Journal>>);
+struct OwnStore(Mutex<Journals>);
+
+#[derive(Default)]
+struct Journals {
+    of: BTreeMap<SessionId, Journal>,
+    /// The greatest epoch of a deleted session: one that begins anew goes on behind it, so that an owner from before stays
+    /// fenced.
+    deleted: u64,
+}
 
 #[derive(Default)]
 struct Journal {
@@ -17,13 +25,13 @@ struct Journal {
 }
 
 impl OwnStore {
-    fn lock(&self) -> MutexGuard<'_, BTreeMap<SessionId, Journal>> {
+    fn lock(&self) -> MutexGuard<'_, Journals> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn append_one(&self, append: Append) -> Result<u64, StoreError> {
         let mut journals = self.lock();
-        let journal = journals.get_mut(&append.session).ok_or(StoreError::Fenced { epoch: 0 })?;
+        let journal = journals.of.get_mut(&append.session).ok_or(StoreError::Fenced { epoch: 0 })?;
         if journal.ledger.wants(&append).is_some() {
             journal.ledger.recall(&journal.records);
         }
@@ -43,14 +51,15 @@ fn ready<'a, T: Send + 'a>(value: T) -> BoxFuture<'a, T> {
 impl SessionStore for OwnStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
         let mut journals = self.lock();
-        let journal = journals.entry(session.clone()).or_default();
-        let epoch = journal.ledger.epoch() + 1;
+        let before = journals.deleted;
+        let journal = journals.of.entry(session.clone()).or_default();
+        let epoch = if journal.ledger.epoch() == 0 { before + 1 } else { journal.ledger.epoch() + 1 };
         journal.ledger.claimed(epoch);
         ready(Ok(Claim { epoch, version: journal.ledger.version(), records: journal.records.clone() }))
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        ready(Ok(self.lock().get(session).map(|journal| journal.records.clone()).unwrap_or_default()))
+        ready(Ok(self.lock().of.get(session).map(|journal| journal.records.clone()).unwrap_or_default()))
     }
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
@@ -67,7 +76,7 @@ impl SessionStore for OwnStore {
         cursor: Option<&'a str>,
     ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
         let journals = self.lock();
-        let sessions = journals.iter().map(|(session, journal)| {
+        let sessions = journals.of.iter().map(|(session, journal)| {
             let updated_at = journal.records.last().map_or(0, |last| last.at);
             SessionSummary::bare(session.clone(), updated_at, 0).seen(journal.ledger.glance())
         });
@@ -75,7 +84,11 @@ impl SessionStore for OwnStore {
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        ready(Ok(self.lock().remove(session).is_some()))
+        let mut journals = self.lock();
+        let deleted = journals.of.remove(session);
+        let epoch = deleted.as_ref().map_or(0, |journal| journal.ledger.epoch());
+        journals.deleted = journals.deleted.max(epoch);
+        ready(Ok(deleted.is_some()))
     }
 }
 
