@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// How many seeds run when nobody says otherwise.
-const SEEDS: u64 = 10_000;
+const SEEDS: u64 = 4_000;
 
 /// A number from the environment, for whoever repeats a seed or wants more of them.
 fn wanted(name: &str) -> Option<u64> {
