@@ -8,6 +8,8 @@ mod support;
 mod asked;
 #[path = "subagents/background.rs"]
 mod background;
+#[path = "subagents/bills.rs"]
+mod bills;
 #[path = "subagents/bounds.rs"]
 mod bounds;
 #[path = "subagents/checked.rs"]
