@@ -42,7 +42,8 @@ fn waiting(gate: &Gate, then: impl Fn(&LlmRequest) -> ScriptedReply + Send + Syn
 async fn a_turn_that_is_given_up_ends_its_tasks_and_holds_up_no_other() {
     let gate = Gate::default();
     let runtime = build(waiting(&gate, |_| ScriptedReply::text("done"))).await;
-    assert_eq!(turn(&runtime, say("go")).await.finish_reason, FinishReason::Suspended);
+    let first = within(runtime.run(say("go"))).await.unwrap();
+    assert_eq!(first.response().finish_reason, FinishReason::Suspended);
     within(gate.entered.notified()).await;
     assert_eq!(turn(&runtime, say("next")).await.content, "done");
     until_ended(&runtime, FinishReason::Cancelled).await;
@@ -55,7 +56,8 @@ async fn a_turn_that_is_resumed_and_cancelled_cancels_its_task() {
     let (gate, at_work) = (Gate::default(), AtWork::new());
     let builder = waiting(&gate, |_| ScriptedReply::call("own/work", json!({})));
     let runtime = build(builder.tools(at_work.tool())).await;
-    let token = turn(&runtime, say("go")).await.token.expect("it is suspended");
+    let first = within(runtime.run(say("go"))).await.unwrap();
+    let token = first.response().token.clone().expect("it is suspended");
     within(gate.entered.notified()).await;
     let resumed = tokio::spawn({
         let runtime = runtime.clone();
