@@ -195,5 +195,5 @@ async fn a_child_that_outlives_its_turn_has_a_place_of_its_own() {
     fixture.tell(SessionsMessage::Cancel { session: child, turn: None, reply: Reply::to(|_there| ()) });
     assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);
     assert_eq!(paid(next).await.finish_reason, FinishReason::Final);
-    fixture.until(2, 0, 0).await;
+    fixture.until(1, 0, 0).await;
 }
