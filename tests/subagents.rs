@@ -6,6 +6,8 @@
 mod asked;
 #[path = "subagents/background.rs"]
 mod background;
+#[path = "subagents/bills.rs"]
+mod bills;
 #[path = "subagents/bounds.rs"]
 mod bounds;
 #[path = "subagents/checked.rs"]

@@ -7,8 +7,8 @@ mod terms;
 #[path = "agent_tests.rs"]
 mod tests;
 
-pub(crate) use background::begun;
 pub use background::{RESULT, STATUS, Task, TaskQuestion, outcome_of, result_input};
+pub(crate) use background::{begun, is_result};
 pub use terms::{Caller, Delegation, child_of, session_of};
 
 use crate::ids::{ModelName, ToolName};

@@ -91,6 +91,11 @@ impl TurnInput {
         self.context.as_ref()?.tenant.as_ref()
     }
 
+    /// Whether a person is asked when the turn reaches a limit: it says so, and a person can be asked.
+    pub fn may_ask_at_limits(&self) -> bool {
+        self.asks_at_limits && self.approvals == ApprovalsMode::Wait
+    }
+
     /// The input as text.
     pub fn text(&self) -> String {
         self.parts.iter().map(ContentPart::as_text).collect::<Vec<_>>().join("\n")

@@ -170,6 +170,19 @@ pub struct Left {
 }
 
 impl Left {
+    /// An equal part of what is left, as the limits of another turn. Its time is that of these limits.
+    pub(crate) fn part(&self, among: u32, limits: &Limits) -> Limits {
+        let among = among.max(1);
+        Limits {
+            max_steps: self.steps / among,
+            max_tool_calls: self.tool_calls / among,
+            // 0 is no bound.
+            max_total_tokens: self.tokens.map_or(0, |tokens| (tokens / u64::from(among)).max(1)),
+            max_cost: self.cost.map_or(Cost::ZERO, |cost| Cost::from_nanos((cost.nanos() / u64::from(among)).max(1))),
+            ..*limits
+        }
+    }
+
     /// Takes away what a child with these limits may use.
     pub fn hold(&mut self, held: &Limits) {
         self.steps = self.steps.saturating_sub(held.max_steps);

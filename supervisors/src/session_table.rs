@@ -77,10 +77,10 @@ pub(crate) struct SessionEntry {
 pub(crate) struct ChildTurn {
     pub(crate) session: SessionId,
     pub(crate) turn: TurnId,
-    /// Whether it continues when the turn ends by itself or by its time.
+    /// The turn of the session that it works for.
+    pub(crate) of: TurnId,
+    /// Whether it continues when that turn ends by itself or by its time, or is suspended.
     pub(crate) outlives: bool,
-    /// Whether the turn it worked for has ended.
-    pub(crate) is_alone: bool,
 }
 
 /// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.

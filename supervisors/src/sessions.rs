@@ -288,7 +288,7 @@ impl SessionsState {
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
-        self.end_children(session, Some(reason), myself);
+        self.stop_children(session, reason, myself);
     }
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
@@ -318,7 +318,7 @@ impl SessionsState {
 }
 
 fn pending(submission: TurnId, request: TurnMessage, reply: OutcomeReply, limits: &Limits) -> PendingReply {
-    let asks = matches!(&request, TurnMessage::Start { input, .. } if input.asks_at_limits);
+    let asks = matches!(&request, TurnMessage::Start { input, .. } if input.may_ask_at_limits());
     let clock = Clock::new(limits, asks);
     PendingReply {
         submission,

@@ -21,7 +21,7 @@ pub(crate) struct Clock {
     /// How long a person may take to decide, in milliseconds.
     pub(crate) approval_timeout_ms: u64,
     /// Whether the turn is told before it ends without progress, since it asks a person then; and whether it was.
-    asks: bool,
+    pub(crate) asks: bool,
     told_quiet: bool,
     pub(crate) began: Option<Instant>,
     /// Set while the clock runs: when the turn is looked at again.

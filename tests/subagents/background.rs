@@ -19,11 +19,11 @@ use crate::support::runtime::{build, say, session, turn, within};
 /// The first call of a session.
 const TASK: &str = "c00000001";
 
-fn result(wait_ms: u64) -> ScriptedReply {
+pub(crate) fn result(wait_ms: u64) -> ScriptedReply {
     ScriptedReply::call("agent/result", json!({"task": TASK, "wait_ms": wait_ms}))
 }
 
-fn status() -> ScriptedReply {
+pub(crate) fn status() -> ScriptedReply {
     ScriptedReply::call("agent/status", json!({"task": TASK}))
 }
 
@@ -33,7 +33,7 @@ fn of_task(text: &str) -> (Value, Value) {
 }
 
 /// Waits until the session has had so many outcomes, and returns them with the inputs of their turns.
-async fn turns(runtime: &Runtime, of: &SessionId, count: usize) -> Vec<(Value, Value)> {
+pub(crate) async fn turns(runtime: &Runtime, of: &SessionId, count: usize) -> Vec<(Value, Value)> {
     within(async {
         loop {
             let records = runtime.records(of.clone()).await.unwrap();
@@ -50,7 +50,7 @@ async fn turns(runtime: &Runtime, of: &SessionId, count: usize) -> Vec<(Value, V
 }
 
 /// How often the turn of each child was begun, and how it ended.
-async fn ends(runtime: &Runtime, of: &SessionId) -> Vec<(usize, Option<FinishReason>)> {
+pub(crate) async fn ends(runtime: &Runtime, of: &SessionId) -> Vec<(usize, Option<FinishReason>)> {
     let mut all = Vec::new();
     for child in children(runtime, of).await {
         let records = within(runtime.records(child.session)).await.unwrap();
@@ -65,7 +65,7 @@ async fn ends(runtime: &Runtime, of: &SessionId) -> Vec<(usize, Option<FinishRea
 }
 
 /// A root that calls a worker in the background and goes on as `then` says; the worker passes the gate.
-fn staged(
+pub(crate) fn staged(
     gate: &Gate,
     on_parent_end: OnParentEnd,
     then: impl Fn(&LlmRequest) -> ScriptedReply + Send + Sync + 'static,
@@ -295,7 +295,7 @@ async fn a_parent_whose_actor_crashes_finds_its_tasks_at_work() {
 }
 
 /// What a kill of the program leaves once the worker is at its gate and the session of its caller has this many outcomes.
-async fn killed(on_parent_end: OnParentEnd, outcomes: usize) -> Arc<MemoryStore> {
+pub(crate) async fn killed(on_parent_end: OnParentEnd, outcomes: usize) -> Arc<MemoryStore> {
     let (gate, store) = (Gate::default(), MemoryStore::new());
     let builder = match outcomes {
         0 => staged(&gate, on_parent_end, |_| result(600_000)),

@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bob::sessions::TurnId;
 use bob::store::{Fact, Record};
 use bob::tools::{CallId, CallStatus};
 use bob::{MAX_DEPTH, SessionId};
-use bob_messages::agent::{child_of, outcome_of};
-use bob_messages::chat::{Delegated, FinishReason};
+use bob_messages::agent::{RESULT, child_of, outcome_of};
+use bob_messages::chat::{Delegated, FinishReason, ToolResult};
 use bob_messages::options::{OnParentEnd, ParentTurn};
 use bob_messages::session_state::Session;
 
@@ -103,6 +104,7 @@ pub(crate) fn faults(house: &House) -> Vec<String> {
             child(house, id, parent, &mut faults);
         }
         bill(house, id, &mut faults);
+        bills(house, id, &mut faults);
     }
     let mut keys = house.side_effects.clone();
     keys.sort();
@@ -147,25 +149,45 @@ fn tasks(id: &SessionId, records: &[Arc<Record>], faults: &mut Vec<String>) {
         let brought = records
             .iter()
             .filter(|record| matches!(record.fact, Fact::Input(_)) && record.turn.as_ref() == Some(&turn));
-        let read = session.tasks.is_empty();
-        match brought.count() {
-            1 => {}
-            0 if was_read(records, &turn) => {}
-            0 => faults.push(format!("{id}: the result {turn} was not brought ({read})")),
-            more => faults.push(format!("{id}: the result {turn} was brought {more} times")),
+        match (brought.count(), was_read(id, records, &turn)) {
+            (1, false) | (0, true) => {}
+            (0, false) => faults.push(format!("{id}: the result {turn} was not brought")),
+            (1, true) => faults.push(format!("{id}: the result {turn} was read and came again")),
+            (more, _) => faults.push(format!("{id}: the result {turn} was brought {more} times")),
         }
     }
 }
 
-/// Whether a later turn asked for the result that this turn would bring.
-fn was_read(records: &[Arc<Record>], turn: &bob::sessions::TurnId) -> bool {
-    let mut session = Session::new(records[0].session.clone());
-    let mut was_read = false;
-    for record in records {
-        session.apply(record);
-        was_read |= session.tasks.iter().any(|task| task.result_turn() == *turn && task.is_read);
-    }
-    was_read
+/// Whether a call of `agent/result` was answered with the result that this turn would bring.
+fn was_read(id: &SessionId, records: &[Arc<Record>], turn: &TurnId) -> bool {
+    let is_its = |record: &Record, call: &CallId| {
+        let named = record.turn.as_ref().and_then(|of| child_of(id, of, call));
+        named.is_some_and(|(_, child)| turn.as_str() == format!("{child}-result"))
+    };
+    let intent = records.iter().find_map(|record| match &record.fact {
+        Fact::Intent { call, task: Some(_), .. } if is_its(record, call) => Some(call),
+        _another => None,
+    });
+    let Some(task) = intent else { return false };
+    let results = |of: &CallId| {
+        let of = of.clone();
+        records.iter().filter_map(move |record| match &record.fact {
+            Fact::Result(result) if result.call == of => Some((record.version, Arc::clone(result))),
+            _another => None,
+        })
+    };
+    let Some((ended, result)) = results(task).nth(1) else { return false };
+    let asking = records.iter().flat_map(|record| match &record.fact {
+        Fact::Answered(answered) => answered.calls.as_slice(),
+        _another => &[],
+    });
+    let mut asking = asking.filter(|call| call.name.as_str() == RESULT && call.arguments["task"] == task.as_str());
+    asking.any(|call| {
+        let is_it = |(version, told): (u64, Arc<ToolResult>)| {
+            version > ended && told.status == result.status && told.output.plain() == result.output.plain()
+        };
+        results(&call.id).any(is_it)
+    })
 }
 
 /// A child works for a call of its parent, within what it was given.
@@ -180,6 +202,11 @@ fn child(house: &House, id: &SessionId, (parent, limits): (ParentTurn, bob::conf
     let named = child_of(&parent.session, &parent.turn, &parent.call).map(|(session, _)| session);
     if !called || named.as_ref() != Some(id) {
         faults.push(format!("{id}: it works without a call {}", parent.call));
+    }
+    is_billed(house, id, &parent, faults);
+    let turns = house.session(id).turns;
+    if turns > 1 {
+        faults.push(format!("{id}: it has {turns} turns, and its caller waits for one"));
     }
     let line = parent.line.clone().unwrap_or_default();
     let mut agents = line.agents.clone();
@@ -221,7 +248,7 @@ fn bill(house: &House, id: &SessionId, faults: &mut Vec<String>) {
             faults.push(format!("{id}: {} is on the bill and has no child", result.call));
             continue;
         };
-        let outcome = first_outcome(house, &child);
+        let outcome = house.session(&child).last;
         let used = outcome.and_then(|last| outcome_of("agent", &last).delegated).map_or(nothing, |used| *used);
         if result.status != CallStatus::Unknown && used != *counted {
             faults.push(format!("{id}: {counted:?} is on the bill for {}, which used {used:?}", result.call));
@@ -229,14 +256,41 @@ fn bill(house: &House, id: &SessionId, faults: &mut Vec<String>) {
     }
 }
 
-/// The outcome of the first turn of a session: later ones bring the results of its own tasks.
-fn first_outcome(house: &House, id: &SessionId) -> Option<bob::sessions::TurnOutcome> {
+/// What the outcomes of a session count is what the results of its agents say, each once.
+fn bills(house: &House, id: &SessionId, faults: &mut Vec<String>) {
     let mut session = Session::new(id.clone());
+    let (mut counted, mut owed) = (Delegated::default(), Delegated::default());
     for record in &house.journals[id] {
         session.apply(record);
-        if matches!(record.fact, Fact::Outcome(_)) {
-            return session.last.as_ref().map(|last| (**last).clone());
+        match &record.fact {
+            // A suspended turn counts when it has ended.
+            Fact::Outcome(ended) if ended.finish_reason != FinishReason::Suspended => {
+                session.last.iter().filter_map(|last| last.delegated.as_deref()).for_each(|used| counted.add(used));
+            }
+            Fact::Result(result) => result.output.delegated.iter().for_each(|used| owed.add(used)),
+            _another => {}
         }
     }
-    None
+    if counted != owed {
+        faults.push(format!("{id}: its outcomes count {counted:?}, its agents used {owed:?}"));
+    }
+}
+
+/// A child whose caller's turn has ended by itself is on the bill.
+fn is_billed(house: &House, id: &SessionId, parent: &ParentTurn, faults: &mut Vec<String>) {
+    let above = &house.journals[&parent.session];
+    let has_ended = above.iter().any(|record| match &record.fact {
+        Fact::Outcome(ended) => {
+            ended.finish_reason == FinishReason::Final && record.turn.as_ref() == Some(&parent.turn)
+        }
+        _another => false,
+    });
+    let is_known = |result: &ToolResult| result.output.delegated.is_some() || result.status == CallStatus::Unknown;
+    let is_counted = above.iter().any(|record| match &record.fact {
+        Fact::Result(result) => result.call == parent.call && is_known(result),
+        _another => false,
+    });
+    if has_ended && !is_counted {
+        faults.push(format!("{id}: it is on no bill"));
+    }
 }

@@ -53,10 +53,15 @@ async fn a_parent_that_has_the_only_place_has_its_children_too() {
     assert_eq!((health.running_turns, health.waiting_turns), (0, 0), "every place is free again");
 }
 
-/// Runs a step of six calls; returns the most children that ran at a time.
-async fn most_at_a_time(most: usize, meets: usize) -> usize {
-    let (builder, _) = playing(|who, request| match (who, request.step) {
+/// Runs a step of six calls of this agent, and reads the results of tasks; returns the most children that ran at a time.
+async fn most_at_a_time(worker: bob::Agent, most: usize, meets: usize) -> usize {
+    let is_task = worker.background().is_some();
+    let (builder, _) = playing(move |who, request| match (who, request.step) {
         ("root", 1) => calls((0..6).map(|number| ("agent/a", json!({"task": format!("part {number}")})))),
+        ("root", 2) if is_task => {
+            let asked = (1..=6).map(|number| json!({"task": format!("c{number:08}"), "wait_ms": 600_000}));
+            calls(asked.map(|asked| ("agent/result", asked)))
+        }
         ("a", 1) => ScriptedReply::call("own/meet", json!({})),
         _ => ScriptedReply::text("done"),
     });
@@ -73,17 +78,26 @@ async fn most_at_a_time(most: usize, meets: usize) -> usize {
             Ok::<_, ToolError>("met")
         }
     });
-    let builder = builder.tools(Arc::new(meet)).subagent(agent("a")).max_parallel_subagents(most);
+    let builder = builder.tools(Arc::new(meet)).subagent(worker).max_parallel_subagents(most);
     let runtime = build(builder.limits(crate::subagents::ends::generous())).await;
     let response = turn(&runtime, say("go")).await;
     assert_eq!(response.delegated.unwrap().sessions, 6);
     let ids: Vec<_> = response.tool_transcript.iter().map(|call| call.id.as_str().to_owned()).collect();
     assert!(ids.is_sorted(), "results are in the order of the calls: {ids:?}");
+    let records = within(runtime.records(session("s"))).await.unwrap();
+    assert_eq!(bob_messages::replay::replay(&records).map(|same| same.records), Ok(records.len()));
     counts.1.load(Ordering::SeqCst)
 }
 
 #[tokio::test]
 async fn calls_of_agents_run_beside_each_other_and_no_more_than_so_many() {
-    assert_eq!(within(Box::pin(most_at_a_time(3, 3))).await, 3);
-    assert_eq!(within(Box::pin(most_at_a_time(1, 1))).await, 1);
+    assert_eq!(within(Box::pin(most_at_a_time(agent("a"), 3, 3))).await, 3);
+    assert_eq!(within(Box::pin(most_at_a_time(agent("a"), 1, 1))).await, 1);
+}
+
+#[tokio::test]
+async fn tasks_are_no_more_than_so_many_either() {
+    let worker = || agent("a").in_background(bob::sessions::OnParentEnd::Cancel);
+    assert_eq!(within(Box::pin(most_at_a_time(worker(), 2, 2))).await, 2);
+    assert_eq!(within(Box::pin(most_at_a_time(worker(), 1, 1))).await, 1);
 }

@@ -214,7 +214,7 @@ fn of_child(fact: &mut Fact, change: impl Fn(&mut bob::sessions::ParentTurn)) {
     }
 }
 
-const DEFECTS: [Defect; 10] = [
+const DEFECTS: [Defect; 12] = [
     ("begun twice", |house| {
         let Some(records) = journal_of_child(house) else { return false };
         let Some(at) = at(records, |fact| matches!(fact, Fact::Started { .. })) else { return false };
@@ -268,6 +268,42 @@ const DEFECTS: [Defect; 10] = [
         let again = Arc::clone(&records[at]);
         records.insert(at, Arc::clone(&again));
         records.insert(at, again);
+        true
+    }),
+    ("its outcomes count", |house| {
+        let Some(records) = house.journals.get_mut(&session("s")) else { return false };
+        let is_counted = |fact: &Fact| matches!(fact, Fact::Result(result) if result.output.delegated.is_some());
+        let Some(at) = at(records, is_counted) else { return false };
+        // Behind the last turn no bill counts it.
+        records.push(Arc::clone(&records[at]));
+        true
+    }),
+    ("was read and came again", |house| {
+        let Some(records) = house.journals.get_mut(&session("s")) else { return false };
+        let brought = records.iter().find_map(|record| match &record.fact {
+            Fact::Input(input) => input.labels.get("task").cloned(),
+            _another => None,
+        });
+        let Some(task) = brought else { return false };
+        let of_task = |fact: &Fact| matches!(fact, Fact::Result(result) if result.call.as_str() == task);
+        let (Some(asks), Some(ended)) = (
+            at(records, |fact| matches!(fact, Fact::Answered(answered) if !answered.calls.is_empty())),
+            records.iter().rposition(|record| of_task(&record.fact)),
+        ) else {
+            return false;
+        };
+        let version = records.last().unwrap().version + 1;
+        let (mut asks, mut told) = ((*records[asks]).clone(), (*records[ended]).clone());
+        (asks.version, told.version) = (version, version + 1);
+        let id = bob::tools::CallId::new("c99999999");
+        let (Fact::Answered(answered), Fact::Result(result)) = (&mut asks.fact, &mut told.fact) else { unreachable!() };
+        let mut call = (*answered.calls[0]).clone();
+        (call.id, call.name) = (id.clone(), bob::tools::ToolName::new("agent/result"));
+        call.arguments = Arc::new(json!({"task": task}));
+        answered.calls = vec![Arc::new(call)];
+        Arc::make_mut(result).call = id;
+        Arc::make_mut(result).output.delegated = None;
+        records.extend([Arc::new(asks), Arc::new(told)]);
         true
     }),
     ("was not brought", |house| {

@@ -146,12 +146,13 @@ async fn wait(asked: TaskQuestion) -> Result<ToolOutput, ToolError> {
     Err(ToolError::new("a task is followed by a turn of a runtime only"))
 }
 
-/// Has a session work for a call in the background; answered with the outcome of its turn.
+/// Has a session work for a call in the background, perhaps again; answered with the outcome of its turn. A session that
+/// may have begun its turn and is refused for now has an unknown outcome.
 pub(crate) fn have_worked(
     sessions: &Address<SessionsMessage>,
     call: &ToolCall,
     task: &Delegation,
-    turn_config: Arc<TurnConfig>,
+    (turn_config, again): (Arc<TurnConfig>, bool),
     reply: Reply<ToolReturn>,
 ) {
     let name = call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default().to_owned();
@@ -159,6 +160,9 @@ pub(crate) fn have_worked(
     let reply = reply.map(move |ended: Result<Box<TurnOutcome>, AgentError>| {
         let output = match ended {
             Ok(outcome) => outcome_of(&name, &outcome),
+            Err(error) if again && error.is_retryable() => {
+                return ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"));
+            }
             Err(error) => ToolOutput::error(format!("the agent {name} was not started: {error}")),
         };
         returned(output, began)
@@ -194,5 +198,6 @@ fn returned(output: ToolOutput, began: Instant) -> ToolReturn {
 }
 
 fn refused(agent: &Agent, error: &AgentError) -> ToolError {
-    ToolError::new(format!("the agent {} was not started: {error}", agent.name()))
+    let text = format!("the agent {} was not started: {error}", agent.name());
+    if error.is_retryable() { ToolError::unavailable(text) } else { ToolError::new(text) }
 }

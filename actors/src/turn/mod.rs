@@ -322,8 +322,8 @@ impl TurnState {
                 self.wants(ticket, interest, SoFar::default());
                 let rooms = &self.started.rooms;
                 match *child {
-                    Child::Works { task, turn_config } => {
-                        agents::have_worked(&rooms.sessions, &call, &task, turn_config, reply);
+                    Child::Works { task, turn_config, again } => {
+                        agents::have_worked(&rooms.sessions, &call, &task, (turn_config, again), reply);
                     }
                     Child::Worked { session, turn } => agents::read_outcome(&rooms.store, &call, session, turn, reply),
                 }

@@ -5,6 +5,7 @@ use crate::Millis;
 use crate::chat::{CallStatus, ContentPart, Delegated, FinishReason, ToolCall, ToolOutput, ToolResult};
 use crate::ids::{CallId, RequestId, ResumeToken, TurnId};
 use crate::input::TurnInput;
+use crate::limits::Limits;
 use crate::options::OnParentEnd;
 use crate::outcome::TurnOutcome;
 use crate::tools::ToolReturn;
@@ -23,21 +24,27 @@ pub const RESULT: &str = "agent/result";
 /// The label of an input that brings the result of a task.
 const LABEL: &str = "task";
 
+/// The end of the name of such a turn.
+const RESULT_OF: &str = "-result";
+
 /// A call of a sub-agent that was answered before the sub-agent had ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     /// The call; its id is that of the task.
     pub call: Arc<ToolCall>,
-    /// The input of the turn that made it.
+    /// The input of the turn that made it, without what it says.
     pub caller: Arc<TurnInput>,
     /// The session that works for it.
     pub child: Arc<Delegation>,
     /// Its result, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Arc<ToolResult>>,
-    /// What was used for it, once it has ended.
+    /// What was used for it, once it has ended, as long as no turn has counted it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Box<Delegated>>,
+    /// The limits of the turn that its result begins, once the turn that made the call has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Box<Limits>>,
     /// Whether the model has read the result.
     #[serde(default)]
     pub is_read: bool,
@@ -53,6 +60,16 @@ impl Task {
     pub fn on_parent_end(&self) -> OnParentEnd {
         let parent = self.child.input.options.as_ref().and_then(|options| options.parent.as_ref());
         parent.and_then(|parent| parent.on_parent_end).unwrap_or_default()
+    }
+
+    /// Whether it goes on when its turn ends like this.
+    pub fn outlives(&self, how: FinishReason) -> bool {
+        self.on_parent_end() == OnParentEnd::Continue && how != FinishReason::Cancelled
+    }
+
+    /// Whether it still works, and ends with this turn if that ends like this.
+    pub fn ends_with(&self, turn: &TurnId, how: FinishReason) -> bool {
+        self.result.is_none() && self.caller.turn == *turn && !self.outlives(how)
     }
 
     /// Its state as the model reads it.
@@ -78,7 +95,7 @@ impl Task {
 
     /// The turn that its result begins, if it begins one.
     pub fn result_turn(&self) -> TurnId {
-        TurnId::new(format!("{}-result", self.child.input.turn))
+        TurnId::new(format!("{}{RESULT_OF}", self.child.input.turn))
     }
 }
 
@@ -118,7 +135,13 @@ impl TaskQuestion {
     }
 }
 
-/// The input that brings the result of a task into the session of its caller.
+/// Whether an input brings the result of a task.
+pub(crate) fn is_result(input: &TurnInput) -> bool {
+    input.turn.as_str().ends_with(RESULT_OF) && input.labels.contains_key(LABEL)
+}
+
+/// The input that brings the result of a task into the session of its caller. Its limits are what the turn that made the
+/// call has left for it and for the task, and one model call at least, so that the result is read.
 pub fn result_input(task: &Task, at: Millis) -> TurnInput {
     let turn = task.result_turn();
     let (name, call) = (task.agent(), &task.call.id);
@@ -127,6 +150,8 @@ pub fn result_input(task: &Task, at: Millis) -> TurnInput {
     let text = format!("The agent {name} {how} (task {call}). Its result:\n\n{result}");
     let caller = &task.caller;
     let token = ResumeToken::new(format!("{}-{call}", caller.token));
+    let limits = task.left.as_deref().unwrap_or(&caller.limits);
+    let to_answer = task.used.as_ref().map_or(0, |used| used.steps).saturating_add(1);
     TurnInput {
         request_id: Some(RequestId::new(turn.as_str())),
         at,
@@ -136,7 +161,7 @@ pub fn result_input(task: &Task, at: Millis) -> TurnInput {
         allow_tools: caller.allow_tools.clone(),
         mode: caller.mode,
         approvals: caller.approvals,
-        limits: caller.limits,
+        limits: Limits { max_steps: limits.max_steps.max(to_answer), ..*limits },
         traceparent: task.child.input.traceparent.clone(),
         tracestate: caller.tracestate.clone(),
         ..TurnInput::bare(turn, token, vec![ContentPart::text(text)])

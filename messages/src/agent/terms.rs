@@ -12,7 +12,7 @@ use crate::cost::Cost;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::{Left, Limits};
-use crate::options::{ParentTurn, SessionOptions};
+use crate::options::{OnParentEnd, ParentTurn, SessionOptions};
 use crate::permission::PermissionMode;
 use crate::skills::matches;
 use crate::tools::{AgentLine, CallContext, ChildTerms, ToolSet};
@@ -211,6 +211,16 @@ impl Delegation {
             ..TurnInput::bare(turn, token, vec![ContentPart::text(task.text(terms.told.as_deref()))])
         };
         Ok(Self { session, input })
+    }
+}
+
+impl Delegation {
+    /// Makes a child in the background end with the turn that calls it.
+    pub(crate) fn end_with_caller(&mut self) {
+        let parent = self.input.options.as_mut().and_then(|options| Arc::make_mut(options).parent.as_mut());
+        if let Some(parent) = parent {
+            parent.on_parent_end = Some(OnParentEnd::Cancel);
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reconstructs model replies, verdicts and tool results from the records that they produced.
 
 use super::driver::{Driver, Pending};
+use crate::agent::{Agent, NAMESPACE};
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, Ticket, ToolName};
@@ -31,7 +32,7 @@ const NO_APPROVER: (&str, &str) = ("denied: it needs a person's approval (", ") 
 pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMessage> {
     let infer = pending.iter().find_map(|pending| match pending {
         Pending::Infer(ticket) => Some(*ticket),
-        Pending::Check(..) | Pending::Call(..) => None,
+        Pending::Check(..) | Pending::Call(..) | Pending::Read(..) => None,
     });
     let says = |answers: Vec<Result<LlmAnswer, LlmError>>| {
         let Some(ticket) = infer else { return Vec::new() };
@@ -79,7 +80,7 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
 fn judged(pending: &[Pending], is: impl Fn(&ToolCall) -> bool) -> Option<(Ticket, &Arc<ToolCall>)> {
     pending.iter().find_map(|pending| match pending {
         Pending::Check(ticket, call) if is(call) => Some((*ticket, call)),
-        Pending::Check(..) | Pending::Infer(_) | Pending::Call(..) => None,
+        Pending::Check(..) | Pending::Infer(_) | Pending::Call(..) | Pending::Read(..) => None,
     })
 }
 
@@ -88,11 +89,24 @@ fn allow(ticket: Ticket, call: &ToolCall, traits: CallTraits) -> TurnMessage {
     TurnMessage::Checked { ticket, verdict: Some(Verdict::Allow { grant, traits }) }
 }
 
+/// A child whose outcome was to be read had none.
+fn had_not_ended(pending: &[Pending]) -> Option<TurnMessage> {
+    let ticket = pending.iter().find_map(|pending| match pending {
+        Pending::Read(ticket, _) => Some(*ticket),
+        Pending::Infer(_) | Pending::Check(..) | Pending::Call(..) => None,
+    })?;
+    let returned = Box::new(ToolReturn::note(CallStatus::Unknown, ""));
+    Some(TurnMessage::ToolReturned { ticket, returned })
+}
+
 /// The first call that waits for its verdict is allowed: to change something, if it was about to, else to read.
 pub(super) fn allowed<'j, I: Iterator<Item = &'j Record>>(
     pending: &[Pending],
     ahead: impl Fn() -> I,
 ) -> Option<TurnMessage> {
+    if let Some(not_ended) = had_not_ended(pending) {
+        return Some(not_ended);
+    }
     let (ticket, call) = judged(pending, |_any| true)?;
     let traits = ahead().find_map(|record| match &record.fact {
         Fact::Intent { call: of, traits, .. } if *of == call.id => Some(*traits),
@@ -107,6 +121,9 @@ fn result_of(pending: &[Pending], result: &ToolResult) -> Option<TurnMessage> {
     let returned = ToolReturn { status: result.status, output: result.output.clone(), duration_ms: result.duration_ms };
     let text = result.output.plain();
     let (ticket, _) = match judged(pending, |check| check.id == result.call) {
+        Some((ticket, check)) if begins_task(check, result) => {
+            return Some(allow(ticket, check, CallTraits { read_only: false, idempotent: true }));
+        }
         Some(judged) => judged,
         None => return returned_by(pending, &result.call, &returned),
     };
@@ -126,17 +143,27 @@ fn result_of(pending: &[Pending], result: &ToolResult) -> Option<TurnMessage> {
     Some(TurnMessage::Checked { ticket, verdict: Some(verdict) })
 }
 
+/// Whether this result says that a sub-agent works in the background: the machine gives it when the call is allowed.
+fn begins_task(call: &ToolCall, result: &ToolResult) -> bool {
+    let told = result.output.structured.as_ref();
+    is_agent_call(call) && told.is_some_and(|told| told["task"] == call.id.as_str() && told["state"] == "running")
+}
+
+fn is_agent_call(call: &ToolCall) -> bool {
+    call.name.as_str().strip_prefix(NAMESPACE).is_some_and(|name| !Agent::is_taken(name))
+}
+
 /// The call returned this result, either after its verdict or immediately.
 fn returned_by(pending: &[Pending], call: &CallId, returned: &ToolReturn) -> Option<TurnMessage> {
     let returned = Box::new(returned.clone());
     pending.iter().find_map(|pending| match pending {
-        Pending::Call(ticket, running) if running.id == *call => {
+        Pending::Call(ticket, running) | Pending::Read(ticket, running) if running.id == *call => {
             Some(TurnMessage::ToolReturned { ticket: *ticket, returned: returned.clone() })
         }
         Pending::Check(ticket, judged) if judged.id == *call => {
             Some(TurnMessage::Checked { ticket: *ticket, verdict: Some(Verdict::Ran(returned.clone())) })
         }
-        Pending::Call(..) | Pending::Check(..) | Pending::Infer(_) => None,
+        Pending::Call(..) | Pending::Read(..) | Pending::Check(..) | Pending::Infer(_) => None,
     })
 }
 

@@ -1,7 +1,9 @@
 //! Equality of records up to times, estimated sizes and fields that older versions did not write.
 
+use crate::agent::is_result;
 use crate::chat::{CallStatus, ToolCall, ToolResult};
 use crate::ids::{ResumeToken, SessionId};
+use crate::input::TurnInput;
 use crate::store::{Answered, Ended, FORMAT, Fact, Record};
 use crate::tools::ToolOutput;
 use crate::turn::{INTERRUPTED, NOT_BEGUN};
@@ -25,6 +27,10 @@ pub(super) fn is_same(one: &Record, other: &Record) -> bool {
             if old.call == new.call && is_cut(old, NOT_BEGUN) && is_cut(new, INTERRUPTED) =>
         {
             *new = Arc::clone(old);
+        }
+        // They gave a turn that a result begins all limits of the turn that made the call.
+        (Fact::Input(old), Fact::Input(new)) if is_result(new) && old.limits != new.limits => {
+            *new = Arc::new(TurnInput { limits: old.limits, ..(**new).clone() });
         }
         _as_it_is => {}
     }

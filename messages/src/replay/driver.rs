@@ -12,7 +12,7 @@ use super::{Difference, Replayed};
 use crate::chat::ToolCall;
 use crate::ids::{ModelName, Ticket};
 use crate::store::{Claim, Ended, Fact, Record};
-use crate::turn::{Effect, Recover, Turn, TurnMessage};
+use crate::turn::{Child, Effect, Recover, Turn, TurnMessage};
 use crate::turn_config::OnRestart;
 use serde_json::Value;
 use std::collections::VecDeque;
@@ -74,6 +74,8 @@ pub(super) enum Pending {
     Infer(Ticket),
     Check(Ticket, Arc<ToolCall>),
     Call(Ticket, Arc<ToolCall>),
+    /// How the child of a call has ended.
+    Read(Ticket, Arc<ToolCall>),
 }
 
 type Step<T> = Result<T, Box<Difference>>;
@@ -300,7 +302,10 @@ impl<'j> Driver<'j> {
                 Effect::Infer { ticket, .. } => owner.pending.push(Pending::Infer(ticket)),
                 Effect::Check { ticket, check, .. } => owner.pending.push(Pending::Check(ticket, check.call)),
                 Effect::Call { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
-                Effect::Child { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
+                Effect::Child { ticket, call, child } => owner.pending.push(match *child {
+                    Child::Works { .. } => Pending::Call(ticket, call),
+                    Child::Worked { .. } => Pending::Read(ticket, call),
+                }),
                 Effect::Abandon { ticket } => owner.pending.retain(|pending| pending.ticket() != ticket),
                 Effect::AbandonAll => owner.pending.clear(),
                 Effect::ReadLayers { ticket, .. } => owner.internal.push_back(Internal::Layers(ticket)),
@@ -374,7 +379,7 @@ impl Owner {
 impl Pending {
     fn ticket(&self) -> Ticket {
         match self {
-            Self::Infer(ticket) | Self::Check(ticket, _) | Self::Call(ticket, _) => *ticket,
+            Self::Infer(ticket) | Self::Check(ticket, _) | Self::Call(ticket, _) | Self::Read(ticket, _) => *ticket,
         }
     }
 
@@ -382,7 +387,7 @@ impl Pending {
         match self {
             Self::Infer(_) => "the model".to_owned(),
             Self::Check(_, call) => format!("the verdict on call {} of {}", call.id, call.name),
-            Self::Call(_, call) => format!("the result of call {} of {}", call.id, call.name),
+            Self::Call(_, call) | Self::Read(_, call) => format!("the result of call {} of {}", call.id, call.name),
         }
     }
 }

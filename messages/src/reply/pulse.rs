@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A count of signs of life: pieces of an answer, output of a tool, results. Clones share it; the default counts
 /// nothing. A watcher compares two readings, so that no clock is read where the work is done.
@@ -18,6 +18,8 @@ struct Counts {
     waited_ms: AtomicU64,
     /// The pulse of the work that waits for this one.
     above: Pulse,
+    /// That work has ended: signs of life are no longer its own.
+    is_left: AtomicBool,
 }
 
 /// A reading of a [`Pulse`].
@@ -45,9 +47,22 @@ impl Pulse {
 
     /// Counts one sign of life. Never blocks.
     pub fn beat(&self) {
-        self.each_above(|counts| {
+        let mut pulse = self;
+        while let Some(counts) = &pulse.0 {
             counts.beats.fetch_add(1, Ordering::Relaxed);
-        });
+            if counts.is_left.load(Ordering::Relaxed) {
+                return;
+            }
+            pulse = &counts.above;
+        }
+    }
+
+    /// The work that waited for this one has ended: signs of life from now on are not those of what it does next.
+    #[doc(hidden)]
+    pub fn leave(&self) {
+        if let Some(counts) = &self.0 {
+            counts.is_left.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Counts with this pulse and those of the work that waits for it.
@@ -119,5 +134,8 @@ mod tests {
         lowest.beat();
         other.beat();
         assert_eq!([top.beats(), one.beats(), other.beats(), lowest.beats()], [2, 1, 1, 1]);
+        one.leave();
+        lowest.beat();
+        assert_eq!([top.beats(), one.beats(), lowest.beats()], [2, 2, 2]);
     }
 }

@@ -197,6 +197,14 @@ impl OpenTurn {
         self.spent.take_call(call, &limits).err()
     }
 
+    /// Counts what other sessions used for the turn.
+    pub(super) fn count(&mut self, used: Option<&Delegated>) {
+        let Some(used) = used else { return };
+        let limits = *self.limits();
+        self.spent.delegate(used, &limits);
+        self.delegated.get_or_insert_default().add(used);
+    }
+
     /// A person is asked whether the turn goes on.
     pub(super) fn ask_at_limit(&mut self, question: &ApprovalId, guard: GuardReason) {
         let limits = *self.limits();

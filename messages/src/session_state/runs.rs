@@ -36,6 +36,10 @@ impl Session {
         let message_at = self.history.len();
         // What a task used after the end of its turn is told with the turn that its result begins.
         let delegated = self.tasks.take_result(&input.turn);
+        let mut spent = Spent::default();
+        if let Some(used) = &delegated {
+            spent.delegate(used, &input.limits);
+        }
         self.history.push(Arc::new(Message::User { parts: input.parts.clone() }));
         self.open = Some(OpenTurn {
             submission: input.turn.clone(),
@@ -44,7 +48,7 @@ impl Session {
             selected: selected.cloned().map(Box::new),
             answered_by: None,
             started_at: at,
-            spent: Spent::default(),
+            spent,
             text: String::new(),
             stop_reason: None,
             usage: Usage::default(),
@@ -118,7 +122,7 @@ impl Session {
             self.last = Some(outcome);
             return;
         }
-        self.tasks.turn_ended(&turn.input.turn, ended.finish_reason);
+        self.tasks.turn_ended(&turn, ended.finish_reason);
         self.history.append(&mut turn.steered);
         // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps
         // the roles alternating, on which some providers insist.

@@ -129,21 +129,19 @@ impl Session {
             return self.task_ended(&result, used);
         }
         let Some(turn) = &mut self.open else { return };
-        let limits = *turn.limits();
-        let Some(step) = &mut turn.step else { return };
-        let Some(open) = step.call_mut(&result.call) else { return };
+        let Some(open) = turn.step.as_mut().and_then(|step| step.call_mut(&result.call)) else { return };
         open.result = Some(Arc::clone(&result));
-        match &open.task {
-            Some(child) if result.status == CallStatus::Ok => {
+        let used = match (&open.task, used) {
+            // The outcome of its child.
+            (_, Some(used)) => Some(used),
+            (Some(child), None) if result.status == CallStatus::Ok => {
                 self.tasks.begin(&open.call, &turn.input, child);
+                None
             }
-            Some(_) | None => self.tasks.read(&open.call),
-        }
-        if let Some(used) = used {
-            turn.spent.delegate(&used, &limits);
-            turn.delegated.get_or_insert_default().add(&used);
-        }
-        if step.is_complete() {
+            (_, None) => self.tasks.read(&open.call, result.status),
+        };
+        turn.count(used.as_deref());
+        if turn.step.as_ref().is_some_and(OpenStep::is_complete) {
             self.close_step();
         }
     }

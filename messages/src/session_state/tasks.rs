@@ -1,14 +1,14 @@
 //! The fold of tasks: calls of sub-agents that work in the background.
 //!
 //! A task begins with the first result of its call and ends with the second one. It is kept until its turn has ended or, if
-//! it outlives the turn, until its result has begun a turn.
+//! it outlives the turn, until its result was read in a turn that has ended, or has begun one. What it used counts once:
+//! in its turn, in the turn that read the result, or in the one that the result has begun.
 
-use super::Session;
+use super::{OpenTurn, Session};
 use crate::agent::{Delegation, Task, TaskQuestion};
-use crate::chat::{Delegated, FinishReason, ToolCall, ToolResult};
+use crate::chat::{CallStatus, Delegated, FinishReason, ToolCall, ToolResult};
 use crate::ids::{CallId, TurnId};
 use crate::input::TurnInput;
-use crate::options::OnParentEnd;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -39,27 +39,38 @@ impl Tasks {
     }
 
     pub(super) fn begin(&mut self, call: &Arc<ToolCall>, caller: &Arc<TurnInput>, child: &Arc<Delegation>) {
-        let (call, caller, child) = (Arc::clone(call), Arc::clone(caller), Arc::clone(child));
-        self.0.get_or_insert_default().push(Task { call, caller, child, result: None, used: None, is_read: false });
+        let (call, child) = (Arc::clone(call), Arc::clone(child));
+        // Its media would be kept beyond what the session keeps of them.
+        let caller = Arc::new(TurnInput { parts: Vec::new(), ..(**caller).clone() });
+        let task = Task { call, caller, child, result: None, used: None, left: None, is_read: false };
+        self.0.get_or_insert_default().push(task);
     }
 
-    /// A call was answered. If it asked for the result of a task that has one, the model reads that.
-    pub(super) fn read(&mut self, call: &ToolCall) {
+    /// A call was answered like this. If the answer is the result of a task, the model has read that; returns what the task
+    /// used if no turn has counted it.
+    pub(super) fn read(&mut self, call: &ToolCall, how: CallStatus) -> Option<Box<Delegated>> {
         if self.is_empty() || call.name.as_str() != crate::agent::RESULT {
-            return;
+            return None;
         }
-        let Some(asked) = TaskQuestion::of(call) else { return };
-        if let Some(task) = self.iter_mut().find(|task| task.call.id == asked.task && task.result.is_some()) {
-            task.is_read = true;
-        }
+        let asked = TaskQuestion::of(call)?;
+        // A call that was refused or cancelled has another status.
+        let is_it = |task: &&mut Task| task.result.as_ref().is_some_and(|result| result.status == how);
+        let task = self.iter_mut().filter(is_it).find(|task| task.call.id == asked.task)?;
+        task.is_read = true;
+        task.used.take()
     }
 
-    /// A turn has ended: its tasks are dropped, but for those that outlive it and were not read.
-    pub(super) fn turn_ended(&mut self, turn: &TurnId, how: FinishReason) {
-        self.retain(|task| {
-            let stays = task.on_parent_end() == OnParentEnd::Continue && !task.is_read;
-            task.caller.turn != *turn || stays && how != FinishReason::Cancelled
-        });
+    /// A turn has ended: results that were read are dropped, and its tasks, but for those that outlive it. What it has left
+    /// is for the turns that their results begin.
+    pub(super) fn turn_ended(&mut self, turn: &OpenTurn, how: FinishReason) {
+        let is_its = |task: &Task| task.caller.turn == turn.input.turn;
+        self.retain(|task| !task.is_read && (!is_its(task) || task.outlives(how)));
+        let among = u32::try_from(self.iter().filter(|task| is_its(task)).count()).unwrap_or(u32::MAX);
+        if among > 0 {
+            let limits = turn.limits();
+            let left = turn.spent.left_of(limits, limits.turn_timeout_ms).part(among, limits);
+            self.iter_mut().filter(|task| is_its(task)).for_each(|task| task.left = Some(Box::new(left)));
+        }
     }
 
     /// What the task used whose result begins this turn. The task is dropped.
@@ -81,15 +92,14 @@ impl Tasks {
 }
 
 impl Session {
-    /// A second result of a call is the end of its task. What it used counts, if its turn has not ended.
+    /// A second result of a call is the end of its task. What it used counts at once, if its turn has not ended.
     pub(super) fn task_ended(&mut self, result: &Arc<ToolResult>, used: Option<Box<Delegated>>) {
         let running = |task: &&mut Task| task.call.id == result.call && task.result.is_none();
         let Some(task) = self.tasks.iter_mut().find(running) else { return };
-        (task.result, task.used) = (Some(Arc::clone(result)), used.clone());
-        let turn = self.open.as_mut().filter(|turn| turn.input.turn == task.caller.turn);
-        if let (Some(turn), Some(used)) = (turn, used) {
-            turn.spent.delegate(&used, &turn.input.limits);
-            turn.delegated.get_or_insert_default().add(&used);
+        task.result = Some(Arc::clone(result));
+        match self.open.as_mut().filter(|turn| turn.input.turn == task.caller.turn) {
+            Some(turn) => turn.count(used.as_deref()),
+            None => task.used = used,
         }
     }
 }

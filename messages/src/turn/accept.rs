@@ -4,6 +4,7 @@
 
 use super::acks::Ack;
 use super::news::{refused, refused_token};
+use super::start::began;
 use super::{Effect, Turn};
 use crate::approvals::Decision;
 use crate::error::AgentError;
@@ -28,7 +29,7 @@ impl Turn {
                 let reply = ResumeReply::Answer(input.text());
                 return self.take_resume(input.turn.clone(), &token, reply, Some(&input), effects);
             }
-            Some((SuspendReason::ApprovalRequired | SuspendReason::ExternalWait, _)) => self.close_suspended(),
+            Some((SuspendReason::ApprovalRequired | SuspendReason::ExternalWait, _)) => self.close_suspended(effects),
             None => {}
         }
         // What waits brings its options along when its turn begins.
@@ -123,6 +124,11 @@ impl Turn {
             self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));
         }
         self.record_in_turn(resumed(submission.clone(), text, brought_by.map(Arc::as_ref)));
+        // Whether a person is asked at a limit was decided by the input that began the turn.
+        let asks = brought_by.is_some_and(|input| input.may_ask_at_limits());
+        if let Some(open) = self.open_turn().filter(|open| open.input.may_ask_at_limits() != asks) {
+            effects.push(began(&open.submission, &open.input));
+        }
         if let Some(approval) = asked {
             // Anything that is not a decision to allow denies.
             let decision = match reply {

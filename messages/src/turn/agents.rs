@@ -7,9 +7,8 @@
 use super::state::{Calling, Slot};
 use super::{Effect, Turn};
 use crate::agent::{Agent, Caller, NAMESPACE, Task, session_of};
-use crate::chat::{Message, ToolCall};
+use crate::chat::{FinishReason, Message, ToolCall};
 use crate::limits::Limits;
-use crate::options::OnParentEnd;
 use crate::session_state::{OpenCall, Session};
 use crate::submission::TurnNews;
 use crate::tools::{AgentLine, CallContext, ToolSet};
@@ -40,6 +39,11 @@ impl AtWork {
     /// Whether the call may begin.
     pub(super) fn may_begin(&self, at: usize) -> bool {
         self.left > 0 && at < self.behind && self.are_agents.get(at) == Some(&true)
+    }
+
+    /// Whether there is a place for the call, if it is one of an agent.
+    pub(super) fn has_place(&self, at: usize) -> bool {
+        self.left > 0 || self.are_agents.get(at) != Some(&true)
     }
 
     /// The call begins.
@@ -77,12 +81,11 @@ impl Turn {
 
     /// Tells which sessions may still work for calls that get no answer of theirs: the turn is closed without going on. One
     /// that is stopped while it runs needs not tell, since its children are known then.
-    pub(super) fn tell_orphans(&self, effects: &mut Vec<Effect>) {
+    pub(super) fn tell_orphans(&self, how: FinishReason, effects: &mut Vec<Effect>) {
         let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
         let begun = |open: &&OpenCall| open.result.is_none() && open.intent.is_some() && is_agent(&open.call);
         self.open_calls().iter().filter(begun).for_each(|open| self.tell_orphan(&open.call, effects));
-        let ends = |task: &&Task| task.result.is_none() && task.on_parent_end() == OnParentEnd::Cancel;
-        let ended = session.tasks.iter().filter(|task| task.caller.turn == open.input.turn).filter(ends);
+        let ended = session.tasks.iter().filter(|task| task.ends_with(&open.input.turn, how));
         let orphaned = |task: &Task| Effect::Report(TurnNews::Orphaned { child: task.child.session.clone() });
         effects.extend(ended.map(orphaned));
     }
@@ -126,7 +129,7 @@ impl Turn {
         let is_agent = |at: usize| are_agents.get(at) == Some(&true);
         let works = |slot: &Slot| matches!(slot, Slot::Running(_) | Slot::Recording { .. });
         let working = slots.iter().enumerate().filter(|(at, slot)| is_agent(*at) && works(slot)).count();
-        let working = working + self.tasks_at_work().count();
+        let working = working + self.tasks_at_work().filter(|task| self.asks_child_of(&task.call.id)).count();
         let is_alone = |(at, slot): (usize, &Slot)| match slot {
             Slot::Finished | Slot::Question | Slot::Waiting => false,
             Slot::Running(running) => !running.read_only && !is_agent(at),

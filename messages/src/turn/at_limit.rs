@@ -2,7 +2,8 @@
 //!
 //! Only a turn whose input says so asks. A limit that is counted is asked about where it would end the turn: before the next
 //! model call, or before the calls of a step that are one too many. Nothing is in flight then. A time without progress is
-//! told by the supervisor, while the model or a tool is waited for: a sign of progress answers that question.
+//! told by the supervisor, while the model or a tool is waited for. What is waited for answers that question when it comes;
+//! a sign of life before that counts when the time for an answer is over.
 //!
 //! The question and the decision are in the journal, so a turn that is continued asks again, or has its larger limit.
 
@@ -122,10 +123,10 @@ impl Turn {
     }
 
     /// Whether the turn asks at its limits, and nobody has said no.
-    fn may_ask_beyond(&self) -> bool {
+    pub(super) fn may_ask_beyond(&self) -> bool {
         let Some(open) = self.open_turn().filter(|_| !self.is_sub_agent()) else { return false };
         let is_over = open.at_limit.as_ref().is_some_and(|asked| asked.goes_on == Some(false));
-        open.input.asks_at_limits && open.input.approvals == ApprovalsMode::Wait && !is_over
+        open.input.may_ask_at_limits() && !is_over
     }
 
     fn note_limit(&mut self, guard: GuardReason) -> ApprovalId {

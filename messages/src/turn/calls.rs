@@ -158,7 +158,7 @@ impl Turn {
             Some(Verdict::Invalid { complaint }) => {
                 self.refuse_call(&call, ToolReturn::note(CallStatus::Error, complaint), effects)
             }
-            Some(Verdict::Unavailable { why }) => self.answer(&call, ToolReturn::not_run(why), effects),
+            Some(Verdict::Unavailable { why }) => self.refuse_call(&call, ToolReturn::not_run(why), effects),
             // Without a verdict, or with the permission of another call.
             Some(Verdict::Allow { .. }) | None => {
                 let why = "not run: the tools room did not judge the call";
@@ -211,6 +211,9 @@ impl Turn {
                 Err(error) => {
                     let text = format!("not run: it could not be journaled first ({error})");
                     let why = ToolReturn::note(CallStatus::Error, text);
+                    if doubted && agents::is_agent(&call) {
+                        self.tell_orphan(&call, effects);
+                    }
                     self.answer(&call, if doubted { interrupted::doubted(&why) } else { why }, effects)
                 }
             };
@@ -248,7 +251,7 @@ impl Turn {
                     let may_run = match traits.read_only {
                         true => !blocked,
                         false if agents.may_begin(at) => true,
-                        false => !unfinished && !calling.slots.iter().any(may_run_behind),
+                        false => agents.has_place(at) && !unfinished && !calling.slots.iter().any(may_run_behind),
                     };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
                         calling.slots[at] = if traits.read_only {
@@ -288,7 +291,7 @@ impl Turn {
             return self.answer(&call, answer, effects);
         }
         if let Some(task) = self.child_in_background(&call) {
-            return self.begin_task(&task, &call, effects);
+            return self.begin_task(&task, &call, doubted, effects);
         }
         let (context, holds) = match self.handed_down(calling, &call) {
             Ok(context) => context,
@@ -309,6 +312,11 @@ impl Turn {
 
     /// A call that is not sent to its tool gets its result.
     pub(super) fn refuse_call(&mut self, call: &ToolCall, why: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
+        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        if open.is_some_and(|open| open.intent.is_some() && agents::is_agent(call)) {
+            // The child that it began before a crash gets no further.
+            self.tell_orphan(call, effects);
+        }
         let returned = self.not_run(call, why);
         self.answer(call, returned, effects)
     }

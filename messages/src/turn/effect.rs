@@ -26,6 +26,8 @@ pub enum Child {
         task: Arc<Delegation>,
         /// How its turn is run.
         turn_config: Arc<TurnConfig>,
+        /// Whether it may have been asked before: then a refusal for now is no result.
+        again: bool,
     },
     /// Only its journal is read: the result is the outcome of its turn, or unknown without one.
     Worked {

@@ -52,7 +52,7 @@ impl Turn {
         let limits = open.limits();
         let left_ms = self.now.left_of(limits.turn_timeout_ms);
         // A turn that asks a person before it ends without progress is ended by that decision.
-        let remaining_ms = if open.input.asks_at_limits { left_ms } else { limits.longest_wait_ms(left_ms) };
+        let remaining_ms = if self.may_ask_beyond() { left_ms } else { limits.longest_wait_ms(left_ms) };
         self.emit(effects, || AgentEvent::LlmRequested { model: request.model.clone() }.in_step(request.step));
         self.state = State::LlmInfer { awaiting: ticket, asked: true, prompt_bytes, seen: None };
         effects.push(Effect::Infer { ticket, request, remaining_ms });
@@ -159,6 +159,7 @@ impl Turn {
     /// What follows from the journal when no step is open: the end of the turn at a
     /// forbidden call or a second malformed reply, else the next prompt.
     pub(super) fn go_on(&mut self, effects: &mut Vec<Effect>) {
+        self.progressed(effects);
         let Some(session) = &self.session else { return };
         let Some(open) = session.running() else { return };
         if let Some(guard) = open.tripped {

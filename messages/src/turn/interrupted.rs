@@ -86,8 +86,8 @@ impl Turn {
     pub(super) fn as_it_is_known(&self, slot: &Slot, returned: ToolReturn) -> ToolReturn {
         let Slot::Running(running) = slot else { return returned };
         match returned.status {
-            // Refused where it was to run; whether it ran before the crash is as unknown as it was.
-            CallStatus::Denied if running.doubted => doubted(&returned),
+            // Refused where it was to run, or what runs it was away; whether it ran before the crash is as unknown as it was.
+            CallStatus::Denied | CallStatus::Cancelled if running.doubted => doubted(&returned),
             // Its actor is gone, and with it the time it took.
             CallStatus::Unknown if returned.duration_ms == 0 => {
                 ToolReturn { duration_ms: self.now.lasted_ms.saturating_sub(running.since_ms), ..returned }

@@ -296,6 +296,11 @@ impl Turn {
                 self.finish(finishing, result.is_ok(), e);
             }
 
+            (State::Done(finishing), M::Saved { result, .. }) => {
+                self.state = State::Done(finishing);
+                self.tell_the_end(result.is_err(), e);
+            }
+
             // What comes from callers while a turn runs, or concerns none.
             (state, M::Start { input, .. }) => {
                 self.state = state;

@@ -145,11 +145,14 @@ impl Turn {
         match suspension.map(|suspension| suspension.reason) {
             // What waited behind a question is its answer.
             Some(SuspendReason::AskUser) => {
-                self.tell_began(&input, effects);
                 self.record_in_turn(resumed(input.turn.clone(), input.text(), Some(&input)));
+                if let Some(open) = self.open_turn().map(|open| Arc::clone(&open.input)) {
+                    // Its limits are those of the turn that goes on.
+                    self.tell_began(&input.turn, &open, effects);
+                }
                 return self.gather(effects);
             }
-            Some(SuspendReason::ApprovalRequired | SuspendReason::ExternalWait) => self.close_suspended(),
+            Some(SuspendReason::ApprovalRequired | SuspendReason::ExternalWait) => self.close_suspended(effects),
             None => {}
         }
         let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
@@ -157,7 +160,7 @@ impl Turn {
         let model = model.unwrap_or_else(|| turn_config.default_model.clone());
         let (model, selected, said) = super::select::model(turn_config, session, &input, model);
         let turn = Some(input.turn.clone());
-        self.tell_began(&input, effects);
+        self.tell_began(&input.turn, &input, effects);
         self.record(turn, Fact::Started { model, selected });
         self.gather(effects);
         if let State::Start(wait) = &mut self.state {
@@ -167,9 +170,9 @@ impl Turn {
 
     /// A turn begins whose input was not taken up just now: it waited, perhaps since before this actor, and the
     /// supervisor, which keeps the clocks, cannot know when its time begins.
-    fn tell_began(&self, input: &TurnInput, effects: &mut Vec<Effect>) {
-        if self.undurable(&input.turn).is_none() {
-            effects.push(began(&input.turn, input));
+    fn tell_began(&self, submission: &TurnId, input: &TurnInput, effects: &mut Vec<Effect>) {
+        if self.undurable(submission).is_none() {
+            effects.push(began(submission, input));
         }
     }
 
@@ -292,11 +295,11 @@ fn told(tools: &ToolSet, session: &Session) -> Vec<ToolName> {
     plain.map_or(tools, |plain| plain).tools().iter().map(|tool| tool.id.clone()).collect()
 }
 
-fn began(submission: &TurnId, input: &TurnInput) -> Effect {
+pub(super) fn began(submission: &TurnId, input: &TurnInput) -> Effect {
     Effect::Report(TurnNews::Began {
         submission: submission.clone(),
         limits: Box::new(input.limits),
-        asks_at_limits: input.asks_at_limits,
+        asks_at_limits: input.may_ask_at_limits(),
     })
 }
 

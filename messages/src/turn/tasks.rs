@@ -8,10 +8,11 @@
 use super::state::{Calling, Slot, State};
 use super::{Child, Effect, Turn, TurnMessage, interrupted};
 use crate::agent::{Delegation, RESULT, Task, TaskQuestion, child_of, result_input};
-use crate::chat::{CallStatus, ToolCall, ToolResult};
+use crate::chat::{CallStatus, FinishReason, ToolCall, ToolResult};
 use crate::event::CallState;
 use crate::ids::{CallId, ResumeToken, SessionId, Ticket, TurnId};
 use crate::options::OnParentEnd;
+use crate::session_state::OpenCall;
 use crate::store::{Ended, Fact};
 use crate::submission::TurnNews;
 use crate::tools::{CallTraits, Grant, ToolReturn};
@@ -26,6 +27,9 @@ pub(super) struct Background {
     asked: Vec<(CallId, Ticket)>,
     /// The end of the turn, which waits for them.
     ended: Option<Ended>,
+    /// The children that end with it are told when this version is durable.
+    #[serde(default)]
+    told_at: Option<u64>,
 }
 
 impl Turn {
@@ -41,7 +45,11 @@ impl Turn {
         let (Some(turn_config), Some(open)) = (&self.turn_config, self.open_turn()) else { return Ok(None) };
         let (context, _) = self.handed_down(calling, call)?;
         let token = ResumeToken::new(format!("{}-{}", open.input.token, call.id));
-        let child = Delegation::of(agent, call, &context, turn_config.mode, (self.now.wall, token))?;
+        let mut child = Delegation::of(agent, call, &context, turn_config.mode, (self.now.wall, token))?;
+        if self.is_sub_agent() {
+            // Its caller waits for one answer of this session, which is then given.
+            child.end_with_caller();
+        }
         Ok(Some(Arc::new(child)))
     }
 
@@ -88,26 +96,27 @@ impl Turn {
         self.open_calls().iter().find(|open| open.call.id == call.id)?.task.clone()
     }
 
-    /// The child of a call begins to work; the call has its result.
+    /// The child of a call begins to work, or may have begun before a crash; the call has its result.
     pub(super) fn begin_task(
         &mut self,
         child: &Arc<Delegation>,
         call: &Arc<ToolCall>,
+        doubted: bool,
         effects: &mut Vec<Effect>,
     ) -> Slot {
         self.called(call, CallState::Running, effects);
-        self.delegate(call, child, effects);
+        self.delegate(call, child, doubted, effects);
         self.answer(call, crate::agent::begun(call, child), effects)
     }
 
-    fn delegate(&mut self, call: &Arc<ToolCall>, child: &Arc<Delegation>, effects: &mut Vec<Effect>) {
+    fn delegate(&mut self, call: &Arc<ToolCall>, child: &Arc<Delegation>, again: bool, effects: &mut Vec<Effect>) {
         let Some(turn_config) = self.turn_config.clone() else { return };
         // It is asked for again to go on with a turn that it began.
         let turn_config = match turn_config.on_restart {
             OnRestart::Resume => turn_config,
             OnRestart::Report => Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config).clone() }),
         };
-        self.ask_child(call, Child::Works { task: Arc::clone(child), turn_config }, effects);
+        self.ask_child(call, Child::Works { task: Arc::clone(child), turn_config, again }, effects);
     }
 
     fn ask_child(&mut self, call: &Arc<ToolCall>, child: Child, effects: &mut Vec<Effect>) {
@@ -116,8 +125,33 @@ impl Turn {
         effects.push(Effect::Child { ticket, call: Arc::clone(call), child: Box::new(child) });
     }
 
-    fn asks_child_of(&self, call: &CallId) -> bool {
+    pub(super) fn asks_child_of(&self, call: &CallId) -> bool {
         self.background.as_ref().is_some_and(|background| background.asked.iter().any(|(of, _)| of == call))
+    }
+
+    /// Ends the children in the background of a suspended turn that is given up: no answer of them is wanted.
+    pub(super) fn give_up_tasks(&mut self, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        let Some(open) = &session.open else { return };
+        let ends = |task: &&Task| task.ends_with(&open.input.turn, FinishReason::Cancelled);
+        let tasks: Vec<_> = session.tasks.iter().filter(ends).cloned().collect();
+        if tasks.is_empty() {
+            return;
+        }
+        let is_given_up = |call: &CallId| tasks.iter().any(|task| task.call.id == *call);
+        if let Some(background) = &mut self.background {
+            let given_up = background.asked.extract_if(.., |(call, _)| is_given_up(call));
+            effects.extend(given_up.map(|(_, ticket)| Effect::Abandon { ticket }));
+        }
+        effects.push(Effect::Report(TurnNews::TasksEnd { children: tasks.iter().map(child_turn).collect() }));
+        self.forget_background();
+    }
+
+    fn forget_background(&mut self) {
+        if self.background.as_ref().is_some_and(|background| background.asked.is_empty() && background.ended.is_none())
+        {
+            self.background = None;
+        }
     }
 
     /// Abandons all questions.
@@ -129,14 +163,15 @@ impl Turn {
     /// Asks again for what works in the background: for the running turn, and for those that have ended.
     pub(super) fn follow_tasks(&mut self, effects: &mut Vec<Effect>) {
         let Some(session) = self.session.as_ref().filter(|session| !session.tasks.is_empty()) else { return };
-        let runs = session.running().map(|open| &open.input.turn);
+        // The tasks of one that is being closed do not work again.
+        let runs = session.running().filter(|_| !matches!(self.state, State::Done(_))).map(|open| &open.input.turn);
         let is_followed = |task: &&Task| {
             let goes_on = task.on_parent_end() == OnParentEnd::Continue || runs == Some(&task.caller.turn);
             task.result.is_none() && goes_on && !self.asks_child_of(&task.call.id)
         };
         let open: Vec<_> = session.tasks.iter().filter(is_followed).cloned().collect();
         for task in open {
-            self.delegate(&task.call, &task.child, effects);
+            self.delegate(&task.call, &task.child, true, effects);
         }
     }
 
@@ -172,6 +207,8 @@ impl Turn {
         let (call, _) = background.asked.remove(at);
         if let Some(session) = &self.session {
             match session.tasks.get(&call).filter(|task| task.result.is_none()) {
+                // Its end is not known: it is asked for again when the session is next looked after.
+                Some(_) if returned.status == CallStatus::Unknown => {}
                 Some(task) => {
                     let (of, turn) = (Arc::clone(&task.call), task.caller.turn.clone());
                     self.task_ended(&of, turn, (**returned).clone(), effects);
@@ -180,10 +217,7 @@ impl Turn {
             }
             self.tasks_go_on(&call, effects);
         }
-        if self.background.as_ref().is_some_and(|background| background.asked.is_empty() && background.ended.is_none())
-        {
-            self.background = None;
-        }
+        self.forget_background();
         true
     }
 
@@ -233,6 +267,7 @@ impl Turn {
             let waits = TaskQuestion::of(&call).is_some_and(|asked| asked.task == *task);
             let Some(answer) = self.known_of_task(&call).filter(|_| waits) else { continue };
             effects.push(Effect::Abandon { ticket });
+            self.progressed(effects);
             calling.slots[at] = self.answer(&call, answer, effects);
         }
     }
@@ -240,20 +275,44 @@ impl Turn {
     /// The end of the turn waits for children that end with it, which are cancelled, and for outcomes that are being read.
     /// Returns whether it does.
     pub(super) fn ends_behind_children(&mut self, ended: &Ended, effects: &mut Vec<Effect>) -> bool {
-        let (Some(session), Some(background)) = (&self.session, &mut self.background) else { return false };
-        let ends = |task: &&Task| task.result.is_none() && task.on_parent_end() == OnParentEnd::Cancel;
-        let asked = |call: &CallId| background.asked.iter().any(|(of, _)| of == call);
-        let tasks = session.tasks.iter().filter(ends).filter(|task| asked(&task.call.id));
-        let children: Vec<_> = tasks.map(|task| (task.child.session.clone(), task.child.input.turn.clone())).collect();
-        let reads = background.asked.iter().any(|(call, _)| session.tasks.get(call).is_none());
-        if children.is_empty() && !reads {
+        let is_read = |open: &OpenCall| open.result.is_none() && self.asks_child_of(&open.call.id);
+        let reads = self.background.is_some() && self.open_calls().iter().any(is_read);
+        if self.ending_with(ended).next().is_none() && !reads {
             return false;
         }
-        background.ended = Some(ended.clone());
+        // The answer for which they end is in the journal before.
+        let told_at = self.outbox.has_unsent().then(|| self.awaited());
+        self.flush(effects);
+        if let Some(background) = &mut self.background {
+            background.ended = Some(ended.clone());
+            background.told_at = told_at.or(background.told_at);
+        }
+        self.tell_the_end(false, effects);
+        true
+    }
+
+    /// The tasks whose end is awaited, and which end with the turn.
+    fn ending_with(&self, ended: &Ended) -> impl Iterator<Item = &Task> {
+        let session = self.session.as_ref().filter(|_| self.background.is_some());
+        let running = session.and_then(|session| Some((session, &session.running()?.input.turn)));
+        let tasks = running.into_iter().flat_map(|(session, turn)| session.tasks.iter().map(move |task| (task, turn)));
+        let how = ended.finish_reason;
+        let ends = tasks.filter(move |(task, turn)| task.ends_with(turn, how) && self.asks_child_of(&task.call.id));
+        ends.map(|(task, _)| task)
+    }
+
+    /// Tells the children of a turn that ends, when its answer is durable, or the store did not take it.
+    pub(super) fn tell_the_end(&mut self, is_refused: bool, effects: &mut Vec<Effect>) {
+        let Some(background) = &mut self.background else { return };
+        if background.told_at.is_some_and(|version| version > self.outbox.durable && !is_refused) {
+            return;
+        }
+        background.told_at = None;
+        let Some(ended) = &self.background.as_ref().and_then(|background| background.ended.clone()) else { return };
+        let children: Vec<_> = self.ending_with(ended).map(child_turn).collect();
         if !children.is_empty() {
             effects.push(Effect::Report(TurnNews::TasksEnd { children }));
         }
-        true
     }
 
     /// The turn ends, if all children have that its end waits for.
@@ -262,7 +321,7 @@ impl Turn {
         if !matches!(self.state, State::Done(_)) || self.ends_behind_children(&ended, effects) {
             return;
         }
-        self.tell_orphans(effects);
+        self.tell_orphans(ended.finish_reason, effects);
         self.settle_calls(&[], effects);
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
     }
@@ -280,17 +339,26 @@ impl Turn {
         true
     }
 
-    /// Has the outcomes read of children that may have ended before a crash.
+    /// Has the outcomes read of children that may have ended before a crash: those of open calls, and of tasks that end
+    /// with the turn.
     pub(super) fn read_outcomes(&mut self, effects: &mut Vec<Effect>) {
         let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
+        let ends = |task: &&Task| task.ends_with(&open.input.turn, FinishReason::Error);
+        let tasks = session.tasks.iter().filter(ends).map(|task| (Arc::clone(&task.call), child_turn(task)));
         let begun = open.step.iter().flat_map(|step| &step.calls);
         let begun =
             begun.filter(|open| open.result.is_none() && open.intent.is_some() && super::agents::is_agent(&open.call));
         let named: Vec<(Arc<ToolCall>, (SessionId, TurnId))> = begun
             .filter_map(|call| Some((Arc::clone(&call.call), child_of(&session.id, &open.input.turn, &call.call.id)?)))
+            .chain(tasks)
             .collect();
         for (call, (session, turn)) in named {
             self.ask_child(&call, Child::Worked { session, turn }, effects);
         }
     }
+}
+
+/// The session that works for a task, and its turn.
+fn child_turn(task: &Task) -> (SessionId, TurnId) {
+    (task.child.session.clone(), task.child.input.turn.clone())
 }

@@ -1,5 +1,6 @@
 //! Tests of the machine as a whole: stories, properties, and the simulation, with the worlds they run in.
 
+mod bills;
 mod chance;
 mod clock;
 mod condense_asked;
@@ -16,5 +17,6 @@ mod resume;
 mod simulation;
 mod sizes;
 pub(crate) mod stories;
+mod tasks;
 mod told;
 pub(crate) mod world;

@@ -3,7 +3,7 @@
 
 mod room;
 
-pub(crate) use room::{definition, seal, side_effects, tools, verdict};
+pub(crate) use room::{definition, seal, side_effects, tools, tools_with, verdict};
 
 use super::pairing::Pairing;
 use crate::approvals::Standing;
@@ -21,7 +21,7 @@ use crate::skills::{FrontMatter, Skill, SkillIndex};
 use crate::store::{Append, Claim, Record, StoreError, latest};
 use crate::submission::TurnNews;
 use crate::tools::{CheckRequest, ToolOutput, ToolReturn, Verdict};
-use crate::turn::{Effect, Turn, TurnMessage};
+use crate::turn::{Child, Effect, Turn, TurnMessage};
 use crate::turn_config::{PromptLayers, TurnConfig};
 use serde_json::Value;
 use std::sync::Arc;
@@ -221,7 +221,11 @@ impl World {
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
             }
-            Effect::Child { ticket, call, .. } => self.questions.push(Question::Call(ticket, call)),
+            Effect::Child { ticket, call, child } => {
+                let how = if matches!(*child, Child::Works { .. }) { "works" } else { "is read" };
+                self.dispatched.push(format!("{} {how}", call.id));
+                self.questions.push(Question::Call(ticket, call));
+            }
             Effect::Abandon { ticket } => self.questions.retain(|question| !question.is_about(ticket)),
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
             Effect::Remember(standing) => standing.join(&mut self.memory),
@@ -262,7 +266,8 @@ impl World {
                 return told(*ticket, result, *confirm);
             }
             Question::Tools(ticket) => {
-                TurnMessage::ToolsListed { ticket: *ticket, tools: tools(), servers: Vec::new() }
+                let tools = tools_with(&self.turn_config.subagents);
+                TurnMessage::ToolsListed { ticket: *ticket, tools, servers: Vec::new() }
             }
             Question::Skills(ticket) => TurnMessage::SkillsListed { ticket: *ticket, index: Arc::clone(&self.skills) },
             Question::Output(ticket, output) => TurnMessage::OutputChecked { ticket: *ticket, result: fits(output) },

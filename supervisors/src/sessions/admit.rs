@@ -28,9 +28,6 @@ impl SessionsState {
         myself: &Myself,
     ) {
         self.metrics().submitted();
-        if self.draining.is_some() {
-            return self.refuse(pending, closing());
-        }
         let (pending_replies, queued_count, has_slot) = match self.table.get_mut(session) {
             Some(entry) => {
                 // A submission may come twice: from the caller that finishes what was left, and from one that decides
@@ -43,6 +40,9 @@ impl SessionsState {
             }
             None => (0, 0, false),
         };
+        if self.draining.is_some() {
+            return self.refuse(pending, closing());
+        }
         if pending_replies > turn_config.max_waiting {
             let waiting = pending_replies - 1;
             let error = format!("the session has {waiting} inputs waiting; try again when it has answered");

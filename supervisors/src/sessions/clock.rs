@@ -47,6 +47,9 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         let admitted = entry.pending.iter().position(|pending| pending.admitted && pending.submission == turn);
         if admitted == Some(0) {
+            if let Some(first) = entry.pending.front_mut() {
+                first.clock.asks = asks;
+            }
             return;
         }
         for key in entry.pending.front_mut().into_iter().flat_map(|first| first.clock.reset()) {

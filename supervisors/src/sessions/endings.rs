@@ -38,6 +38,8 @@ impl SessionsState {
         }
         // A caller may have asked for this turn after the actor found it in the journal.
         let was_recovered = entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *submission);
+        let cancelled = result.as_ref().ok().filter(|outcome| outcome.finish_reason == FinishReason::Cancelled);
+        let cancelled = cancelled.map(|outcome| outcome.turn_id.clone());
         let pending = entry.take(submission);
         if was_recovered {
             self.drop_recovered(session);
@@ -59,7 +61,7 @@ impl SessionsState {
             }
         }
         match was_running {
-            true => self.turn_over(session, myself),
+            true => self.turn_over(session, cancelled.as_ref(), myself),
             // The session may be idle now.
             false => self.check_idle(session, myself),
         }
@@ -113,12 +115,13 @@ impl SessionsState {
         }
     }
 
-    /// After a turn: runs the next one of the session, or one of another session, or lets the session be idle.
-    fn turn_over(&mut self, session: &SessionId, myself: &Myself) {
+    /// After a turn, which may have been cancelled: runs the next one of the session, or one of another session, or lets the
+    /// session be idle.
+    fn turn_over(&mut self, session: &SessionId, cancelled: Option<&TurnId>, myself: &Myself) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.since = Instant::now();
         }
-        self.end_children(session, None, myself);
+        self.end_children(session, cancelled, myself);
         self.arm_first(session, myself);
         self.free_slot(session, myself);
         self.check_idle(session, myself);
@@ -274,6 +277,9 @@ impl SessionsState {
             self.send(session, TurnMessage::Withdrawn { submission });
         }
         self.send_changes(session);
+        if self.table.get_mut(session).is_some_and(|entry| entry.asking_below > 0) {
+            self.send(session, TurnMessage::AskedBelow { asking: true });
+        }
         self.arm_first(session, myself);
         self.check_idle(session, myself);
     }

@@ -6,7 +6,7 @@
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
-use crate::session_table::{ChildTurn, PendingReply};
+use crate::session_table::{ChildTurn, PendingReply, SessionEntry};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::options::OnParentEnd;
 use bob_messages::outcome::EndReason;
@@ -31,8 +31,8 @@ impl SessionsState {
         above.children.push(ChildTurn {
             session: session.clone(),
             turn: pending.submission.clone(),
+            of: parent.turn.clone(),
             outlives: parent.on_parent_end == Some(OnParentEnd::Continue),
-            is_alone: false,
         });
         Some(above.pulse.clone())
     }
@@ -117,17 +117,39 @@ impl SessionsState {
         }
     }
 
-    /// Cancels what still works for the session, whose turn has ended, or is stopped for this reason.
-    pub(super) fn end_children(&mut self, session: &SessionId, stopped: Option<EndReason>, myself: &Myself) {
+    /// Cancels what works for the turn of the session, which is stopped for this reason. Whether one that outlives its turn is
+    /// cancelled follows from the outcome, which names the turn: a submission may resume one that has another name.
+    pub(super) fn stop_children(&mut self, session: &SessionId, reason: EndReason, myself: &Myself) {
+        self.cancel_children(session, |child| child.outlives && reason != EndReason::Shutdown, myself);
+    }
+
+    /// Cancels what works for the turn of the session, which has ended; `cancelled` is the turn if it was cancelled, and no
+    /// child outlives that one. Others stay, in places of their own.
+    pub(super) fn end_children(&mut self, session: &SessionId, cancelled: Option<&TurnId>, myself: &Myself) {
+        self.cancel_children(session, |child| child.outlives && cancelled != Some(&child.of), myself);
+        let left = self.table.get_mut(session).map(|entry| entry.children.iter().map(|child| child.session.clone()));
+        for child in left.map(Iterator::collect::<Vec<_>>).unwrap_or_default() {
+            self.take_slot(&child);
+            if let Some(entry) = self.table.get_mut(&child) {
+                entry.pulse.leave();
+            }
+        }
+    }
+
+    /// A session whose turn runs has a slot from now on, even beyond the limit.
+    fn take_slot(&mut self, session: &SessionId) {
+        let without = |entry: &&mut SessionEntry| !entry.has_slot && entry.running().is_some();
+        if let Some(entry) = self.table.get_mut(session).filter(without) {
+            entry.has_slot = true;
+            self.admission.slot_taken();
+            self.admission.leave_queue(session);
+        }
+    }
+
+    fn cancel_children(&mut self, session: &SessionId, stays: impl Fn(&ChildTurn) -> bool, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.asking_below = 0;
-        let stays = |child: &ChildTurn| match stopped {
-            Some(EndReason::Shutdown) => false,
-            Some(EndReason::Cancelled) => child.is_alone,
-            Some(_) | None => child.outlives,
-        };
-        let (mut left, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut entry.children).into_iter().partition(stays);
-        left.iter_mut().for_each(|child| child.is_alone = true);
+        let (left, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut entry.children).into_iter().partition(stays);
         entry.children = left;
         for ChildTurn { session: child, turn, .. } in ended {
             // Its question no longer counts above.

@@ -261,3 +261,17 @@ async fn the_live_tree_shows_the_sessions_and_at_most_a_thousand() {
     let states: Vec<_> = fixture.live(5_000).await.into_iter().filter(|live| live.state == LiveState::Idle).collect();
     assert_eq!((states.len(), states[0].session.as_str(), states[0].pending), (1, "s-idle", 0));
 }
+
+/// An actor that is started again makes its calls again, also while the program ends.
+#[tokio::test(start_paused = true)]
+async fn a_submission_that_is_known_is_shared_while_the_program_ends() {
+    let fixture = fixture(2, 5).await;
+    let first = fixture.ask(&named("a"), "stall");
+    fixture.until(1, 1, 0).await;
+    let (reply, drained) = Reply::channel();
+    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, reply });
+    let again = fixture.ask(&named("a"), "stall");
+    assert_eq!(paid(again).await.finish_reason, FinishReason::Cancelled, "it has the outcome of the first one");
+    assert_eq!(paid(first).await.finish_reason, FinishReason::Cancelled);
+    drained.await.unwrap();
+}

@@ -189,3 +189,51 @@ async fn a_turn_that_waits_at_a_limit_asks_again_when_its_actor_is_started_again
     let outcome = paid(pending).await;
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"), "{:?}", outcome.error);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_cannot_ask_a_person_ends_after_one_time_without_progress() {
+    let fixture = Fixture::new(ScriptedLlm::from_fn(|_| ScriptedReply::Stall)).await;
+    let began = Instant::now();
+    let input =
+        TurnInput { asks_at_limits: true, approvals: ApprovalsMode::Deny, ..(*input("t1", quiet(1_000))).clone() };
+    let (reply, pending) = Reply::channel();
+    let input = Arc::new(input);
+    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply });
+    assert_eq!(paid(pending).await.guard_reason, Some(GuardReason::NoProgress));
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+    assert!((1_000..1_100).contains(&took), "{took}");
+}
+
+/// Whether a turn asks was decided by the input that began it, and not by the one that answers its question.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_resumed_is_asked_about_without_progress_too() {
+    let asks = ScriptedLlm::from_fn(|request| match request.step {
+        1 => ScriptedReply::call("ask_user", serde_json::json!({"question": "which?"})),
+        _ => ScriptedReply::Stall,
+    });
+    let fixture = Fixture::new(asks).await;
+    let input = TurnInput {
+        asks_at_limits: true,
+        approvals: ApprovalsMode::Wait,
+        interactive: true,
+        ..(*input("t1", quiet(1_000))).clone()
+    };
+    let (reply, pending) = Reply::channel();
+    let input = Arc::new(input);
+    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply });
+    let token = paid(pending).await.token.expect("it is suspended");
+    let (reply, pending) = Reply::channel();
+    fixture.tell(SessionsMessage::Resume {
+        session: session(),
+        submission: TurnId::new("t2"),
+        token,
+        said: bob_messages::input::ResumeReply::Answer("blue".into()),
+        limits: quiet(1_000),
+        turn_config: turn_config(),
+        reply,
+    });
+    let began = Instant::now();
+    assert_eq!(paid(pending).await.guard_reason, Some(GuardReason::NoProgress));
+    let took = u64::try_from(began.elapsed().as_millis()).unwrap();
+    assert!((6_000..6_100).contains(&took), "a second of silence, and five for an answer: {took}");
+}

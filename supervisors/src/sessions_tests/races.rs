@@ -139,3 +139,61 @@ async fn a_child_that_comes_again_and_is_cancelled_at_once_has_the_outcome_of_it
         assert_eq!(outcomes, 1, "nothing is written");
     }
 }
+
+/// An input of a child in the background of the turn `t1` of the session `s`, which outlives it.
+fn background(turn: &str) -> (SessionId, Arc<TurnInput>) {
+    let line = Arc::new(AgentLine { agents: vec!["a".to_owned()], levels: 0 });
+    let (call, on_parent_end) = (CallId::new("c00000001"), Some(bob_messages::options::OnParentEnd::Continue));
+    let parent =
+        ParentTurn { session: session(), turn: TurnId::new("t1"), call, depth: 1, line: Some(line), on_parent_end };
+    let options = SessionOptions { parent: Some(parent), ..SessionOptions::default() };
+    let input = TurnInput { options: Some(Arc::new(options)), ..(*input(turn, limits(90_000))).clone() };
+    (SessionId::parse("s.c1").unwrap(), Arc::new(input))
+}
+
+/// A turn that is cancelled while it begins a task: the child is submitted behind the cancel, and before the outcome.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_comes_behind_the_cancel_of_its_turn_is_cancelled_with_it() {
+    let model = ScriptedLlm::from_fn(|_| ScriptedReply::Stall);
+    let fixture = Fixture::over(model, MemoryStore::new(), Vec::new()).await;
+    let above = fixture.submit("t1", limits(90_000));
+    fixture.until(1, 1, 0).await;
+    tokio::time::sleep(Duration::from_millis(5)).await;
+    let (child, input) = background("t2");
+    let (reply, pending) = Reply::channel();
+    let began = Instant::now();
+    fixture.tell(SessionsMessage::Cancel { session: session(), turn: None, reply: Reply::to(|_there| ()) });
+    fixture.tell(SessionsMessage::Submit { session: child, input, turn_config: turn_config(), reply });
+    assert_eq!(paid(above).await.finish_reason, FinishReason::Cancelled);
+    assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);
+    assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+}
+
+/// A child that is left by its turn had the place of that turn, and has one of its own from then on.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_outlives_its_turn_has_a_place_of_its_own() {
+    let model = ScriptedLlm::from_fn(|request| match said(request).as_str() {
+        "t2" => ScriptedReply::Stall,
+        "t1" => ScriptedReply::text("it goes on"),
+        other => ScriptedReply::text(other),
+    });
+    let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
+    let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+    store.plan(Some(Operation::Append), 1, Fault::Hold(Arc::clone(&held)));
+    let fixture = Fixture::with(model, store, Vec::new(), rules).await;
+    let above = fixture.submit("t1", limits(90_000));
+    fixture.until(1, 1, 0).await;
+    let (child, input) = background("t2");
+    let (reply, pending) = Reply::channel();
+    fixture.tell(SessionsMessage::Submit { session: child.clone(), input, turn_config: turn_config(), reply });
+    fixture.until(2, 1, 0).await;
+    held.close();
+    assert_eq!(paid(above).await.content, "it goes on");
+    fixture.until(2, 1, 0).await;
+    let next = fixture.submit("t3", limits(90_000));
+    fixture.until(2, 1, 1).await;
+    fixture.tell(SessionsMessage::Cancel { session: child, turn: None, reply: Reply::to(|_there| ()) });
+    assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);
+    assert_eq!(paid(next).await.finish_reason, FinishReason::Final);
+    fixture.until(1, 0, 0).await;
+}

@@ -1,5 +1,6 @@
 //! The tools room of the small world: what it offers, how it judges, and what it lets run.
 
+use crate::agent::{Agent, NAMESPACE, RESULT, STATUS};
 use crate::approvals::{AskedTool, Standing};
 use crate::chat::ToolCall;
 use crate::ids::ToolName;
@@ -26,8 +27,37 @@ pub(crate) fn tools() -> Arc<ToolSet> {
     Arc::new(ToolSet::from(["read", "write", "idem", "deny", "ask", "bad"].map(tool).to_vec()))
 }
 
+/// The tools, with these agents and what follows their tasks, if there are any.
+pub(crate) fn tools_with(agents: &[Agent]) -> Arc<ToolSet> {
+    if agents.is_empty() {
+        return tools();
+    }
+    let names = agents.iter().map(Agent::tool).chain([STATUS, RESULT].map(ToolName::new));
+    let tool = |name: ToolName| {
+        let reads = [STATUS, RESULT].contains(&name.as_str());
+        let tool = ToolDescriptor::new(name, "", serde_json::json!({"type": "object"})).with_source(ToolSource::Agent);
+        Arc::new(tool.with_risk(Risk::Low).with_idempotent(true).with_read_only(reads))
+    };
+    let all: Vec<_> = tools().tools().iter().cloned().chain(names.map(tool)).collect();
+    Arc::new(ToolSet::from(all))
+}
+
+/// How a call of an agent, or about a task, is judged: after a change, those that do something are refused.
+fn verdict_of_agent(check: &CheckRequest, own: &str, changes: u32) -> Verdict {
+    let grant = Grant { call: check.call.id.clone(), seal: seal(&check.call, changes) };
+    let traits = CallTraits { read_only: Agent::is_taken(own), idempotent: true };
+    match own {
+        _ if changes == 0 || traits.read_only => Verdict::Allow { grant, traits },
+        "inline" => Verdict::Unavailable { why: "not run: it is away".into() },
+        _ => Verdict::Deny { reason: "policy".into() },
+    }
+}
+
 /// What a call is told to whom these tools are after so many changes, and what was decided for ever.
 pub(crate) fn verdict(check: &CheckRequest, changes: u32, memory: &[Arc<Standing>]) -> Verdict {
+    if let Some(own) = check.call.name.as_str().strip_prefix(NAMESPACE) {
+        return verdict_of_agent(check, own, changes);
+    }
     let own = check.call.name.own_name();
     let grant = Grant { call: check.call.id.clone(), seal: seal(&check.call, changes) };
     let traits = CallTraits { read_only: own.starts_with("read"), idempotent: own.starts_with("idem") };
