@@ -7,7 +7,11 @@
 mod home;
 mod support;
 
+#[path = "skills/again.rs"]
+mod again;
 #[path = "skills/commands.rs"]
 mod commands;
+#[path = "skills/git.rs"]
+mod git;
 #[path = "skills/turns.rs"]
 mod turns;

@@ -176,7 +176,9 @@ impl Show {
                 let size = format!("about {tokens_before} tokens, now {tokens_after}");
                 Some(format!("[the conversation is long: its first {messages} {what} ({size})]"))
             }
-            AgentEvent::SkillsSelected { dropped, .. } if !dropped.is_empty() => {
+            AgentEvent::SkillsSelected { dropped, .. } | AgentEvent::SkillsReselected { dropped, .. }
+                if !dropped.is_empty() =>
+            {
                 Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
             }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),

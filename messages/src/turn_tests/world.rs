@@ -3,7 +3,7 @@
 
 mod room;
 
-pub(crate) use room::{definition, seal, side_effects, tools, verdict};
+pub(crate) use room::{definition, seal, side_effects, tools, tools_and_skills, verdict};
 
 use super::pairing::Pairing;
 use crate::approvals::Standing;
@@ -262,9 +262,13 @@ impl World {
                 return told(*ticket, result, *confirm);
             }
             Question::Tools(ticket) => {
-                TurnMessage::ToolsListed { ticket: *ticket, tools: tools(), servers: Vec::new() }
+                let tools = if self.turn_config.skills.is_some() { tools_and_skills() } else { tools() };
+                TurnMessage::ToolsListed { ticket: *ticket, tools, servers: Vec::new() }
             }
-            Question::Skills(ticket) => TurnMessage::SkillsListed { ticket: *ticket, index: Arc::clone(&self.skills) },
+            Question::Skills(ticket) => {
+                let (ticket, index) = (*ticket, Arc::clone(&self.skills));
+                TurnMessage::SkillsListed { ticket, index, scores: None }
+            }
             Question::Output(ticket, output) => TurnMessage::OutputChecked { ticket: *ticket, result: fits(output) },
             Question::Profile(ticket) => {
                 let profile =
