@@ -164,11 +164,8 @@ impl Show {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
             AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
-                let messages = if *messages_dropped == 1 {
-                    "1 message".to_owned()
-                } else {
-                    format!("{messages_dropped} messages")
-                };
+                let plural = if *messages_dropped == 1 { "" } else { "s" };
+                let messages = format!("{messages_dropped} message{plural}");
                 let what = match method {
                     CondenseMethod::Summary => "became a summary",
                     CondenseMethod::Truncated => "are left out",

@@ -111,7 +111,27 @@ fn a_steered_turn_chooses_its_skills_again_before_the_next_prompt() {
     check(
         skilled(),
         &["user $s0x go", "calls local__write {}", "steer $s2x as well", "ok c00000001 a", "llm done"],
-        expect![[r#""#]],
+        expect![[r#"
+            > user $s0x go
+                save options, input, started
+                list skills
+                save skills_selected
+                infer step 1 with 1 messages
+            > calls local__write {}
+                save answered, intent
+                run c00000001 local/write {}
+            > steer $s2x as well
+                save steered
+                "$s2x as well" is taken: true
+            > ok c00000001 a
+                save result
+                list skills
+                save skills_reselected
+                infer step 2 with 4 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Ok
+        "#]],
     );
 }
 
@@ -192,7 +212,32 @@ fn a_model_asks_for_a_listed_skill_and_has_it_from_the_next_step_on() {
     check(
         skilled(),
         &["user hi", "calls local__use_skill {\"name\":\"s2x\"}", "ok c00000001 s2x", "llm done", "user hi", "llm ho"],
-        expect![[r#""#]],
+        expect![[r#"
+            > user hi
+                save options, input, started
+                list skills
+                save skills_selected
+                infer step 1 with 1 messages
+            > calls local__use_skill {"name":"s2x"}
+                run c00000001 local/use_skill {"name":"s2x"}
+                save answered
+            > ok c00000001 s2x
+                save result
+                list skills
+                save skills_reselected
+                infer step 2 with 3 messages
+            > llm done
+                save answered, outcome
+                finish t1 Final "done" calls Ok
+            > user hi
+                save input, started
+                list skills
+                save skills_selected
+                infer step 1 with 5 messages
+            > llm ho
+                save answered, outcome
+                finish t2 Final "ho"
+        "#]],
     );
 }
 
