@@ -118,6 +118,10 @@ impl TracingEventSink {
                 let (skills, dropped) = (skills.len(), dropped.len());
                 info!(target: "bob::trace", parent: &open.turn, skills, dropped, bytes, "skills.selected");
             }
+            AgentEvent::SkillsReselected { causes, skills, dropped, bytes, .. } => {
+                let (span, skills, dropped) = (open.at(envelope.step), skills.len(), dropped.len());
+                info!(target: "bob::trace", parent: &span, ?causes, skills, dropped, bytes, "skills.reselected");
+            }
             AgentEvent::LlmRequested { model } => {
                 let span = open.at(envelope.step);
                 open.model = Some(info_span!(

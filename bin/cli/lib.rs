@@ -150,7 +150,12 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             in_runtime(models::models(&args.action, &config))
         }
         #[cfg(feature = "skills")]
-        Command::Skills(args) => skills::skills(&args.action, || configured(&files, &Overrides::default())),
+        Command::Skills(args) => {
+            let configured = || configured(&files, &Overrides::default());
+            // An update asks where the configuration says.
+            let update = |json| in_runtime(skills::update(&trusted(&Overrides::default())?, json));
+            skills::skills(&args.action, configured, update)
+        }
         Command::Mcp(args) => match args.action {
             McpAction::List(list) => in_runtime(mcp::list(&trusted(&Overrides::default())?, list.json)),
             McpAction::Restart { id, pid } => {

@@ -260,6 +260,9 @@ impl ToolName {
     /// The tool that reads artifacts of the session.
     pub const READ_ARTIFACT: &'static str = "local/read_artifact";
 
+    /// The tool by which a model asks for a skill.
+    pub const USE_SKILL: &'static str = "local/use_skill";
+
     /// Wraps a name.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
         Self(name.into())

@@ -38,7 +38,7 @@ fn examples() -> PathBuf {
 }
 
 fn folders(base: &Path) -> Arc<SkillFolders> {
-    Arc::new(SkillFolders::new(vec![SkillSource { path: "skills".into(), recursive: true }], base.to_owned()))
+    Arc::new(SkillFolders::new(vec![SkillSource::new("skills")], base.to_owned()))
 }
 
 fn tokens(tokens: u64) -> SkillRules {

@@ -21,10 +21,8 @@ async fn a_child_has_exactly_the_skills_of_its_profile_or_those_that_its_task_ch
         ("root", 1) => calls(["agent/named", "agent/none", "agent/open"].map(|name| (name, json!({"task": task})))),
         _ => ScriptedReply::text("done"),
     });
-    let folders = SkillFolders::new(
-        vec![SkillSource { path: "skills".into(), recursive: true }],
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"),
-    );
+    let folders =
+        SkillFolders::new(vec![SkillSource::new("skills")], Path::new(env!("CARGO_MANIFEST_DIR")).join("examples"));
     // The skill of the profile names local tools.
     let builder = builder.local_tools(true).skills(Arc::new(folders), SkillRules::default());
     let builder = builder.subagent(agent("named").skills(["code-review"])).subagent(agent("none").skills([""; 0]));

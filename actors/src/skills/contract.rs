@@ -6,7 +6,7 @@ mod tests;
 
 use super::SkillPort;
 use crate::contract::{Found, ODD_TEXTS, Suite, dropped_after, holds};
-use bob_messages::skills::SkillIndex;
+use bob_messages::skills::{SkillForm, SkillIndex, SkillQuery};
 use futures_util::future::join_all;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,6 +22,8 @@ pub async fn skills(make: impl Fn() -> Arc<dyn SkillPort>, cwd: Option<String>) 
     suite.rule("each skill has a name of its own, a description and a body", complete(make(), cwd.clone())).await;
     suite.rule("each finding says where and what", findings(make(), cwd.clone())).await;
     suite.rule("indexes beside each other are all the same", beside(make(), cwd.clone())).await;
+    suite.rule("scores are of skills in the index, and the same each time", scores(make(), cwd.clone())).await;
+    suite.rule("a skill is rendered in every form or in none", forms(make(), cwd.clone())).await;
     suite.rule("an index that is dropped leaves the port usable", dropped(make(), cwd.clone())).await;
     suite.rule("a folder that is not there is an index, without a panic", absent(make(), cwd)).await;
     suite
@@ -32,6 +34,28 @@ async fn index(port: &dyn SkillPort, cwd: &Option<String>) -> Result<Arc<SkillIn
     let index = port.index(cwd.clone()).await;
     holds(!index.skills.is_empty(), || format!("no skill, and the findings {:?}", index.findings))?;
     Ok(index)
+}
+
+async fn scores(port: Arc<dyn SkillPort>, cwd: Option<String>) -> Found {
+    let index = index(&*port, &cwd).await?;
+    let texts = index.skills.iter().map(|skill| skill.front.description.clone());
+    for text in texts.chain(ODD_TEXTS.iter().map(|text| (*text).to_owned())) {
+        let query = SkillQuery { text, ..SkillQuery::default() };
+        let (first, second) = (port.score(&index, &query).await, port.score(&index, &query).await);
+        holds(first == second, || format!("{first:?} and then {second:?} for {:?}", query.text))?;
+        let unknown = first.into_iter().flatten().find(|(name, _)| index.get(name).is_none());
+        holds(unknown.is_none(), || format!("a score of {unknown:?}, which is no skill"))?;
+    }
+    Ok(())
+}
+
+async fn forms(port: Arc<dyn SkillPort>, cwd: Option<String>) -> Found {
+    index(&*port, &cwd).await?.skills.iter().try_for_each(|skill| {
+        let rendered = SkillForm::ALL.map(|form| port.render(skill, form).is_some());
+        holds(rendered.iter().all(|form| *form == rendered[0]), || {
+            format!("{} is rendered in some forms only", skill.name())
+        })
+    })
 }
 
 /// The names and texts of an index, whatever their order.

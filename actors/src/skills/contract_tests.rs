@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::contract::testing::each_rule_is_broken;
-use bob_messages::skills::{FrontMatter, Skill, SkillFinding};
+use bob_messages::skills::{FrontMatter, Skill, SkillFinding, SkillScores};
 use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -16,6 +16,8 @@ enum Fault {
     OneAtATime,
     NotFreed,
     NoFolder,
+    ScoresUnknown,
+    SomeForms,
 }
 
 struct Faulty(Fault, AtomicU32);
@@ -35,7 +37,7 @@ impl SkillPort for Faulty {
             tokio::time::sleep(Duration::from_millis(1)).await;
             let mut index = SkillIndex { skills: vec![skill(0, "Does it.")], findings: Vec::new() };
             match fault {
-                Fault::None => {}
+                Fault::None | Fault::ScoresUnknown | Fault::SomeForms => {}
                 Fault::Grows => index.skills.extend((1..=before).map(|number| skill(number, "Does it."))),
                 Fault::NoDescription => index.skills = vec![skill(0, " ")],
                 Fault::EmptyFinding => index.findings.push(SkillFinding {
@@ -57,6 +59,16 @@ impl SkillPort for Faulty {
             Arc::new(index)
         })
     }
+
+    fn score<'a>(&'a self, _: &'a SkillIndex, _: &'a SkillQuery) -> BoxFuture<'a, Option<SkillScores>> {
+        let name = if self.0 == Fault::ScoresUnknown { "skill-9" } else { "skill-0" };
+        Box::pin(std::future::ready(Some(SkillScores::from([(name.to_owned(), 500)]))))
+    }
+
+    fn render(&self, skill: &Skill, form: SkillForm) -> Option<String> {
+        let is_rendered = self.0 != Fault::SomeForms || form == SkillForm::Whole;
+        is_rendered.then(|| format!("{} {form:?}", skill.name()))
+    }
 }
 
 async fn of(fault: Fault) -> Suite {
@@ -72,6 +84,8 @@ async fn each_rule_of_a_source_of_skills_is_broken_by_a_port_with_its_fault() {
         ("each skill has a name of its own, a description and a body", Fault::NoDescription),
         ("each finding says where and what", Fault::EmptyFinding),
         ("indexes beside each other are all the same", Fault::OneAtATime),
+        ("scores are of skills in the index, and the same each time", Fault::ScoresUnknown),
+        ("a skill is rendered in every form or in none", Fault::SomeForms),
         ("an index that is dropped leaves the port usable", Fault::NotFreed),
         ("a folder that is not there is an index, without a panic", Fault::NoFolder),
     ] {
@@ -89,7 +103,7 @@ async fn folders_of_skills_keep_the_rules() {
         std::fs::create_dir(path.join(name)).unwrap();
         std::fs::write(path.join(name).join("SKILL.md"), text).unwrap();
     }
-    let source = super::super::SkillSource { path: ".".into(), recursive: true };
+    let source = super::super::SkillSource::new(".");
     let make =
         || -> Arc<dyn SkillPort> { Arc::new(super::super::SkillFolders::new(vec![source.clone()], path.clone())) };
     skills(make, Some(path.to_string_lossy().into_owned())).await.assert();

@@ -1,8 +1,9 @@
 //! Skills from folders on disk, read again when they change.
 //!
 //! A source is looked up in the session's working folder first, then beside the configuration; of two skills with one
-//! name the first one is used. Results are cached for each working folder. At most once a second the folders are
-//! checked for added, removed or changed files; only then files are read.
+//! name the first one is used. Results are cached for each working folder. When skills are asked for, folders that are
+//! watched are checked for added, removed or changed files; only then files are read. A check is valid for twenty times
+//! as long as it took, at most a second, so that checks take a twentieth of one processor at most.
 
 use super::SkillPort;
 use super::front_matter::{self, Read};
@@ -20,8 +21,8 @@ const MAX_SKILLS: usize = 256;
 /// How many working folders are remembered; more are read anew.
 const REMEMBERED_FOLDERS: usize = 64;
 
-/// How long a check is valid.
-const FRESH: Duration = Duration::from_secs(1);
+/// How long a check is valid at most, and how much longer than it took.
+const FRESH: (Duration, u32) = (Duration::from_secs(1), 20);
 
 /// One folder skills are read from.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,6 +31,15 @@ pub struct SkillSource {
     pub path: PathBuf,
     /// Whether folders below those in it are searched as well.
     pub recursive: bool,
+    /// Whether it is looked at again after the first time. Otherwise a change has an effect after a restart.
+    pub watch: bool,
+}
+
+impl SkillSource {
+    /// A folder that is searched with the folders below it, and watched.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), recursive: true, watch: true }
+    }
 }
 
 /// Skills from folders.
@@ -41,19 +51,22 @@ struct Folders {
     sources: Vec<SkillSource>,
     /// Where relative sources are looked up behind the session's working folder.
     base: PathBuf,
+    /// Findings about sources that are not among these; part of every index.
+    beside: Vec<SkillFinding>,
     known: Mutex<HashMap<Option<String>, Known>>,
 }
 
 /// The cached result of one working folder.
 #[derive(Debug, Clone)]
 struct Known {
-    looked: Instant,
+    /// Until when it needs no check.
+    fresh_until: Instant,
     seen: Arc<Vec<Seen>>,
     index: Arc<SkillIndex>,
 }
 
 /// One place as it was found.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     root: PathBuf,
     walk: Result<Walk, String>,
@@ -62,7 +75,15 @@ struct Seen {
 impl SkillFolders {
     /// Skills of these sources, the first one first; `base` is the configuration's folder.
     pub fn new(sources: Vec<SkillSource>, base: PathBuf) -> Self {
-        Self(Arc::new(Folders { sources, base, known: Mutex::default() }))
+        Self(Arc::new(Folders { sources, base, beside: Vec::new(), known: Mutex::default() }))
+    }
+
+    /// With findings about further sources that cannot be used; they are reported with those of these.
+    #[must_use]
+    pub fn with_findings(self, beside: Vec<SkillFinding>) -> Self {
+        let Folders { sources, base, .. } = &*self.0;
+        let (sources, base) = (sources.clone(), base.clone());
+        Self(Arc::new(Folders { sources, base, beside, known: Mutex::default() }))
     }
 
     /// The skills for a session that works in this folder, read now. Blocks for as long as the disk takes.
@@ -93,17 +114,27 @@ impl Folders {
     fn fresh(&self, cwd: Option<&str>) -> Option<Arc<SkillIndex>> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get(&cwd.map(str::to_owned))?;
-        (known.looked.elapsed() < FRESH).then(|| Arc::clone(&known.index))
+        (Instant::now() < known.fresh_until).then(|| Arc::clone(&known.index))
     }
 
     fn read(&self, cwd: Option<&str>) -> Arc<SkillIndex> {
         let key = cwd.map(str::to_owned);
-        let looked = Instant::now();
-        let seen: Vec<Seen> = self.roots(cwd).into_iter().map(|(root, recursive)| Seen::of(root, recursive)).collect();
+        let began = Instant::now();
         let before = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(&key).cloned();
+        let seen = self.roots(cwd).into_iter().map(|(root, source)| {
+            let known = before.as_ref().filter(|_| !source.watch).and_then(|before| before.at(&root));
+            known.unwrap_or_else(|| Seen::of(root, source.recursive))
+        });
+        let seen: Vec<Seen> = seen.collect();
+        let (longest, times) = FRESH;
+        let fresh_until = Instant::now() + (began.elapsed() * times).min(longest);
         let known = match before {
-            Some(before) if *before.seen == seen => Known { looked, ..before },
-            Some(_) | None => Known { looked, index: Arc::new(read_all(&seen)), seen: Arc::new(seen) },
+            Some(before) if *before.seen == seen => Known { fresh_until, ..before },
+            Some(_) | None => {
+                let SkillIndex { skills, findings } = read_all(&seen);
+                let findings = self.beside.iter().cloned().chain(findings).collect();
+                Known { fresh_until, index: Arc::new(SkillIndex { skills, findings }), seen: Arc::new(seen) }
+            }
         };
         let index = Arc::clone(&known.index);
         let mut all = self.known.lock().unwrap_or_else(PoisonError::into_inner);
@@ -115,8 +146,8 @@ impl Folders {
     }
 
     /// The folders to look in, each once.
-    fn roots(&self, cwd: Option<&str>) -> Vec<(PathBuf, bool)> {
-        let mut roots: Vec<(PathBuf, bool)> = Vec::new();
+    fn roots(&self, cwd: Option<&str>) -> Vec<(PathBuf, &SkillSource)> {
+        let mut roots: Vec<(PathBuf, &SkillSource)> = Vec::new();
         for source in &self.sources {
             let near = cwd.and_then(|cwd| within(Path::new(cwd), &source.path));
             let own = self.base.join(&source.path);
@@ -125,7 +156,7 @@ impl Folders {
             for root in [near, own].into_iter().flatten() {
                 let real = root.canonicalize().unwrap_or(root);
                 if !roots.iter().any(|(known, _)| *known == real) {
-                    roots.push((real, source.recursive));
+                    roots.push((real, source));
                 }
             }
         }
@@ -137,6 +168,12 @@ impl Folders {
 fn within(folder: &Path, source: &Path) -> Option<PathBuf> {
     let (folder, near) = (folder.canonicalize().ok()?, folder.join(source).canonicalize().ok()?);
     (near.is_dir() && near.starts_with(folder)).then_some(near)
+}
+
+impl Known {
+    fn at(&self, root: &Path) -> Option<Seen> {
+        self.seen.iter().find(|seen| seen.root == root).cloned()
+    }
 }
 
 impl Seen {

@@ -34,7 +34,7 @@ impl Folder {
     }
 
     fn source(&self, path: &str, recursive: bool) -> SkillFolders {
-        SkillFolders::new(vec![SkillSource { path: path.into(), recursive }], self.path())
+        SkillFolders::new(vec![SkillSource { recursive, ..SkillSource::new(path) }], self.path())
     }
 
     fn told(&self, index: &SkillIndex) -> String {

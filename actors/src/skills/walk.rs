@@ -4,7 +4,7 @@
 //! A folder with a `SKILL.md` is a skill and not searched further. Hidden folders are passed over.
 
 use cap_std::ambient_authority;
-use cap_std::fs::{Dir, Metadata, OpenOptions, OpenOptionsExt};
+use cap_std::fs::{Dir, Metadata, MetadataExt, OpenOptions, OpenOptionsExt};
 use rustix::fs::OFlags;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -27,10 +27,12 @@ pub(super) struct Found {
     pub(super) folder: PathBuf,
     len: u64,
     modified: Option<SystemTime>,
+    /// The file itself, and when anything of it was changed: a file that replaces another one may have its size and time.
+    identity: (u64, i64, i64),
 }
 
 /// The result of a walk.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Walk {
     /// The skills, by their folders.
     pub(super) found: Vec<Found>,
@@ -98,7 +100,8 @@ impl Walker {
 
 fn found(path: &Path, file: &Metadata) -> Found {
     let modified = file.modified().ok().map(cap_std::time::SystemTime::into_std);
-    Found { folder: path.to_owned(), len: file.len(), modified }
+    let identity = (file.ino(), file.ctime(), file.ctime_nsec());
+    Found { folder: path.to_owned(), len: file.len(), modified, identity }
 }
 
 impl Found {

@@ -32,6 +32,7 @@
 //! | [`progress`] | what a running call says of how far it is |
 //! | `contract` | the contract suite of the port (feature `testing`) |
 //! | `read_artifact` | the rest of a result that was shown in part |
+//! | `use_skill` | a skill that a model asks for |
 //! | [`local`] | files, search and the shell |
 //! | [`web`] | pages of the web |
 
@@ -70,6 +71,7 @@ mod schema;
 mod shell_line;
 mod standing;
 mod starting;
+mod use_skill;
 #[cfg(feature = "web")]
 pub mod web;
 
@@ -86,3 +88,4 @@ pub use progress::{ProgressRoom, ProgressSink};
 pub use read_artifact::read_artifact;
 pub use registry::{HostAddress, Publisher, ToolRegistry};
 pub use runtime_handle::RuntimeHandle;
+pub use use_skill::use_skill;

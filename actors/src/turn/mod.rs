@@ -15,6 +15,7 @@ mod tests;
 use crate::at_work::Acting;
 use crate::feed::Feed;
 use crate::rooms::Rooms;
+use crate::skills::Listed;
 use crate::tools::agents;
 use crate::tools::output::check_apart;
 use crate::watchdog::Kinds;
@@ -263,8 +264,9 @@ impl TurnState {
                 let read = move |result| TurnMessage::LayersRead { ticket, result };
                 rooms.prompt_files.read(cwd, answer(myself, read));
             }
-            Effect::ListSkills { ticket, cwd } => {
-                rooms.skills.list(cwd, answer(myself, move |index| TurnMessage::SkillsListed { ticket, index }));
+            Effect::ListSkills { ticket, cwd, query } => {
+                let listed = move |Listed { index, scores }| TurnMessage::SkillsListed { ticket, index, scores };
+                rooms.skills.list(cwd, query, answer(myself, listed));
             }
             Effect::CheckOutput { ticket, schema, output } => {
                 let tell = answer(myself, move |result| TurnMessage::OutputChecked { ticket, result });

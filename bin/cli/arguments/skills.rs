@@ -9,7 +9,7 @@ use super::ListArgs;
 /// `skills`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  cli-agent skills list\n  cli-agent skills show code-review\n  cli-agent skills validate ./skills"
+    after_help = "Examples:\n  cli-agent skills list\n  cli-agent skills show code-review\n  cli-agent skills validate ./skills\n  cli-agent skills update"
 )]
 pub(crate) struct SkillsArgs {
     /// The action
@@ -30,6 +30,8 @@ pub(crate) enum SkillsAction {
         #[arg(long)]
         json: bool,
     },
+    /// Mirror the commits of the configuration's git sources that are not in the cache
+    Update(ListArgs),
     /// Check skills, and show each problem with its location; exit code 1 if a skill is invalid
     Validate {
         /// A skill's folder, or a folder of such folders [default: the configuration's sources]

@@ -1,9 +1,10 @@
-//! `skills`: lists, shows and checks skills. Reads folders and starts nothing.
+//! `skills`: lists, shows, checks and updates skills. Only an update starts a program.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::tools::skills::{Skill, SkillFinding, SkillFolders, SkillIndex};
+use bob::config::Watcher;
+use bob::tools::skills::{MirrorBounds, Skill, SkillFinding, SkillFolders, SkillIndex};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::{Value, json};
@@ -25,6 +26,7 @@ const MOST_FINDINGS: usize = 3;
 pub(crate) fn skills(
     action: &SkillsAction,
     configured: impl FnOnce() -> Result<Config, Failure>,
+    update: impl FnOnce(bool) -> Result<Exit, Failure>,
 ) -> Result<Exit, Failure> {
     match action {
         SkillsAction::List(args) => {
@@ -35,12 +37,47 @@ pub(crate) fn skills(
             let index = index(&configured()?)?;
             show(&index, name, *json)
         }
+        SkillsAction::Update(args) => update(args.json),
         SkillsAction::Validate { path: Some(path), json } => validate(&read_one(path)?, *json),
         SkillsAction::Validate { path: None, json } => {
             let index = index(&configured()?)?;
             validate(&index, *json)
         }
     }
+}
+
+/// Mirrors the git sources of a configuration whose commits are not in the cache. Every source is tried.
+///
+/// # Errors
+/// Returns an error if there is no folder for the cache, or stdout cannot be written. Exit code 1 if a source could not be
+/// mirrored.
+pub(crate) async fn update(config: &Config, as_json: bool) -> Result<Exit, Failure> {
+    let sources = assemble::git_skills(config);
+    let cache = assemble::skills_cache(config)
+        .ok_or_else(|| Failure::usage("there is no folder for state: set HOME or XDG_STATE_HOME"))?;
+    let (watcher, mut told, mut failed) = (Watcher::new(), Vec::new(), 0);
+    for source in &sources {
+        let mirrored = source.mirror(&cache, MirrorBounds::default(), &watcher).await;
+        let (url, rev) = (source.url(), source.rev());
+        failed += usize::from(mirrored.is_err());
+        if as_json {
+            let error = mirrored.as_ref().err().map(ToString::to_string);
+            let folder = source.folder(&cache);
+            told.push(json!({ "url": url, "rev": rev, "mirrored": mirrored.is_ok_and(|new| new), "folder": folder, "error": error }));
+            continue;
+        }
+        match mirrored {
+            Ok(true) => print::line(&format!("mirrored    {url} {rev}"))?,
+            Ok(false) => print::line(&format!("up to date  {url} {rev}"))?,
+            Err(error) => print::note(&error.to_string()),
+        }
+    }
+    if as_json {
+        print::json(&json!({ "ok": failed == 0, "sources": told }))?;
+    } else if sources.is_empty() {
+        print::note("no git sources of skills; add [[skills.sources]] with type = \"git\" to agent.toml");
+    }
+    Ok(if failed > 0 { Exit::Failed } else { Exit::Success })
 }
 
 /// The skills as a session in the workspace finds them.

@@ -51,6 +51,11 @@ fn said(fact: &Fact) -> (&'static str, String) {
             let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
             ("skills_selected", names.join(" "))
         }
+        Fact::SkillsReselected(again) => {
+            let names: Vec<_> = again.skills.skills.iter().map(|skill| skill.name.as_str()).collect();
+            let causes: Vec<_> = again.causes.iter().map(word).collect();
+            ("skills_reselected", format!("{} ({})", names.join(" "), causes.join(", ")))
+        }
         Fact::Outcome(ended) => {
             let guard = ended.guard_reason.map(|guard| format!(" ({})", word(&guard))).unwrap_or_default();
             let error = ended.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();

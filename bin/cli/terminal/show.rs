@@ -164,11 +164,8 @@ impl Show {
                 Some(format!("[too long for the prompt and cut: {}]", cut_layers.join(", ")))
             }
             AgentEvent::HistoryCondensed { method, messages_dropped, tokens_before, tokens_after, .. } => {
-                let messages = if *messages_dropped == 1 {
-                    "1 message".to_owned()
-                } else {
-                    format!("{messages_dropped} messages")
-                };
+                let plural = if *messages_dropped == 1 { "" } else { "s" };
+                let messages = format!("{messages_dropped} message{plural}");
                 let what = match method {
                     CondenseMethod::Summary => "became a summary",
                     CondenseMethod::Truncated => "are left out",
@@ -176,7 +173,9 @@ impl Show {
                 let size = format!("about {tokens_before} tokens, now {tokens_after}");
                 Some(format!("[the conversation is long: its first {messages} {what} ({size})]"))
             }
-            AgentEvent::SkillsSelected { dropped, .. } if !dropped.is_empty() => {
+            AgentEvent::SkillsSelected { dropped, .. } | AgentEvent::SkillsReselected { dropped, .. }
+                if !dropped.is_empty() =>
+            {
                 Some(format!("[no room for these skills, or they are gone: {}]", dropped.join(", ")))
             }
             AgentEvent::ActorRestarted { actor, reason, .. } => Some(format!("[{actor} was started again: {reason}]")),

@@ -52,7 +52,7 @@ pub use model::{Lookup, model};
 pub use prompt::files as prompt_files;
 pub use protection::{protection, sandbox};
 #[cfg(feature = "skills")]
-pub use skills::skills;
+pub use skills::{git_skills, skills, skills_cache};
 pub use taped::{Opened, TapeChoice, redactor};
 #[cfg(feature = "mcp")]
 pub use tool_servers::tool_servers;
@@ -210,7 +210,7 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, _none: bool) -> R
 #[cfg(feature = "skills")]
 #[expect(clippy::unnecessary_wraps, reason = "a program without skills refuses them")]
 fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilder, AgentError> {
-    let with = |builder: RuntimeBuilder, folders| builder.skills(Arc::new(folders), config.skills.rules);
+    let with = |builder: RuntimeBuilder, folders| builder.skills(Arc::new(folders), config.skills.rules.clone());
     Ok(skills(config).into_iter().fold(builder, with))
 }
 
@@ -219,7 +219,8 @@ fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilde
     match config.skills.sources.first() {
         Some(source) => {
             let text = "needs the cargo feature `skills`, which this program was built without";
-            Err(AgentError::Invalid(format!("the source of skills {} {text}", source.path)))
+            let named = source.url.as_ref().or(source.path.as_ref()).map_or("", String::as_str);
+            Err(AgentError::Invalid(format!("the source of skills {named} {text}")))
         }
         None => Ok(builder),
     }

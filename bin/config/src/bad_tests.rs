@@ -231,6 +231,10 @@ fn b1_relations_between_keys() {
             "[[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'http://h/'\nargs = []",
             "[[mcp.servers]]\nid = 'a'\ntransport = 'sse'",
             "[[skills.sources]]\ntype = 'git'",
+            "[[skills.sources]]\ntype = 'hub'",
+            "[[skills.sources]]\nurl = 'https://h/a'",
+            "[[skills.sources]]\ntype = 'git'\nurl = 'ssh://h/a'\nrev = '0123456789abcdef0123456789abcdef01234567'\nwatch = true",
+            "[[skills.sources]]\ntype = 'git'\nurl = 'https://h/a'\nrev = 'main'",
         ],
         expect![[r#"
             > [prompt]
@@ -282,8 +286,27 @@ fn b1_relations_between_keys() {
             4:13 `mcp.servers[0].transport`: unknown word, expected one of: stdio, http
             > [[skills.sources]]
             > type = 'git'
-            2:1 each entry of `skills.sources` needs `path`
-            3:8 `skills.sources[0].type`: unknown word, expected one of: directory
+            2:1 `skills.sources[0]` has the type git and needs `url`
+            2:1 `skills.sources[0]` has the type git and needs `rev`
+            > [[skills.sources]]
+            > type = 'hub'
+            3:8 `skills.sources[0].type`: unknown word, expected one of: directory, git
+            > [[skills.sources]]
+            > url = 'https://h/a'
+            2:1 `skills.sources[0]` has the type directory and needs `path`
+            3:1 `skills.sources[0].url` means nothing with the type directory
+            > [[skills.sources]]
+            > type = 'git'
+            > url = 'ssh://h/a'
+            > rev = '0123456789abcdef0123456789abcdef01234567'
+            > watch = true
+            6:1 `skills.sources[0].watch` means nothing with the type git
+            4:7 `skills.sources[0].url`: `url` must begin with https:// or file://; no other protocol is used, since none does without a key
+            > [[skills.sources]]
+            > type = 'git'
+            > url = 'https://h/a'
+            > rev = 'main'
+            5:7 `skills.sources[0].rev`: `main` is no full commit hash; a branch or a tag can move, so name the commit (`git ls-remote URL` shows the commit of a branch or a tag)
         "#]],
     );
 }

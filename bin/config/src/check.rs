@@ -24,6 +24,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     hooks(root, findings);
     subagents(root, findings);
     prompt_and_skills(root, findings);
+    skill_sources(root, findings);
     postgres(root, findings);
     if let Some(kind) = tree::get(root, "store.kind").filter(|kind| tree::text(kind) == Some("sqlite"))
         && cfg!(not(feature = "sqlite"))
@@ -188,6 +189,47 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
         }
         ids.entry(text).or_insert(index);
     }
+}
+
+fn skill_sources(root: &Table<'_>, findings: &mut Findings) {
+    let sources = tree::get(root, "skills.sources").and_then(tree::list);
+    for (index, item) in sources.into_iter().flat_map(|sources| sources.iter()).enumerate() {
+        let Some(source) = tree::table(item) else { continue };
+        let path = format!("skills.sources[{index}]");
+        let (kind, needed, foreign): (&str, &[&str], &[&str]) = match source.get("type").map(|kind| tree::text(kind)) {
+            None | Some(Some("directory")) => ("directory", &["path"], &["url", "rev"]),
+            // A commit does not change.
+            Some(Some("git")) => ("git", &["url", "rev"], &["watch"]),
+            Some(_) => continue,
+        };
+        let start = item.span().start;
+        for needed in needed.iter().filter(|needed| !source.contains_key(**needed)) {
+            findings.add(start..start, format!("`{path}` has the type {kind} and needs `{needed}`"));
+        }
+        for (key, _) in source.iter().filter(|(key, _)| foreign.contains(&&**key.get_ref())) {
+            findings.add(key.span(), format!("`{path}.{}` means nothing with the type {kind}", key.get_ref()));
+        }
+        #[cfg(feature = "skills")]
+        if kind == "git" {
+            commit(source, &path, findings);
+        }
+    }
+}
+
+/// Whether a source names a commit that can be mirrored.
+#[cfg(feature = "skills")]
+fn commit(source: &Table<'_>, path: &str, findings: &mut Findings) {
+    use bob::tools::skills::{GitSkills, GitSourceError};
+    let item = |key: &str| source.get(key).and_then(|item| Some((item.span(), tree::text(item)?)));
+    let (Some((url_at, url)), Some((rev_at, rev))) = (item("url"), item("rev")) else { return };
+    let below = item("path").unwrap_or((url_at.clone(), ""));
+    let (at, key, why) = match GitSkills::new(url, rev, below.1) {
+        Ok(_) => return,
+        Err(GitSourceError::Url(why)) => (url_at, "url", why),
+        Err(GitSourceError::Rev(why)) => (rev_at, "rev", why),
+        Err(error @ GitSourceError::Path) => (below.0, "path", error.to_string()),
+    };
+    findings.add(at, format!("`{path}.{key}`: {why}"));
 }
 
 fn prompt_and_skills(root: &Table<'_>, findings: &mut Findings) {

@@ -117,6 +117,7 @@ keys! {
         top_k: usize => Whole(0, 1_000),
         token_budget_ratio: f64 => RATIO,
         token_budget_tokens: Option<u64> => Whole(1, 1_000_000_000),
+        role: Option<String> => Text,
     }
 }
 
@@ -125,9 +126,15 @@ table! {
     pub struct SkillSource {
         /// The kind of source.
         pub kind as "type": SourceKind = SourceKind::Directory,
-        /// A folder relative to the configuration.
-        pub path: String => Text,
+        /// A folder relative to the configuration, or inside the repository.
+        pub path: Option<String> = None => Text,
+        /// The repository.
+        pub url: Option<String> = None => Text,
+        /// The commit, by its full hash.
+        pub rev: Option<String> = None => Text,
         /// Whether folders below it are searched as well.
         pub recursive: bool = true,
+        /// Whether changes have an effect without a restart.
+        pub watch: bool = true,
     }
 }

@@ -121,7 +121,7 @@ fn the_example_in_full_is_accepted() {
     let config = parse(&text, Path::new("agent.toml"), &environment, &Overrides::default());
     let config = config.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(config.mcp.servers.len(), 2);
-    assert_eq!(config.skills.sources.len(), 1);
+    assert_eq!(config.skills.sources.len(), 2);
     assert_eq!(config.prices.len(), 1);
     assert_eq!(config.hooks.len(), 1);
     assert_eq!(config.skills.rules, Config::default().skills.rules);

@@ -183,7 +183,11 @@ fn anchor(root: &mut Table<'_>, of: &FileText<'_>) -> OfUser {
     let sources = table_mut(root.get_mut("skills")).and_then(|skills| skills.get_mut("sources"));
     if let Some(Value::Array(sources)) = sources.map(toml::Spanned::get_mut) {
         for source in sources.iter_mut() {
-            resolve(table_mut(Some(source)).and_then(|source| source.get_mut("path")), true);
+            let source = table_mut(Some(source));
+            // The path of another kind of source is not one of this machine.
+            let source =
+                source.filter(|source| source.get("type").and_then(tree::text).is_none_or(|kind| kind == "directory"));
+            resolve(source.and_then(|source| source.get_mut("path")), true);
         }
     }
     let is_own_hook = |hook: &Item<'_>| {

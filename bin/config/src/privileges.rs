@@ -20,7 +20,7 @@ use bob::tools::ToolOverride;
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
-    SkillSource, Skills, Store, StoreKind, Telemetry, Transport,
+    SkillSource, Skills, SourceKind, Store, StoreKind, Telemetry, Transport,
 };
 
 /// One thing a configuration does.
@@ -260,8 +260,18 @@ impl Config {
         } = prompt;
         let Skills { sources, rules: _ } = skills;
         let read = files.iter().flatten().chain([memory, tool_notes]).filter(|name| !name.is_empty());
-        let skills = sources.iter().map(|SkillSource { kind: _, path, recursive: _ }| path);
-        for path in read.chain(skills).map(|path| self.resolve(path)) {
+        let (mut folders, mut mirrored) = (Vec::new(), Vec::new());
+        for SkillSource { kind, path, url, rev, recursive: _, watch: _ } in sources {
+            match kind {
+                SourceKind::Directory => folders.extend(path),
+                SourceKind::Git => mirrored.push((url.as_deref(), rev.as_deref())),
+            }
+        }
+        privileges.extend(mirrored.into_iter().map(|(url, rev)| {
+            let (url, rev) = (self.as_written(url.unwrap_or_default()), rev.unwrap_or_default());
+            Privilege::new(PrivilegeKind::Loosens, format!("the model is told the skills of {url} at {rev}"))
+        }));
+        for path in read.chain(folders).map(|path| self.resolve(path)) {
             if loosens::is_outside(self, &path) {
                 let what = format!("the model is told what is in {}, outside its folder", loosens::shown(self, &path));
                 privileges.push(Privilege::new(PrivilegeKind::Loosens, what));

@@ -163,5 +163,7 @@ words! {
     pub enum SourceKind {
         /// A folder.
         Directory,
+        /// A commit of a git repository.
+        Git,
     }
 }

@@ -33,7 +33,7 @@ use crate::mcp::ServerBrief;
 use crate::models::{Ranked, Refused};
 use crate::options::ParentTurn;
 use crate::outcome::TurnOutcome;
-use crate::skills::SkillForm;
+use crate::skills::{ReselectCause, SkillForm};
 use crate::store::Reasoning;
 use crate::tools::{Risk, ToolKind};
 use serde::{Deserialize, Serialize};
@@ -303,6 +303,20 @@ pub enum AgentEvent {
     /// The turn's skills were selected, or restored after a crash. Omitted for a turn without skills.
     #[serde(rename = "skills.selected")]
     SkillsSelected {
+        /// Those in the prompt, the best first.
+        skills: Vec<SkillChoice>,
+        /// Names of skills left out for lack of space, or because they no longer exist.
+        dropped: Vec<String>,
+        /// How much of the prompt they take, in bytes.
+        bytes: u64,
+        /// How much they may take, in bytes.
+        budget_bytes: u64,
+    },
+    /// The turn's skills were selected again, before the prompt of this step.
+    #[serde(rename = "skills.reselected")]
+    SkillsReselected {
+        /// Why.
+        causes: Vec<ReselectCause>,
         /// Those in the prompt, the best first.
         skills: Vec<SkillChoice>,
         /// Names of skills left out for lack of space, or because they no longer exist.

@@ -49,6 +49,7 @@ impl AgentEvent {
             | Self::GuardTripped { .. }
             | Self::HistoryCondensed { .. }
             | Self::SkillsSelected { .. }
+            | Self::SkillsReselected { .. }
             | Self::ModelSelected { .. }
             | Self::TurnFinished { .. }
             | Self::ActorRestarted { .. } => false,

@@ -119,6 +119,7 @@ impl Rebuild {
             | Fact::Result(_)
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_)
+            | Fact::SkillsReselected(_)
             | Fact::Waits { .. }
             | Fact::LimitAsked { .. }
             | Fact::LimitDecided { .. }

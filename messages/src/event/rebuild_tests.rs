@@ -20,6 +20,7 @@ fn known(told: &StepEvent) -> Option<StepEvent> {
         | AgentEvent::HistoryCondensed { .. }
         | AgentEvent::ModelSelected { .. }
         | AgentEvent::SkillsSelected { .. }
+        | AgentEvent::SkillsReselected { .. }
         | AgentEvent::McpProcessStarted { .. }
         | AgentEvent::McpProcessStopped { .. } => return None,
         AgentEvent::ToolCalled { state, .. } => {

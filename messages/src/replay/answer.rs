@@ -73,6 +73,7 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
         | Fact::Withdrawn
         | Fact::Condensed(_)
         | Fact::SkillsSelected(_)
+        | Fact::SkillsReselected(_)
         | Fact::Snapshot(_) => Vec::new(),
     }
 }

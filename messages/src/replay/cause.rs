@@ -76,6 +76,7 @@ impl Driver<'_> {
             | Fact::LimitAsked { .. }
             | Fact::Condensed(_)
             | Fact::SkillsSelected(_)
+            | Fact::SkillsReselected(_)
             | Fact::Snapshot(_)
             | Fact::Waits { .. } => Cause::Inside,
         }

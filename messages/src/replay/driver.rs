@@ -171,7 +171,8 @@ impl<'j> Driver<'j> {
         }
         // What a sub-agent is given follows from the configuration.
         let is_given = |fact: &Fact| {
-            let depends = matches!(fact, Fact::Condensed(_) | Fact::SkillsSelected(_) | Fact::Snapshot(_));
+            let is_skills = matches!(fact, Fact::SkillsSelected(_) | Fact::SkillsReselected(_));
+            let depends = is_skills || matches!(fact, Fact::Condensed(_) | Fact::Snapshot(_));
             depends || matches!(fact, Fact::Intent { task: Some(_), .. })
         };
         if self.next().is_some_and(|next| is_given(&next.fact)) {

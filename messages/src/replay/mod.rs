@@ -73,5 +73,7 @@ pub fn replay(records: &[Arc<Record>]) -> Result<Replayed, Box<Difference>> {
 }
 
 #[cfg(test)]
+mod older_tests;
+#[cfg(test)]
 #[path = "replay_tests.rs"]
 mod tests;

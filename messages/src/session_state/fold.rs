@@ -11,6 +11,7 @@ use crate::ids::{RequestId, SessionId, TenantId, TurnId};
 use crate::input::TurnInput;
 use crate::options::SessionOptions;
 use crate::outcome::TurnOutcome;
+use crate::skills::ReselectCause;
 use crate::store::{Fact, Record};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -160,7 +161,12 @@ impl Session {
                 }
             }
             Fact::Result(result) => self.result(result),
-            Fact::Steered { parts, request_id, behind } => self.steer(parts, request_id.as_ref(), *behind),
+            Fact::Steered { parts, request_id, behind } => {
+                self.steer(parts, request_id.as_ref(), *behind);
+                if let Some(turn) = &mut self.open {
+                    turn.has_cause(ReselectCause::Steered);
+                }
+            }
             Fact::Resumed { submission, reply, request_id, labels } => {
                 // A name that the runtime gave it is known by the submission.
                 let named = request_id.clone().filter(|request| !is_of_runtime(request, submission));
@@ -170,11 +176,21 @@ impl Session {
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
             Fact::Configured { request_id, options } => self.configure(request_id, options),
-            Fact::Condensed(condensed) => self.condense(condensed),
+            Fact::Condensed(condensed) => {
+                self.condense(condensed);
+                if let Some(turn) = &mut self.open {
+                    turn.has_cause(ReselectCause::Condensed);
+                }
+            }
             Fact::Snapshot(snapshot) => self.took(snapshot),
             Fact::SkillsSelected(skills) => {
                 if let Some(turn) = &mut self.open {
-                    turn.skills.get_or_insert_with(|| skills.clone());
+                    turn.selected(skills);
+                }
+            }
+            Fact::SkillsReselected(again) => {
+                if let Some(turn) = &mut self.open {
+                    turn.reselected(again);
                 }
             }
             Fact::LimitAsked { question, guard } => {

@@ -12,7 +12,7 @@ use crate::llm::{LlmError, LlmErrorKind};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
 use crate::permission::PermissionMode;
-use crate::skills::{SelectedSkill, SelectedSkills, SkillForm};
+use crate::skills::{ReselectCause, Reselected, SelectedSkill, SelectedSkills, SkillForm};
 use crate::store::{Answered, Ended, FORMAT, Fact, Reasoning, Record, StepCost, Suspension};
 use crate::tools::{CallTraits, FileChange, Location, Risk, ToolKind, ToolOutput, ToolTitle};
 use proptest::prelude::*;
@@ -187,6 +187,10 @@ fn one_of_each() -> Vec<Fact> {
             allow_tools: Some(Arc::from(["local/*".to_owned()])),
             budget_bytes: 4_000,
         }),
+        Fact::SkillsReselected(Box::new(Reselected {
+            causes: vec![ReselectCause::Steered, ReselectCause::ToolErrors],
+            skills: SelectedSkills { budget_bytes: 4_000, ..SelectedSkills::default() },
+        })),
         Fact::Waits { call: CallId::new("c1"), what: "the build of tonight".into() },
         Fact::LimitAsked { question: ApprovalId::new("s-limit9"), guard: GuardReason::MaxToolCalls },
         Fact::LimitDecided { question: ApprovalId::new("s-limit9"), goes_on: true },
@@ -213,6 +217,7 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Configured { .. } => "configured",
         Fact::Condensed(_) => "condensed",
         Fact::SkillsSelected(_) => "skills_selected",
+        Fact::SkillsReselected(_) => "skills_reselected",
         Fact::Waits { .. } => "waits",
         Fact::LimitAsked { .. } => "limit_asked",
         Fact::LimitDecided { .. } => "limit_decided",
@@ -220,7 +225,7 @@ fn kind(fact: &Fact) -> &'static str {
     }
 }
 
-const KINDS: usize = 20;
+const KINDS: usize = 21;
 
 #[test]
 fn every_kind_is_flat_and_reads_back() {
@@ -285,6 +290,8 @@ fn facts() -> impl Strategy<Value = Fact> {
             approval: ApprovalId::new(format!("a{}", n % 3)), allowed, arguments: allowed.then(|| Box::new(json!({"a": 9}))), reason: "no".into(),
             scope: (n % 3 != 0).then_some(crate::approvals::Scope::Session),
         }),
+        1 => Just(Fact::SkillsSelected(SelectedSkills::default())),
+        1 => Just(Fact::SkillsReselected(Box::new(Reselected { causes: Vec::new(), skills: SelectedSkills { budget_bytes: 9, ..SelectedSkills::default() } }))),
         6 => (number, tool, status).prop_map(|(n, name, status)| result(n, name, status)),
         1 => Just(Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false }),
         1 => (0_u64..4, any::<bool>()).prop_map(|(n, named)| resumed(n, named.then_some("r1"))),

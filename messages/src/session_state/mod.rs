@@ -26,4 +26,5 @@ pub use media::MOST_MEDIA_BYTES;
 pub use open::{AtLimit, ExternalResult, OpenApproval, OpenCall, OpenStep, OpenTurn, RunCaller};
 pub(crate) use runs::withdrawn;
 pub use snapshot::SNAPSHOT_FORM;
+pub(crate) use steps::used_skill;
 pub use tasks::Tasks;

@@ -9,7 +9,7 @@ use crate::input::TurnInput;
 use crate::limits::{Limits, Spent};
 use crate::models::Selected;
 use crate::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
-use crate::skills::SelectedSkills;
+use crate::skills::{ReselectCause, Reselected, Reselecting, SelectedSkills};
 use crate::store::Suspension;
 use crate::tools::{CallTraits, Risk, ToolTitle};
 use serde::{Deserialize, Serialize};
@@ -67,7 +67,10 @@ pub struct OpenTurn {
     pub reply: String,
     /// The skills it was given, once they were chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub skills: Option<SelectedSkills>,
+    pub skills: Option<Box<SelectedSkills>>,
+    /// What is to have them chosen again, and what the model asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reselecting: Option<Box<Reselecting>>,
     /// What a person was asked when it reached a limit, and the limits since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<Box<AtLimit>>,
@@ -203,6 +206,32 @@ impl OpenTurn {
         let limits = *self.limits();
         self.spent.delegate(used, &limits);
         self.delegated.get_or_insert_default().add(used);
+    }
+
+    /// Its skills were chosen; a first selection stays.
+    pub(super) fn selected(&mut self, skills: &SelectedSkills) {
+        self.skills.get_or_insert_with(|| Box::new(skills.clone()));
+    }
+
+    /// Its skills were chosen again.
+    pub(super) fn reselected(&mut self, again: &Reselected) {
+        self.skills = Some(Box::new(again.skills.clone()));
+        if let Some(reselecting) = &mut self.reselecting {
+            reselecting.due.clear();
+        }
+    }
+
+    /// Something happened for which skills that were chosen are chosen again.
+    pub(super) fn has_cause(&mut self, cause: ReselectCause) {
+        self.reselects(|reselecting| reselecting.note(cause));
+    }
+
+    pub(super) fn reselects(&mut self, note: impl FnOnce(&mut Reselecting)) {
+        if self.skills.is_none() {
+            return;
+        }
+        note(self.reselecting.get_or_insert_default());
+        self.reselecting.take_if(|reselecting| reselecting.is_empty());
     }
 
     /// A person is asked whether the turn goes on.

@@ -63,6 +63,7 @@ impl Session {
             repliers: Vec::new(),
             reply: String::new(),
             skills: None,
+            reselecting: None,
             at_limit: None,
         });
     }

@@ -5,7 +5,8 @@ use super::{OpenCall, OpenStep, Session};
 use crate::approvals::{Scope, Standing};
 use crate::chat::{CallStatus, ContentPart, Message, ToolCall, ToolResult};
 use crate::context::Identity;
-use crate::ids::{ApprovalId, CallId, RequestId};
+use crate::ids::{ApprovalId, CallId, RequestId, ToolName};
+use crate::skills::Reselecting;
 use crate::store::{Answered, StepCost};
 use serde_json::Value;
 use std::sync::Arc;
@@ -161,11 +162,33 @@ impl Session {
             if !is_refused {
                 turn.spent.count_result(result.status, &limits);
             }
+            turn.reselects(|reselecting| note(reselecting, &open.call, result.status, is_refused));
             turn.closed.push((open.call, emptied(&result)));
             self.history.push(Arc::new(Message::Tool { result }));
         }
         self.history.append(&mut turn.steered);
     }
+}
+
+/// What the end of a call means for the skills of its turn.
+fn note(reselecting: &mut Reselecting, call: &ToolCall, status: CallStatus, is_refused: bool) {
+    match (status, used_skill(call)) {
+        (CallStatus::Ok, Some(skill)) => {
+            reselecting.note_result(false);
+            reselecting.name(skill);
+        }
+        (CallStatus::Ok, None) => reselecting.note_result(false),
+        (CallStatus::Error | CallStatus::Denied | CallStatus::Unknown, _) if !is_refused => {
+            reselecting.note_result(true);
+        }
+        (CallStatus::Error | CallStatus::Denied | CallStatus::Unknown | CallStatus::Cancelled, _) => {}
+    }
+}
+
+/// The skill that a call asks for.
+pub(crate) fn used_skill(call: &ToolCall) -> Option<&str> {
+    let is_it = call.name.as_str() == ToolName::USE_SKILL;
+    call.arguments.get("name").filter(|_| is_it)?.as_str()
 }
 
 /// Words of the assistant; providers refuse an assistant message without any.

@@ -7,11 +7,13 @@
 //! | file | contents |
 //! |---|---|
 //! | `select` | which skills a request gets, and in which form they fit |
+//! | `again` | why skills are chosen again in a turn |
 //! | `render` | the layer of the prompt: a table, then the bodies |
 //! | `sections` | examples and checklists in a body |
 //! | `words` | mentions and keywords of a text |
 //! | `patterns` | matches tools with the list of a skill |
 
+mod again;
 mod patterns;
 mod render;
 mod sections;
@@ -23,9 +25,10 @@ mod select_tests;
 #[cfg(test)]
 mod text_tests;
 
+pub use again::{ReselectCause, Reselected, Reselecting, SkillQuery, SkillScores};
 pub use patterns::matches;
-pub use render::{Layer, render};
-pub use select::{Asked, Selection, select};
+pub use render::{Layer, others, render};
+pub use select::{Asked, Selection, admit, is_eligible, select};
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -59,6 +62,9 @@ pub struct Skill {
     pub folder: String,
     /// A hash of the whole `SKILL.md`, in hex.
     pub hash: String,
+    /// The body as its port renders it, in each form; `None`: as it is rendered here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    rendered: Option<Box<[String; 3]>>,
     /// Words of its name.
     name_words: Vec<String>,
     /// Words of its description that are not in its name.
@@ -70,7 +76,22 @@ impl Skill {
     pub fn new(front: FrontMatter, body: String, folder: String, hash: String) -> Self {
         let of_name = words::words(&front.name);
         let words = words::words(&front.description).into_iter().filter(|word| !of_name.contains(word)).collect();
-        Self { name_words: of_name.into_iter().collect(), words, front, body, folder, hash }
+        Self { name_words: of_name.into_iter().collect(), words, front, body, folder, hash, rendered: None }
+    }
+
+    /// The skill with a body that is rendered elsewhere, if `render` returns a text for each form.
+    #[must_use]
+    pub fn rendered(self, render: impl Fn(&Self, SkillForm) -> Option<String>) -> Self {
+        let [whole, without_examples, essentials] = SkillForm::ALL.map(|form| render(&self, form));
+        let rendered = whole.zip(without_examples).zip(essentials);
+        let rendered = rendered.map(|((whole, without), essentials)| Box::new([whole, without, essentials]));
+        Self { rendered, ..self }
+    }
+
+    /// The roles it is for, from its metadata; none: for every role.
+    pub fn roles(&self) -> impl Iterator<Item = &str> {
+        let listed = self.front.metadata.get("roles").map(String::as_str).unwrap_or_default();
+        listed.split([',', ' ', '\n']).filter(|role| !role.is_empty())
     }
 
     /// Its name.
@@ -121,7 +142,7 @@ impl std::fmt::Display for SkillFinding {
 }
 
 /// How skills are chosen here.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SkillRules {
     /// Skills in one turn at most.
     pub top_k: usize,
@@ -129,11 +150,14 @@ pub struct SkillRules {
     pub token_budget_ratio: f64,
     /// Their budget as a number of tokens; overrides the ratio.
     pub token_budget_tokens: Option<u64>,
+    /// The role of sessions that name no agent. A skill that lists roles is used in sessions with one of them only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub role: Option<String>,
 }
 
 impl Default for SkillRules {
     fn default() -> Self {
-        Self { top_k: 3, token_budget_ratio: 0.10, token_budget_tokens: None }
+        Self { top_k: 3, token_budget_ratio: 0.10, token_budget_tokens: None, role: None }
     }
 }
 
@@ -156,6 +180,11 @@ pub enum SkillForm {
     Essentials,
 }
 
+impl SkillForm {
+    /// All forms, the largest first.
+    pub const ALL: [Self; 3] = [Self::Whole, Self::WithoutExamples, Self::Essentials];
+}
+
 /// One chosen skill, as the journal keeps it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedSkill {
@@ -169,7 +198,7 @@ pub struct SelectedSkill {
     pub form: SkillForm,
 }
 
-/// The selection for one turn. Journaled, so that the turn has the same skills after a crash.
+/// A selection for one turn. Journaled, so that the turn has the same skills after a crash.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SelectedSkills {
     /// The skills, the best first.

@@ -1,9 +1,11 @@
 //! Selects the skills for a request: a pure function of the request, the skills, the available tools and the rules.
 //!
 //! **Eligibility.** A skill that lists tools is eligible if one of them is available, or if it lists none; the
-//! available tools are those that policy and session allow. **Score.** 1.0 if the request mentions its name, 0.4 if
-//! it shares a label with the request, and 0.05 for each shared keyword up to 0.2, where a word of its name counts
-//! twice; less than 0.1 is irrelevant. **Order.** By score, then by name; the best `top_k` are taken.
+//! available tools are those that policy and session allow. One that lists roles is eligible in sessions with one of
+//! them. **Score.** 1.0 if the user mentions its name, 0.4 if it shares a label with the request, and 0.05 for each
+//! shared keyword up to 0.2, where a word of its name counts twice; less than 0.1 is irrelevant. A port may score
+//! instead. **Order.** First those that the model asked for, then by score, then by name; the best `top_k` are taken,
+//! and all that were asked for.
 //!
 //! **Size.** The limit is never exceeded. Examples are cut first, from the last skill up; then whole skills, from the
 //! last up; the last remaining one keeps its front matter and its checklists. The steps do not depend on the limit,
@@ -11,7 +13,7 @@
 
 use super::render::bytes;
 use super::words::Heard;
-use super::{SelectedSkill, SelectedSkills, Skill, SkillForm, SkillIndex, SkillRules, patterns};
+use super::{SelectedSkill, SelectedSkills, Skill, SkillForm, SkillIndex, SkillRules, SkillScores, patterns};
 use crate::tools::ToolSet;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -33,14 +35,29 @@ const BYTES_PER_TOKEN: u64 = 4;
 pub struct Asked<'a> {
     /// The user's text.
     pub text: &'a str,
+    /// Text of models and tools about it. Its keywords count, and its mentions of names do not.
+    pub beside: &'a str,
+    /// The skills that the model asked for, oldest first.
+    pub named: &'a [String],
     /// The request's labels.
     pub labels: &'a BTreeMap<String, String>,
     /// The tools on offer in this turn.
     pub tools: &'a ToolSet,
+    /// The role of the session; `None` has only skills for every role.
+    pub role: Option<&'a str>,
+    /// The scores of the port, instead of those that are computed here.
+    pub scores: Option<&'a SkillScores>,
     /// The model's context, in tokens.
     pub context_tokens: u32,
     /// Limit of the layer in bytes, regardless of the rules.
     pub most_bytes: usize,
+}
+
+impl Asked<'_> {
+    fn budget_bytes(&self, rules: &SkillRules) -> u64 {
+        let most = u64::try_from(self.most_bytes).unwrap_or(u64::MAX);
+        rules.budget_tokens(self.context_tokens).saturating_mul(BYTES_PER_TOKEN).min(most)
+    }
 }
 
 /// The selected skills, and those left out for lack of space.
@@ -52,42 +69,85 @@ pub struct Selection {
     pub dropped: Vec<String>,
 }
 
+/// A skill with its scores.
+struct Ranked<'a> {
+    skill: &'a Arc<Skill>,
+    /// Its place among those that the model asked for; last, if it did not.
+    named: usize,
+    score: u32,
+    /// Its score by what the user said alone.
+    said: u32,
+}
+
 /// Chooses. The order of the index means nothing.
 pub fn select(index: &SkillIndex, asked: Asked<'_>, rules: &SkillRules) -> Selection {
-    let heard = Heard::of(asked.text);
-    let scored = index.skills.iter().map(|skill| (score(skill, &heard, asked.labels), skill));
-    let mut ranked: Vec<(u32, &Arc<Skill>)> = scored.filter(|(score, _)| *score >= LEAST).collect();
-    ranked.sort_by(|(a, one), (b, other)| b.cmp(a).then_with(|| one.name().cmp(other.name())));
+    let (said, beside) = (Heard::of(asked.text), Heard::of(asked.beside));
+    let rank = |skill: &'_ Arc<Skill>| {
+        let named = asked.named.iter().position(|named| named == skill.name()).unwrap_or(usize::MAX);
+        let (score, said) = match asked.scores {
+            Some(scores) => {
+                let score = scores.get(skill.name()).copied().unwrap_or(0);
+                (score, score)
+            }
+            None => (score(skill, &said, Some(&beside), asked.labels), score(skill, &said, None, asked.labels)),
+        };
+        (named, score, said)
+    };
+    let ranked = index.skills.iter().map(|skill| {
+        let (named, score, said) = rank(skill);
+        Ranked { skill, named, score, said }
+    });
+    let mut ranked: Vec<_> = ranked.filter(|ranked| ranked.score >= LEAST || ranked.named < usize::MAX).collect();
+    ranked.sort_by(|a, b| {
+        let by_score = || b.score.cmp(&a.score).then_with(|| a.skill.name().cmp(b.skill.name()));
+        a.named.cmp(&b.named).then_with(by_score)
+    });
     // Tools are only checked for as many skills as needed.
-    let usable = ranked.into_iter().filter(|(_, skill)| is_usable(skill, asked.tools));
-    let ranked: Vec<_> = usable.take(rules.top_k).collect();
-    let most = u64::try_from(asked.most_bytes).unwrap_or(u64::MAX);
-    let budget_bytes = rules.budget_tokens(asked.context_tokens).saturating_mul(BYTES_PER_TOKEN).min(most);
-    let best: Vec<&Skill> = ranked.iter().map(|(_, skill)| &***skill).collect();
+    let usable = ranked.into_iter().filter(|ranked| is_eligible(ranked.skill, asked.tools, asked.role));
+    let usable = usable.enumerate().take_while(|(at, ranked)| *at < rules.top_k || ranked.named < usize::MAX);
+    let ranked: Vec<_> = usable.map(|(_, ranked)| ranked).collect();
+    let budget_bytes = asked.budget_bytes(rules);
+    let best: Vec<&Skill> = ranked.iter().map(|ranked| &**ranked.skill).collect();
     let fit = fitting(&best, usize::try_from(budget_bytes).unwrap_or(usize::MAX));
     let dropped = best[fit.len()..].iter().map(|skill| skill.name().to_owned()).collect();
-    let selected = |((score_milli, skill), form): (&(u32, &Arc<Skill>), &SkillForm)| SelectedSkill {
-        name: skill.name().to_owned(),
-        hash: skill.hash.clone(),
-        score_milli: *score_milli,
+    let selected = |(ranked, form): (&Ranked<'_>, &SkillForm)| SelectedSkill {
+        name: ranked.skill.name().to_owned(),
+        hash: ranked.skill.hash.clone(),
+        score_milli: ranked.score,
         form: *form,
     };
     let skills = ranked.iter().zip(&fit).map(selected).collect();
-    let allow_tools = limit(&best[..fit.len()]);
+    // What a model asked for limits no tools, and lifts no limit.
+    let by_user = ranked[..fit.len()].iter().filter(|ranked| ranked.said >= LEAST);
+    let allow_tools = limit(&by_user.map(|ranked| &**ranked.skill).collect::<Vec<_>>());
     Selection { chosen: SelectedSkills { skills, allow_tools, budget_bytes }, dropped }
 }
 
-/// Whether a skill can do anything here: it names no tools, or one of them is on offer.
+/// Whether a skill that the model asks for fits into the budget beside those that it asked for before.
+pub fn admit(index: &SkillIndex, named: &[String], budget_bytes: u64) -> bool {
+    let skills: Vec<&Skill> = named.iter().filter_map(|name| index.get(name)).map(|skill| &**skill).collect();
+    fitting(&skills, usize::try_from(budget_bytes).unwrap_or(usize::MAX)).len() == skills.len()
+}
+
+/// Whether a skill can do anything in a session: it lists no tools or one of them is on offer, and it lists no roles or
+/// the session has one of them.
+pub fn is_eligible(skill: &Skill, tools: &ToolSet, role: Option<&str>) -> bool {
+    let mut roles = skill.roles().peekable();
+    let is_for_role = roles.peek().is_none() || roles.any(|one| role.is_some_and(|own| own.eq_ignore_ascii_case(one)));
+    is_for_role && is_usable(skill, tools)
+}
+
 fn is_usable(skill: &Skill, tools: &ToolSet) -> bool {
     let Some(patterns) = &skill.front.allowed_tools else { return true };
     let is_meant = |name: &str| patterns.iter().any(|pattern| patterns::matches(pattern, name));
     patterns.is_empty() || tools.tools().iter().any(|tool| is_meant(tool.id.as_str()))
 }
 
-fn score(skill: &Skill, heard: &Heard, labels: &BTreeMap<String, String>) -> u32 {
-    let mention = if heard.mentions(skill.name()) { MENTION } else { 0 };
+fn score(skill: &Skill, said: &Heard, beside: Option<&Heard>, labels: &BTreeMap<String, String>) -> u32 {
+    let mention = if said.mentions(skill.name()) { MENTION } else { 0 };
     let label = if shares_label(skill, labels) { LABEL } else { 0 };
-    let shared = 2 * heard.count(&skill.name_words) + heard.count(&skill.words);
+    let count = |words: &[String]| said.count_with(beside, words);
+    let shared = 2 * count(&skill.name_words) + count(&skill.words);
     let (each, most) = KEYWORD;
     let keywords = u32::try_from(shared).unwrap_or(u32::MAX).saturating_mul(each).min(most);
     mention + label + keywords

@@ -1,6 +1,8 @@
 //! Which skills a request gets.
 
-use super::{Asked, FrontMatter, Selection, Skill, SkillForm, SkillIndex, SkillRules, render, select};
+use super::{
+    Asked, FrontMatter, Selection, Skill, SkillForm, SkillIndex, SkillRules, SkillScores, admit, others, render, select,
+};
 use crate::ids::ToolName;
 use crate::tools::{Risk, ToolDescriptor, ToolKind, ToolSet, ToolSource};
 use proptest::prelude::*;
@@ -49,11 +51,16 @@ fn tools(names: &[&str]) -> ToolSet {
     ToolSet::from(names.iter().map(tool).collect::<Vec<_>>())
 }
 
+fn asked<'a>(labels: &'a BTreeMap<String, String>, tools: &'a ToolSet) -> Asked<'a> {
+    let (context_tokens, most_bytes) = (100_000, 64 * 1024);
+    let (text, beside, named, role, scores) = ("", "", &[], None, None);
+    Asked { text, beside, named, labels, tools, role, scores, context_tokens, most_bytes }
+}
+
 fn chosen(text: &str, labels: &[(&str, &str)], rules: &SkillRules) -> Selection {
     let labels = labels.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let tools = tools(&["local/read_file", "local/write_file", "local/search_files"]);
-    let asked = Asked { text, labels: &labels, tools: &tools, context_tokens: 100_000, most_bytes: 64 * 1024 };
-    select(&skills(), asked, rules)
+    select(&skills(), Asked { text, ..asked(&labels, &tools) }, rules)
 }
 
 fn scores(text: &str, labels: &[(&str, &str)]) -> Vec<(String, u32)> {
@@ -159,6 +166,66 @@ prop_compose! {
     }
 }
 
+#[test]
+fn roles_are_judged_and_scores_of_a_port_replace_those_here() {
+    let mut index = skills();
+    Arc::make_mut(&mut index.skills[0]).front.metadata.insert("roles".into(), "clerk, Auditor".into());
+    let (labels, tools) = (BTreeMap::new(), tools(&["local/read_file"]));
+    let names = |role: Option<&str>, scores: Option<&SkillScores>| {
+        let asked = Asked { text: "$invoices $letters", role, scores, ..asked(&labels, &tools) };
+        let chosen = select(&index, asked, &SkillRules::default()).chosen.skills;
+        chosen.into_iter().map(|skill| (skill.name, skill.score_milli)).collect::<Vec<_>>()
+    };
+    let of = |pairs: &[(&str, u32)]| pairs.iter().map(|(name, score)| ((*name).to_owned(), *score)).collect::<Vec<_>>();
+    assert_eq!(names(None, None), of(&[("letters", 1_100)]));
+    assert_eq!(names(Some("painter"), None), of(&[("letters", 1_100)]));
+    assert_eq!(names(Some("auditor"), None), of(&[("invoices", 1_100), ("letters", 1_100)]));
+    let scores = SkillScores::from([("code-review".into(), 700), ("letters".into(), 99), ("invoices".into(), 100)]);
+    assert_eq!(names(None, Some(&scores)), of(&[("code-review", 700)]));
+    assert_eq!(names(Some("clerk"), Some(&scores)), of(&[("code-review", 700), ("invoices", 100)]));
+}
+
+#[test]
+fn skills_that_were_asked_for_come_first_and_beyond_top_k_and_limit_no_tools() {
+    let (labels, tools) = (BTreeMap::new(), tools(&["local/read_file"]));
+    let named = ["letters".to_owned(), "gone".to_owned(), "code-review".to_owned()];
+    let asked = Asked { text: "$invoices", named: &named, ..asked(&labels, &tools) };
+    let names = |top_k| {
+        let selection = select(&skills(), asked, &SkillRules { top_k, ..SkillRules::default() });
+        assert_eq!(selection.chosen.allow_tools, None);
+        selection.chosen.skills.into_iter().map(|skill| skill.name).collect::<Vec<_>>()
+    };
+    assert_eq!(names(1), ["letters", "code-review"]);
+    assert_eq!(names(3), ["letters", "code-review", "invoices"]);
+    let all = |tokens| {
+        let rules = SkillRules { token_budget_tokens: Some(tokens), ..SkillRules::default() };
+        (select(&skills(), asked, &rules).chosen, admit(&skills(), &named, tokens * 4))
+    };
+    for tokens in 0..400 {
+        let (chosen, is_admitted) = all(tokens);
+        let first: Vec<_> = chosen.skills.iter().take(2).map(|skill| skill.name.as_str()).collect();
+        assert_eq!(first == ["letters", "code-review"], is_admitted, "what is admitted is chosen, at {tokens} tokens");
+    }
+}
+
+#[test]
+fn a_port_renders_its_skills_and_the_others_are_listed_within_a_quarter_of_the_budget() {
+    let mut index = skills();
+    let own = |_: &Skill, form: SkillForm| Some(format!("as {form:?}"));
+    index.skills[3] = Arc::new((*index.skills[3]).clone().rendered(own));
+    let (labels, tools) = (BTreeMap::new(), tools(&["local/read_file"]));
+    let chosen = select(&index, Asked { text: "$letters", ..asked(&labels, &tools) }, &SkillRules::default()).chosen;
+    let text = render(&index, &chosen).text;
+    assert!(text.ends_with("\n## Skill letters\nas Whole\n"), "{text}");
+    let listed = |bytes: u64, taken: usize| others(index.skills.iter().map(|skill| &**skill), bytes, taken);
+    assert!(listed(4_000, 0).contains("| code-review |") && listed(4_000, 0).contains("| letters |"));
+    for bytes in 0..1_200 {
+        let text = listed(bytes, 0);
+        assert!(text.len() as u64 * 4 <= bytes, "{bytes}: {text}");
+        assert!(listed(bytes, 300).len() as u64 + 300 <= bytes.max(300));
+    }
+}
+
 proptest! {
     #[test]
     fn the_order_of_the_index_means_nothing_and_no_budget_is_exceeded(
@@ -166,8 +233,8 @@ proptest! {
     ) {
         let tools = tools(&["local/read_file"]);
         let labels = BTreeMap::new();
-        let asked = Asked { text: &text, labels: &labels, tools: &tools, context_tokens: 1_000, most_bytes: 1_200 };
-        let rules = SkillRules { top_k, token_budget_ratio: 0.5, token_budget_tokens: Some(tokens) };
+        let asked = Asked { text: &text, context_tokens: 1_000, most_bytes: 1_200, ..asked(&labels, &tools) };
+        let rules = SkillRules { top_k, token_budget_ratio: 0.5, token_budget_tokens: Some(tokens), role: None };
         let selection = select(&index, asked, &rules);
         let mut other = index.clone();
         other.skills.rotate_left(turn.min(index.skills.len()));
@@ -178,11 +245,11 @@ proptest! {
         prop_assert!(layer.missing.is_empty());
         prop_assert!(selection.chosen.skills.len() + selection.dropped.len() <= top_k);
         // More room never shows less, and another mention never takes a skill away.
-        let more = SkillRules { token_budget_tokens: Some(tokens + 25), ..rules };
+        let more = SkillRules { token_budget_tokens: Some(tokens + 25), ..rules.clone() };
         let roomier = render(&index, &select(&index, asked, &more).chosen);
         prop_assert!(roomier.text.len() >= layer.text.len());
         for skill in &index.skills {
-            let unlimited = SkillRules { top_k: 9, token_budget_tokens: Some(9_000), ..rules };
+            let unlimited = SkillRules { top_k: 9, token_budget_tokens: Some(9_000), ..rules.clone() };
             let wide = Asked { most_bytes: 99_000, ..asked };
             let before = select(&index, wide, &unlimited).chosen;
             let said = format!("{text} ${}", skill.name());

@@ -38,9 +38,10 @@ impl Heard {
         called('$') || called('/') || (name.contains('-') && self.spoken.contains(name))
     }
 
-    /// Counts how many of these words the text contains.
-    pub(super) fn count(&self, words: &[String]) -> usize {
-        words.iter().filter(|word| self.words.contains(*word)).count()
+    /// Counts how many of these words the text contains, or one beside it.
+    pub(super) fn count_with(&self, beside: Option<&Self>, words: &[String]) -> usize {
+        let is_beside = |word: &String| beside.is_some_and(|beside| beside.words.contains(word));
+        words.iter().filter(|word| self.words.contains(*word) || is_beside(word)).count()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::input::TurnInput;
 use crate::models::{Cost, Selected};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
-use crate::skills::SelectedSkills;
+use crate::skills::{Reselected, SelectedSkills};
 use crate::tools::{CallTraits, Risk, ToolTitle};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -127,6 +127,8 @@ pub enum Fact {
     Condensed(Box<Condensed>),
     /// The turn's skills were chosen: once, also over crashes.
     SkillsSelected(SelectedSkills),
+    /// The turn's skills were chosen again: once for what happened since they were chosen before.
+    SkillsReselected(Box<Reselected>),
     /// A call returned without a result, which comes from outside.
     Waits {
         /// Which call.

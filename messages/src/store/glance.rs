@@ -94,6 +94,7 @@ impl SessionState {
             | Fact::Result(_)
             | Fact::Steered { .. }
             | Fact::SkillsSelected(_)
+            | Fact::SkillsReselected(_)
             | Fact::Waits { .. } => Some(Self::Running),
             Fact::Options(_)
             | Fact::Configured { .. }

@@ -88,6 +88,7 @@ impl Record {
             | Fact::Withdrawn
             | Fact::Configured { .. }
             | Fact::SkillsSelected(_)
+            | Fact::SkillsReselected(_)
             | Fact::Waits { .. } => 0,
         }
     }

@@ -323,6 +323,9 @@ impl Turn {
 
     /// A call came back: with its result, or without one that comes from outside.
     fn came_back(&mut self, call: &ToolCall, mut returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
+        if let Some(answer) = self.skill_asked(call).filter(|_| returned.status == CallStatus::Ok) {
+            return self.answer(call, answer, effects);
+        }
         match returned.output.waits_for.take().filter(|_| returned.status == CallStatus::Ok) {
             Some(_) if self.is_sub_agent() => {
                 self.answer(call, ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE), effects)

@@ -8,6 +8,7 @@ use crate::event::StepEvent;
 use crate::ids::{ModelName, SessionId, Ticket, TurnId};
 use crate::llm::LlmRequest;
 use crate::options::ServerSpec;
+use crate::skills::SkillQuery;
 use crate::store::Append;
 use crate::submission::TurnNews;
 use crate::tools::{CallContext, CheckRequest, Grant};
@@ -90,6 +91,9 @@ pub enum Effect {
         ticket: Ticket,
         /// The folder the session works in; their places are looked up there first.
         cwd: Option<String>,
+        /// What they are wanted for.
+        #[serde(default)]
+        query: Arc<SkillQuery>,
     },
     /// Does this answer fit its schema? Answered by `OutputChecked`.
     CheckOutput { ticket: Ticket, schema: Arc<Value>, output: Arc<Value> },

@@ -15,17 +15,24 @@ use std::sync::Arc;
 impl Turn {
     /// Guards, then the next prompt.
     pub(super) fn build_prompt(&mut self, effects: &mut Vec<Effect>) {
-        let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)
-        else {
+        if self.frame.is_none() {
             return;
-        };
-        let Some(open) = session.running() else { return };
+        }
+        let Some(open) = self.open_turn() else { return };
         if let Some(guard) = open.spent.forbids_step(open.limits()) {
             if !self.waits_at(guard, effects) {
                 self.trip(guard, effects);
             }
             return;
         }
+        if self.is_reselecting(effects) {
+            return;
+        }
+        let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)
+        else {
+            return;
+        };
+        let Some(open) = session.running() else { return };
         frame.offer_reader(session);
         if let Some(plan) = frame.plan(turn_config, session, open) {
             return self.condense(plan, effects);

@@ -129,6 +129,7 @@ impl State {
             | Self::Start(_)
             | Self::BuildPrompt
             | Self::Condense(_)
+            | Self::ReselectSkills(_)
             | Self::LlmInfer { .. }
             | Self::ParseAction(_)
             | Self::AtLimit(_)

@@ -10,7 +10,7 @@ use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
 use crate::options::Configuring;
 use crate::outcome::EndReason;
-use crate::skills::SkillIndex;
+use crate::skills::{SkillIndex, SkillScores};
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
 use crate::turn_config::{PromptLayers, TurnConfig};
@@ -116,6 +116,9 @@ pub enum TurnMessage {
         /// Which question it answers.
         ticket: Ticket,
         index: Arc<SkillIndex>,
+        /// How well they fit, if the port scores them itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        scores: Option<Arc<SkillScores>>,
     },
     /// An answer was held against its schema.
     OutputChecked {

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!           request         read            gathered
-//!    Idle ──────────▶ Load ──────▶ Start ─────────────▶ BuildPrompt ◀────▶ Condense
-//!     ▲ │                            ▲                   │        ▲  too long
+//!    Idle ──────────▶ Load ──────▶ Start ─────────────▶ BuildPrompt ◀────▶ Condense, ReselectSkills
+//!     ▲ │                            ▲                   │        ▲  too long, skills to be chosen again
 //!     │ └── request, once read ─────▶│            prompt │        │
 //!     │                              │                   ▼        │ malformed once,
 //!     │                              │              LlmInfer ────▶│ something said into the turn,
@@ -40,6 +40,7 @@ mod effect;
 mod history;
 mod infer;
 mod interrupted;
+mod layers;
 mod lookup;
 mod message;
 mod news;
@@ -49,6 +50,7 @@ mod output_schema;
 mod prompt;
 mod record;
 mod requests;
+mod reselect;
 mod select;
 mod skills;
 mod snapshot;
@@ -227,8 +229,8 @@ impl Turn {
                 (wait.layers_at, wait.layers) = (None, Some(result));
                 self.gathered(wait, e);
             }
-            (State::Start(mut wait), M::SkillsListed { ticket, index }) if wait.skills_at == Some(ticket) => {
-                (wait.skills_at, wait.skills) = (None, Some(index));
+            (State::Start(mut wait), M::SkillsListed { ticket, index, scores }) if wait.skills_at == Some(ticket) => {
+                (wait.skills_at, wait.skills, wait.scores) = (None, Some(index), scores);
                 self.gathered(wait, e);
             }
             (State::Start(wait), M::Saved { result: Ok(_), .. }) => self.gathered(wait, e),
@@ -238,6 +240,9 @@ impl Turn {
             (State::BuildPrompt, M::BuildPrompt) => self.build_prompt(e),
             (State::Condense(wait), M::Condensed { ticket, result }) if wait.awaiting == ticket => {
                 self.condensed(*wait, result, e);
+            }
+            (State::ReselectSkills(wait), M::SkillsListed { ticket, index, scores }) if wait.awaiting == ticket => {
+                self.reselect_skills(wait, index, scores.as_deref(), e);
             }
             (State::LlmInfer { awaiting, asked: false, prompt_bytes, .. }, M::LlmInfer { ticket, request })
                 if awaiting == ticket =>

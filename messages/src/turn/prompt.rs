@@ -4,6 +4,8 @@
 //! fits. Every layer has a size cap, and cuts are marked. No clock and no randomness: equal sessions and briefs give
 //! equal prompts.
 
+use super::layers::{self as layers, Behind, Places, push_paragraph};
+use super::skills::Chosen;
 use super::{history, output_schema};
 use crate::chat::{CallStatus, ContentPart, Message, Usage, complaint};
 use crate::condense;
@@ -12,26 +14,13 @@ use crate::ids::{ToolName, TurnId};
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
 use crate::models::Cost;
 use crate::session_state::{OpenTurn, Session};
+use crate::skills::SkillIndex;
 use crate::tools::ToolSet;
 use crate::trace;
 use crate::turn_config::{PromptLayers, TurnConfig};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::sync::Arc;
-
-/// The caps of the layers, in bytes, in the order in which a model reads them.
-const CAPS: [(&str, usize); 6] = [
-    ("instructions", 32 * 1024),
-    ("runtime policy", 8 * 1024),
-    ("bootstrap", 16 * 1024),
-    ("memory", 16 * 1024),
-    ("skills", SKILLS_CAP),
-    ("tool notes", 16 * 1024),
-];
-
-/// The cap of the skills, in bytes. The skills chosen for a turn fit beside the list that is part of every turn.
-pub(super) const SKILLS_CAP: usize = 64 * 1024;
 
 /// What all prompts of one turn share.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +46,27 @@ pub(super) struct Frame {
     /// All tools, with the reader of artifacts: offered once there is something to read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     with_reader: Option<Arc<ToolSet>>,
+    /// What the skills of the turn are chosen from, if it has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) skilled: Option<Box<Skilled>>,
+}
+
+/// What the skills of a running turn are chosen from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Skilled {
+    pub(super) index: Arc<SkillIndex>,
+    /// The tools that policy and session leave, without the limits of skills.
+    pub(super) offered: Arc<ToolSet>,
+    /// Where the skills are in the system text.
+    places: Places,
+}
+
+/// The tools without the reader of artifacts where there is nothing to read, and all of them for later.
+fn split(tools: Arc<ToolSet>, session: &Session) -> (Arc<ToolSet>, Option<Arc<ToolSet>>) {
+    match tools.without_reader().filter(|_| !session.has_artifacts()).cloned() {
+        Some(plain) => (plain, Some(tools)),
+        None => (tools, None),
+    }
 }
 
 fn summary(session: &Session) -> Option<Arc<Message>> {
@@ -69,8 +79,7 @@ impl Frame {
         layers: &PromptLayers,
         session: &Session,
         profile: Arc<ModelProfile>,
-        tools: Arc<ToolSet>,
-        chosen_skills: &str,
+        (chosen, offered): (Chosen, Arc<ToolSet>),
     ) -> Self {
         let mode = match turn_config.tool_mode {
             ToolModeChoice::Json => ToolMode::Json,
@@ -78,44 +87,13 @@ impl Frame {
             ToolModeChoice::Auto if profile.capabilities.native_tools => ToolMode::Native,
             ToolModeChoice::Auto => ToolMode::Json,
         };
-        let plain = tools.without_reader().filter(|_| !session.has_artifacts()).cloned();
-        let (tools, with_reader) = match plain {
-            Some(plain) => (plain, Some(tools)),
-            None => (tools, None),
-        };
+        let (tools, with_reader) = split(chosen.tools, session);
         let instructions = session.options.instructions.as_ref().unwrap_or(&layers.instructions);
-        let mut skills = Cow::Borrowed(layers.skills.as_str());
-        if !chosen_skills.is_empty() {
-            push_paragraph(skills.to_mut(), chosen_skills);
-        }
-        let texts: [&str; 6] = [
-            instructions.as_str(),
-            &layers.runtime_policy,
-            &layers.bootstrap,
-            &layers.memory,
-            &skills,
-            &layers.tool_notes,
-        ];
-        let mut system = String::new();
-        let (mut cut_layers, mut cut_bytes) = (Vec::new(), 0);
-        for ((name, cap), text) in CAPS.into_iter().zip(texts) {
-            let kept = &text[..text.floor_char_boundary(cap)];
-            if kept.len() < text.len() {
-                cut_layers.push(name.to_owned());
-                cut_bytes += text.len() - kept.len();
-            }
-            push_paragraph(&mut system, kept.trim());
-        }
         let input = session.running().map(|open| &open.input);
         let output = input.and_then(|input| input.output_schema.as_ref());
-        if mode == ToolMode::Json {
-            push_paragraph(&mut system, &contract(&tools));
-        }
-        if let Some(output) = output {
-            let words =
-                if mode == ToolMode::Json { output_schema::in_words_of_content } else { output_schema::in_words };
-            push_paragraph(&mut system, &words(output));
-        }
+        let behind = Behind { mode, tools: &tools, output: output.map(Arc::as_ref) };
+        let (system, places, cut) = layers::system(layers, instructions, &chosen.text, behind);
+        let skilled = chosen.index.map(|index| Box::new(Skilled { index, offered, places }));
         let envelope = envelope(mode, &profile, output, &tools);
         let trace = input.map(|input| trace::trace_id(&input.turn, input.traceparent.as_deref()));
         let flags = trace::flags(input.and_then(|input| input.traceparent.as_deref()));
@@ -130,12 +108,25 @@ impl Frame {
             header,
             system,
             envelope,
-            cut_layers,
-            cut_bytes,
+            cut_layers: cut.layers,
+            cut_bytes: cut.bytes,
             counted,
             summary,
             with_reader,
+            skilled,
         }
+    }
+
+    /// Other skills than before, with the tools that they leave.
+    pub(super) fn set_skills(&mut self, session: &Session, text: &str, tools: Arc<ToolSet>, index: Arc<SkillIndex>) {
+        let Some(skilled) = &mut self.skilled else { return };
+        let (tools, with_reader) = split(tools, session);
+        let output = session.running().and_then(|open| open.input.output_schema.as_ref());
+        let behind = Behind { mode: self.mode, tools: &tools, output: output.map(Arc::as_ref) };
+        let (system, places) = layers::with_skills(&self.system, skilled.places, text, behind);
+        (skilled.index, skilled.places, self.system) = (index, places, system.into());
+        self.envelope = envelope(self.mode, &self.profile, output, &tools);
+        (self.tools, self.with_reader) = (tools, with_reader);
     }
 
     /// Offers the reader of artifacts once the session has one to read.
@@ -274,29 +265,6 @@ impl Counted {
         self.messages = history.len();
         self.bytes
     }
-}
-
-fn push_paragraph(text: &mut String, paragraph: &str) {
-    if !paragraph.is_empty() {
-        if !text.is_empty() {
-            text.push_str("\n\n");
-        }
-        text.push_str(paragraph);
-    }
-}
-
-/// The action contract in words, for models without calls of their own.
-fn contract(tools: &ToolSet) -> String {
-    let mut text = String::from(
-        "Answer with exactly one JSON object and no other text. It is one of:\n\
-         {\"type\":\"final\",\"content\":\"your answer\"}\n\
-         {\"type\":\"ask_user\",\"question\":\"what you need to know\"}",
-    );
-    if !tools.is_empty() {
-        text.push_str("\n{\"type\":\"tool_call\",\"name\":\"a tool below\",\"arguments\":{}}\nTools:\n");
-        text.push_str(tools.contract().trim_end());
-    }
-    text
 }
 
 /// The schema of a reply, for a provider that takes one.

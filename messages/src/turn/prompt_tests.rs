@@ -1,6 +1,7 @@
 //! What a model reads: layers, contract, history, and how much of them fits.
 
 use super::prompt::Frame;
+use super::skills::Chosen;
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::event::AgentEvent;
 use crate::ids::{CallId, RecordId, ToolName, TurnId};
@@ -87,7 +88,8 @@ struct Built {
 
 fn build(turn_config: &TurnConfig, session: &Session, capabilities: Capabilities, tools: &Arc<ToolSet>) -> Built {
     let profile = Arc::new(ModelProfile { model: model(), capabilities, price: None });
-    let mut frame = Frame::new(turn_config, &turn_config.layers, session, profile, Arc::clone(tools), "");
+    let mut frame =
+        Frame::new(turn_config, &turn_config.layers, session, profile, (Chosen::none(tools), Arc::clone(tools)));
     let (request, bytes, event) = frame.request(turn_config, session, session.open.as_ref().expect("a turn"));
     assert_eq!(bytes, request.bytes() as u64);
     assert_eq!(event.step, Some(request.step));

@@ -4,6 +4,7 @@
 use super::accept::resumed;
 use super::done::unread;
 use super::news::{finished, refused};
+use super::skills::Listed;
 use super::state::{Gathering, State};
 use super::{Effect, Recover, Turn, TurnMessage};
 use crate::chat::Message;
@@ -243,9 +244,10 @@ impl Turn {
             let error = AgentError::Invalid(format!("the model {} does not take {} parts", open.model, part.kind()));
             return self.fail(error, effects);
         }
-        let tools = &self.offered(tools);
-        let mut chosen = self.choose_skills(wait.skills.as_deref(), &profile, tools);
-        let tools = chosen.tools.take().unwrap_or_else(|| Arc::clone(tools));
+        let offered = self.offered(tools);
+        let scores = wait.scores.as_deref();
+        let listed = wait.skills.as_ref().map(|index| Listed { index, scores });
+        let mut chosen = self.choose_skills(listed, &profile, &offered);
         let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
         let Some(open) = session.running() else { return };
         self.emit(effects, || AgentEvent::TurnStarted {
@@ -255,7 +257,7 @@ impl Turn {
             traceparent: open.input.traceparent.clone(),
             tracestate: open.input.tracestate.clone(),
             agent: session.options.agent.clone(),
-            tools: told(&tools, session),
+            tools: told(&chosen.tools, session),
             servers,
             parent: session.options.parent.clone(),
             context: open.input.context.clone(),
@@ -278,7 +280,7 @@ impl Turn {
         if let Some(told) = chosen.told.take() {
             self.emit(effects, || told);
         }
-        self.frame = Some(Frame::new(turn_config, layers, session, profile, tools, &chosen.text));
+        self.frame = Some(Frame::new(turn_config, layers, session, profile, (chosen, offered)));
         // What an earlier actor waited for is asked for again.
         self.progressed(effects);
         match answered {

@@ -7,7 +7,7 @@ use crate::ids::{ApprovalId, Ticket, TurnId};
 use crate::limits::Limits;
 use crate::llm::{LlmError, ModelProfile};
 use crate::mcp::ServerBrief;
-use crate::skills::SkillIndex;
+use crate::skills::{SkillIndex, SkillScores};
 use crate::store::{Reasoning, StepCost, StoreError};
 use crate::tools::{CallContext, CallTraits, Grant, ToolSet};
 use crate::turn_config::PromptLayers;
@@ -29,6 +29,8 @@ pub(super) enum State {
     BuildPrompt,
     /// The history is being condensed, since the next prompt would be too long.
     Condense(Box<Condensing>),
+    /// The skills are being listed, to be chosen again before the next prompt.
+    ReselectSkills(Reselect),
     /// The prompt is on its way to the model, or the model was asked.
     LlmInfer {
         /// The question to the model.
@@ -71,6 +73,9 @@ pub(super) struct Gathering {
     pub(super) skills_at: Option<Ticket>,
     /// The skills, where there are any.
     pub(super) skills: Option<Arc<SkillIndex>>,
+    /// How well they fit, if their port says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) scores: Option<Arc<SkillScores>>,
     /// Events of steer messages that came during the preparation, to be emitted after the turn's beginning.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) said: Vec<AgentEvent>,
@@ -88,6 +93,14 @@ pub(super) struct Judging {
     #[serde(default)]
     pub(super) reasoning: Option<Reasoning>,
     pub(super) cost: StepCost,
+}
+
+/// Skills that are listed again.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub(super) struct Reselect {
+    pub(super) awaiting: Ticket,
+    /// How many causes there were when they were asked for; for later ones they are asked for again.
+    pub(super) causes: u32,
 }
 
 /// A summary that is waited for.

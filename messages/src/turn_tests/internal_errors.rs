@@ -94,6 +94,7 @@ fn name(state: &State) -> &'static str {
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
         State::Condense(_) => "Condense",
+        State::ReselectSkills(_) => "ReselectSkills",
         State::LlmInfer { .. } => "LlmInfer",
         State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",

@@ -3,7 +3,7 @@
 
 mod room;
 
-pub(crate) use room::{definition, seal, side_effects, tools, tools_with, verdict};
+pub(crate) use room::{definition, seal, side_effects, tools, tools_and_skills, tools_with, verdict};
 
 use super::pairing::Pairing;
 use crate::approvals::Standing;
@@ -266,10 +266,17 @@ impl World {
                 return told(*ticket, result, *confirm);
             }
             Question::Tools(ticket) => {
-                let tools = tools_with(&self.turn_config.subagents);
+                let tools = if self.turn_config.skills.is_some() {
+                    tools_and_skills()
+                } else {
+                    tools_with(&self.turn_config.subagents)
+                };
                 TurnMessage::ToolsListed { ticket: *ticket, tools, servers: Vec::new() }
             }
-            Question::Skills(ticket) => TurnMessage::SkillsListed { ticket: *ticket, index: Arc::clone(&self.skills) },
+            Question::Skills(ticket) => {
+                let (ticket, index) = (*ticket, Arc::clone(&self.skills));
+                TurnMessage::SkillsListed { ticket, index, scores: None }
+            }
             Question::Output(ticket, output) => TurnMessage::OutputChecked { ticket: *ticket, result: fits(output) },
             Question::Profile(ticket) => {
                 let profile =

@@ -11,7 +11,7 @@ use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::models::{Ranked, Refused};
 use bob_messages::options::ParentTurn;
 use bob_messages::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
-use bob_messages::skills::SkillForm;
+use bob_messages::skills::{ReselectCause, SkillForm};
 use bob_messages::store::Reasoning;
 use bob_messages::tools::{FileChange, Location, Risk, ToolKind, ToolOutput};
 use serde_json::json;
@@ -134,6 +134,14 @@ fn all() -> Vec<StepEvent> {
             budget_bytes: 4_000,
         }
         .into(),
+        AgentEvent::SkillsReselected {
+            causes: vec![ReselectCause::Steered, ReselectCause::UseSkill],
+            skills: vec![SkillChoice { name: "letters".into(), score: 1.1, form: SkillForm::Whole }],
+            dropped: vec!["notes".into()],
+            bytes: 900,
+            budget_bytes: 4_000,
+        }
+        .in_step(2),
         AgentEvent::ModelSelected {
             selector: ModelName::parse("select:cheap").expect("it has two sides"),
             model: Some(model()),

@@ -17,7 +17,7 @@ use bob_actors::tools::ToolHooks;
 use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
-use bob_actors::tools::read_artifact;
+use bob_actors::tools::{read_artifact, use_skill};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions;
@@ -101,6 +101,9 @@ impl RuntimeBuilder {
             Some(catalogue) => catalogue.around(model),
             None => model,
         };
+        if self.skills.is_some() {
+            self.tools.push(self.tool_hooks.around(Arc::new(use_skill())));
+        }
         let (tools, ports) = (self.tools.clone(), self.tools);
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();

@@ -265,7 +265,9 @@ impl Run {
             }
             Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
             // Skills belong to a runtime; a turn configuration that has rules for them gets none here.
-            Effect::ListSkills { ticket, .. } => Some(TurnMessage::SkillsListed { ticket, index: Arc::default() }),
+            Effect::ListSkills { ticket, .. } => {
+                Some(TurnMessage::SkillsListed { ticket, index: Arc::default(), scores: None })
+            }
             Effect::CheckOutput { ticket, schema, output } => {
                 Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })
             }

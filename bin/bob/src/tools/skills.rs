@@ -28,8 +28,11 @@
 /// ```
 pub use bob_actors::skills::SkillPort;
 #[cfg(feature = "skills")]
+pub use bob_actors::skills::git::{CacheError, GitSkills, GitSourceError, MirrorBounds, MirrorError};
+#[cfg(feature = "skills")]
 pub use bob_actors::skills::{SkillFolders, SkillSource};
 pub use bob_messages::event::SkillChoice;
 pub use bob_messages::skills::{
-    FrontMatter, SelectedSkill, SelectedSkills, Skill, SkillFinding, SkillForm, SkillIndex, SkillRules,
+    FrontMatter, ReselectCause, Reselected, SelectedSkill, SelectedSkills, Skill, SkillFinding, SkillForm, SkillIndex,
+    SkillQuery, SkillRules, SkillScores,
 };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use bob::config::PROJECT_FILES;
 use bob::tools::{Protection, Sandbox};
 
-use crate::{Config, StoreKind};
+use crate::{Config, SourceKind, StoreKind};
 
 /// Returns the protected files. `private` are the agent's files outside the folder: lasting decisions and trust.
 pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
@@ -27,8 +27,10 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let programs = starts.chain(servers).chain(hooks).chain(scripts.map(|word| config.resolve(word)));
     let programs = programs.filter(|path| path.is_file());
     // A relative folder of skills is looked up in the session's folder, too.
-    let skills = config.skills.sources.iter();
-    let skills = skills.flat_map(|source| [PathBuf::from(&source.path), absolute(config.resolve(&source.path))]);
+    let folders = config.skills.sources.iter().filter(|source| source.kind == SourceKind::Directory);
+    let folders = folders.filter_map(|source| source.path.as_ref());
+    let mirrors = config.files().state.iter().map(|state| absolute(state.join("skills")));
+    let skills = folders.flat_map(|path| [PathBuf::from(path), absolute(config.resolve(path))]).chain(mirrors);
     let governing = std::iter::once(config.file.clone())
         .chain(config.files().user.clone())
         .chain(programs)

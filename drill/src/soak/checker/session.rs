@@ -159,6 +159,7 @@ impl<'a> Journal<'a> {
             | Fact::LimitAsked { .. }
             | Fact::LimitDecided { .. }
             | Fact::SkillsSelected(_)
+            | Fact::SkillsReselected(_)
             | Fact::Snapshot(_)
             | Fact::Waits { .. }
             | Fact::Steered { .. }

@@ -137,6 +137,12 @@ defects! {
     LeavesSummaryOut,
     /// The skills of a turn are not known after a crash.
     ForgetsSkills,
+    /// That skills were chosen again does not reach the journal.
+    ForgetsReselection,
+    /// Skills are chosen again for a cause that was counted before.
+    ReselectsAgain,
+    /// A skill that the model was told it has is not among those that are chosen.
+    LosesNamedSkill,
     /// The tools of a turn are not limited by its skills.
     WidensTools,
     /// An answer that does not fit its schema is taken.

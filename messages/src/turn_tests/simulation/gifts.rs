@@ -3,6 +3,7 @@
 
 use super::monitor::Monitor;
 use crate::chat::FinishReason;
+use crate::ids::ToolName;
 use crate::llm::LlmRequest;
 use crate::outcome::TurnOutcome;
 use crate::session_state::Session;
@@ -12,14 +13,19 @@ use crate::turn::tests::world::{World, fits};
 
 impl Monitor {
     /// A prompt names the skills that are journaled for its turn, once one of its steps is.
-    pub(super) fn has_its_skills(&mut self, request: &LlmRequest) {
+    pub(super) fn has_its_skills(&mut self, request: &LlmRequest, world: &World) {
         let Some(open) = self.shadow.running().filter(|open| open.input.turn == request.turn) else { return };
-        let (steps, chosen) = (open.spent.steps, open.skills.clone());
-        let Some(chosen) = chosen else {
+        let steps = open.spent.steps;
+        let Some(chosen) = self.skills_of(request, world) else {
             let forgotten = self.skilled && steps > 0;
             return self.must(!forgotten, || "a step is journaled and its skills are not".to_owned());
         };
         let system = request.system.as_ref();
+        if let Some(at) = system.find("# Skills\n").or_else(|| system.find("# Other skills\n")) {
+            let layer = system[at..].split("\n\nAnswer with").next().unwrap_or_default();
+            let (bytes, most) = (layer.len() as u64, chosen.budget_bytes);
+            self.must(bytes <= most, || format!("skills take {bytes} bytes of {most}"));
+        }
         let shown: Vec<&str> = system.split("\n## Skill ").skip(1).filter_map(|part| part.lines().next()).collect();
         let kept: Vec<&str> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
         self.must(shown == kept, || format!("the prompt has the skills {shown:?}, and {kept:?} were chosen"));
@@ -32,7 +38,8 @@ impl Monitor {
     pub(super) fn limits_tools(&mut self, context: &CallContext, world: &World) {
         let open = world.turn.session().and_then(Session::running);
         let Some(patterns) = open.and_then(|open| open.skills.as_ref()?.allow_tools.clone()) else { return };
-        let is_meant = |name: &String| patterns.iter().any(|pattern| matches(pattern, name));
+        let is_meant =
+            |name: &String| name == ToolName::USE_SKILL || patterns.iter().any(|pattern| matches(pattern, name));
         let is_limited = context.allow.as_ref().is_some_and(|names| names.iter().all(is_meant));
         self.must(is_limited, || {
             format!("skills limit the tools to {patterns:?}, and {:?} may be called", context.allow)

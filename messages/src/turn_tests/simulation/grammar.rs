@@ -213,6 +213,11 @@ impl Grammar {
                 open.chosen = true;
                 Ok(())
             }
+            Fact::SkillsReselected(_) => {
+                let open = self.running(turn)?;
+                must(open.chosen, || "skills are chosen again that were not chosen".to_owned())?;
+                must(open.calls.is_empty() && !open.answered, || "skills are chosen again inside a step".to_owned())
+            }
         }
     }
 

@@ -331,6 +331,7 @@ fn state(state: &State) -> &'static str {
         State::Start(_) => "Start",
         State::BuildPrompt => "BuildPrompt",
         State::Condense(_) => "Condense",
+        State::ReselectSkills(_) => "ReselectSkills",
         State::LlmInfer { .. } => "LlmInfer",
         State::ParseAction(_) => "ParseAction",
         State::CallTool(_) => "CallTool",

@@ -5,7 +5,7 @@ use super::decisions::said;
 use super::monitor::Monitor;
 use crate::approvals::Scope;
 use crate::chat::{CallStatus, Message};
-use crate::ids::{ApprovalId, TurnId};
+use crate::ids::{ApprovalId, ToolName, TurnId};
 use crate::input::{ResumeReply, TurnInput};
 use crate::outcome::SuspendReason;
 use crate::session_state::{OpenCall, Session};
@@ -27,6 +27,7 @@ impl Monitor {
             self.counts_runs(record);
             self.reads_options(record);
             self.reads_decision(record);
+            self.reads_skills(record);
             self.saw(kind(&record.fact).to_owned());
             self.shadow.apply(record);
             self.twin.apply(record);
@@ -74,7 +75,9 @@ impl Monitor {
                     let doubted = back.status == CallStatus::Denied
                         && result.status == CallStatus::Unknown
                         && result.output.plain().ends_with(&back.output.plain());
-                    doubted || back.status == result.status && back.output == result.output
+                    // The machine itself says whether there is room for a skill.
+                    let is_skill = result.name.as_str() == ToolName::USE_SKILL && back.status == CallStatus::Ok;
+                    doubted || is_skill || back.status == result.status && back.output == result.output
                 });
                 self.must(same, || format!("{} returned something else than is journaled", result.call));
             }
@@ -166,6 +169,7 @@ fn kind(fact: &Fact) -> &'static str {
         Fact::Condensed(condensed) if condensed.summary.is_some() => "summarised",
         Fact::Condensed(_) => "truncated",
         Fact::SkillsSelected(_) => "skills selected",
+        Fact::SkillsReselected(_) => "skills reselected",
         Fact::Waits { .. } => "waits outside",
         Fact::LimitAsked { .. } => "limit asked",
         Fact::LimitDecided { .. } => "limit decided",

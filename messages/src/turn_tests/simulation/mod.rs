@@ -5,7 +5,7 @@
 //! clock and no thread in it, so that the same seed gives the same run, line by line.
 //!
 //! **Checks.** After each message, at each record that is stored and at whatever is told, [`monitor`],
-//! [`kept`], [`promises`], [`decisions`] and [`gifts`] ask that
+//! [`kept`], [`promises`], [`decisions`], [`gifts`] and [`reselects`] ask that
 //! everybody is told exactly once; that each input runs once, and none of which its caller was told that it does not; that what is told to be saved is what any later owner
 //! reads; that a call with side effects runs once over all crashes, alone, behind its durable
 //! intent, as it was journaled, as the tool that was shown, and only if nobody denied it; that a strict provider accepts
@@ -34,6 +34,7 @@ mod kept;
 mod monitor;
 mod plan;
 mod promises;
+mod reselects;
 mod sabotage;
 mod says;
 mod steering;

@@ -5,6 +5,7 @@ use super::book::Runs;
 use super::changes::Changes;
 use super::decisions::{Decisions, comes_to};
 use super::grammar::Grammar;
+use super::reselects::Reselects;
 use super::steering::Steers;
 use crate::approvals::{Decision, Scope};
 use crate::chat::Message;
@@ -102,6 +103,7 @@ pub(super) struct Monitor {
     pub(super) summaries: BTreeSet<String>,
     pub(super) last: Option<Arc<Record>>,
     pub(super) changes: Changes,
+    pub(super) reselects: Reselects,
     pub(super) runs: Runs,
     pub(super) decisions: Decisions,
     pub(super) life: Life,
@@ -141,6 +143,7 @@ impl Monitor {
             summaries: BTreeSet::new(),
             last: None,
             changes: Changes::default(),
+            reselects: Reselects::default(),
             runs: Runs::default(),
             decisions: Decisions::default(),
             life: Life::default(),
@@ -299,7 +302,7 @@ impl Monitor {
         self.must(own != "deny" && own != "bad", || format!("{id} runs although it is not allowed"));
         let allowed = self.life.allowed.contains(id);
         self.must(allowed, || format!("{id} runs and was not judged, or was refused"));
-        if own.starts_with("read") {
+        if own.starts_with("read") || own == "use_skill" {
             return;
         }
         let others = world.questions.iter().any(|question| matches!(question, Question::Call(..) | Question::Ran(..)));
@@ -340,7 +343,7 @@ impl Monitor {
     }
 
     fn infers(&mut self, request: &LlmRequest, world: &World) {
-        self.has_its_skills(request);
+        self.has_its_skills(request, world);
         self.infers_under(request);
         if let Err(why) = paired(&request.messages) {
             self.must(false, || why);

@@ -10,6 +10,7 @@ use crate::input::Steer;
 use crate::limits::Limits;
 use crate::outcome::TurnOutcome;
 use crate::session_state::OpenCall;
+use crate::skills::ReselectCause;
 use crate::store::{Append, Fact, Record, StoreError};
 use crate::submission::TurnNews;
 use crate::tools::{CallTraits, Grant, Verdict};
@@ -57,6 +58,11 @@ impl Sabotage {
                 for record in &mut claim.records {
                     blank(&mut Arc::make_mut(record).fact, |fact| matches!(fact, Fact::SkillsSelected(_)));
                 }
+            }
+            (Defect::LosesNamedSkill, TurnMessage::SkillsListed { index, .. }) => {
+                let open = turn.session().and_then(|session| session.running());
+                let named = open.and_then(|open| open.reselecting.as_ref()).map_or(&[][..], |again| &again.named);
+                Arc::make_mut(index).skills.retain(|skill| !named.iter().any(|name| name == skill.name()));
             }
             (Defect::RunsAgain, TurnMessage::Start { input, .. }) if self.ended.contains(&input.turn) => {
                 let input = Arc::make_mut(input);
@@ -280,6 +286,15 @@ impl Sabotage {
             Defect::ForgetsChange => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Configured { .. })));
             }
+            Defect::ForgetsReselection => {
+                change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::SkillsReselected(_))));
+            }
+            Defect::ReselectsAgain => change(&mut append, |fact| {
+                if let Fact::SkillsReselected(again) = fact {
+                    let more = [ReselectCause::Condensed, ReselectCause::Steered];
+                    again.causes.extend(more.into_iter().find(|cause| !again.causes.contains(cause)));
+                }
+            }),
             Defect::LosesInput if self.dice.rarely(3) => {
                 change(&mut append, |fact| blank(fact, |fact| matches!(fact, Fact::Input(_))));
             }

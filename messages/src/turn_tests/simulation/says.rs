@@ -6,7 +6,7 @@ use crate::approvals::Decision;
 use crate::chat::{CallStatus, FinishReason, StopReason, Usage};
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, Ticket};
+use crate::ids::{ApprovalId, Ticket, ToolName};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest, ToolMode};
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolOutput, ToolReturn, ToolSet};
@@ -86,6 +86,11 @@ pub(in crate::turn) fn reply(moods: Moods, request: &LlmRequest, dice: &mut Dice
             if dice.rarely(6) {
                 calls = vec![calls[0]; 4];
             }
+            if request.tools.get(&ToolName::new(ToolName::USE_SKILL)).is_some() && dice.pick(2) == 0 {
+                let skills =
+                    ["{\"name\":\"s0x\"}", "{\"name\":\"s1x\"}", "{\"name\":\"s2x\"}", "{\"name\":\"s9x\"}", "{}"];
+                calls.push(("local__use_skill", skills[dice.pick(skills.len())]));
+            }
             answer(["", "I will look."][dice.pick(2)], &calls)
         }
     })
@@ -134,7 +139,7 @@ pub(super) fn foreign(state: &State, dice: &mut Dice) -> TurnMessage {
         10 if !matches!(state, State::Done(_)) => TurnMessage::Done { ended: Box::new(ended) },
         12 => TurnMessage::Condensed { ticket, result: Ok(Arc::default()) },
         11 => TurnMessage::LayersRead { ticket, result: Err(AgentError::Internal("foreign".into())) },
-        13 => TurnMessage::SkillsListed { ticket, index: Arc::default() },
+        13 => TurnMessage::SkillsListed { ticket, index: Arc::default(), scores: None },
         14 => TurnMessage::OutputChecked { ticket, result: Ok(()) },
         _ => TurnMessage::Profiled { ticket, result: Err(LlmError::new(LlmErrorKind::Gone, "foreign")) },
     }

@@ -183,6 +183,11 @@ fn the_seeds_reach_every_corner() {
             "ran idem",
             "skills selected",
             "skills shown",
+            "skills reselected",
+            "reselected for Steered",
+            "reselected for Condensed",
+            "reselected for ToolErrors",
+            "reselected for UseSkill",
             "tools limited",
             "structured",
             "waits outside",
@@ -211,7 +216,7 @@ fn the_seeds_reach_every_corner() {
     let missing: Vec<_> = wanted.filter(|wanted| !seen.contains_key(wanted)).collect();
     assert!(missing.is_empty(), "never seen: {missing:?}");
     // A summary is wanted now and then only, and so is an answer that must fit a schema.
-    for state in ["Condense", "ParseAction"] {
+    for state in ["Condense", "ParseAction", "ReselectSkills"] {
         let interrupted = seen.keys().filter(|what| what.ends_with(state)).count();
         assert!(interrupted > 0, "never interrupted in {state}");
     }

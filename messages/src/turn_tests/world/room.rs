@@ -7,24 +7,36 @@ use crate::ids::ToolName;
 use crate::tools::{CallTraits, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSet, ToolSource, Verdict};
 use std::sync::Arc;
 
-/// `read*` is read-only, `idem*` idempotent, `deny*`, `ask*`, `bad*` say what their
+/// `read*` and `use_skill` are read-only, `idem*` idempotent, `deny*`, `ask*`, `bad*` say what their
 /// verdict is; everything else has side effects.
 pub(crate) fn tools() -> Arc<ToolSet> {
-    let tool = |own: &str| {
-        Arc::new(ToolDescriptor {
-            id: ToolName::new(format!("local/{own}")),
-            title: own.to_owned(),
-            kind: ToolKind::Other,
-            description: format!("Does {own}."),
-            schema: serde_json::json!({"type": "object"}),
-            source: ToolSource::Local,
-            risk: Risk::Low,
-            risk_from: Default::default(),
-            idempotent: own.starts_with("idem"),
-            read_only: own.starts_with("read"),
-        })
-    };
-    Arc::new(ToolSet::from(["read", "write", "idem", "deny", "ask", "bad"].map(tool).to_vec()))
+    Arc::new(ToolSet::from(OWN.map(tool).to_vec()))
+}
+
+/// The tools of a session that has skills.
+pub(crate) fn tools_and_skills() -> Arc<ToolSet> {
+    Arc::new(ToolSet::from(OWN.into_iter().chain(["use_skill"]).map(tool).collect::<Vec<_>>()))
+}
+
+const OWN: [&str; 6] = ["read", "write", "idem", "deny", "ask", "bad"];
+
+fn tool(own: &str) -> Arc<ToolDescriptor> {
+    Arc::new(ToolDescriptor {
+        id: ToolName::new(format!("local/{own}")),
+        title: own.to_owned(),
+        kind: ToolKind::Other,
+        description: format!("Does {own}."),
+        schema: serde_json::json!({"type": "object"}),
+        source: ToolSource::Local,
+        risk: Risk::Low,
+        risk_from: Default::default(),
+        idempotent: own.starts_with("idem"),
+        read_only: only_reads(own),
+    })
+}
+
+fn only_reads(own: &str) -> bool {
+    own.starts_with("read") || own == "use_skill"
 }
 
 /// The tools, with these agents and what follows their tasks, if there are any.
@@ -60,7 +72,7 @@ pub(crate) fn verdict(check: &CheckRequest, changes: u32, memory: &[Arc<Standing
     }
     let own = check.call.name.own_name();
     let grant = Grant { call: check.call.id.clone(), seal: seal(&check.call, changes) };
-    let traits = CallTraits { read_only: own.starts_with("read"), idempotent: own.starts_with("idem") };
+    let traits = CallTraits { read_only: only_reads(own), idempotent: own.starts_with("idem") };
     match own {
         "deny" => Verdict::Deny { reason: "policy".into() },
         "away" => Verdict::Unavailable { why: "not run: its server is away".into() },
