@@ -23,6 +23,8 @@ mod ends;
 mod fixture;
 #[path = "servers/interrupted.rs"]
 mod interrupted;
+#[path = "servers/isolated.rs"]
+mod isolated;
 #[path = "servers/library.rs"]
 mod library;
 #[path = "servers/lists.rs"]

@@ -5,6 +5,8 @@ mod support;
 
 #[path = "tenants/apart.rs"]
 mod apart;
+#[path = "tenants/artifacts.rs"]
+mod artifacts;
 #[path = "tenants/calls.rs"]
 mod calls;
 #[path = "tenants/carried.rs"]
@@ -13,7 +15,11 @@ mod carried;
 mod decisions;
 #[path = "tenants/killed.rs"]
 mod killed;
+#[path = "tenants/limits.rs"]
+mod limits;
 #[path = "tenants/sessions.rs"]
 mod sessions;
 #[path = "tenants/stage.rs"]
 mod stage;
+#[path = "tenants/view.rs"]
+mod view;

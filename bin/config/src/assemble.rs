@@ -193,6 +193,9 @@ fn with_web(_builder: RuntimeBuilder) -> Result<RuntimeBuilder, AgentError> {
 fn with_tool_servers(builder: RuntimeBuilder, config: &Config, are_spared: bool) -> Result<RuntimeBuilder, AgentError> {
     let specs = tool_servers(config)?.into_iter();
     let specs = specs.map(|spec| ServerSpec { required: spec.required && !are_spared, ..spec });
+    let crate::McpPool { idle_ttl_ms, max_processes } = config.mcp.pool;
+    let unused = Duration::from_millis(idle_ttl_ms);
+    let builder = builder.server_pool(unused, max_processes).brought_servers_end_after(unused);
     Ok(specs.fold(builder, RuntimeBuilder::tool_server))
 }
 

@@ -7,7 +7,7 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 16] = [
+const TABLES: [(&str, &str); 17] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
@@ -16,6 +16,7 @@ const TABLES: [(&str, &str); 16] = [
     ("[models_catalog]", "models_catalog"),
     ("[policy]", "policy"),
     ("[tools.", "tools.*"),
+    ("[mcp.pool]", "mcp.pool"),
     ("[[mcp.servers]]", "mcp.servers.*"),
     ("[hooks.", "hooks.*"),
     ("[prompt]", "prompt"),

@@ -19,7 +19,7 @@ use bob::tools::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
 
 use super::{
-    Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
+    Config, Hook, Llm, Log, Mcp, McpPool, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
     SkillSource, Skills, Store, StoreKind, Transport,
 };
 
@@ -111,7 +111,7 @@ impl Config {
         self.catalogue(models_catalog, &mut privileges);
         self.policy(policy, &mut privileges);
         rules(tools, &mut privileges);
-        let Mcp { servers } = mcp;
+        let Mcp { servers, pool: McpPool { idle_ttl_ms: _, max_processes: _ } } = mcp;
         servers.iter().for_each(|server| self.server(server, &mut privileges));
         hooks.iter().for_each(|(name, hook)| privileges.push(self.hook(name, hook)));
         self.prompt(prompt, skills, &mut privileges);
@@ -180,6 +180,7 @@ impl Config {
             headers,
             tools: _,
             start: _,
+            isolation: _,
             required: _,
             tool_timeout_ms: _,
             startup_timeout_ms: _,

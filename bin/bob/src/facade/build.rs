@@ -13,6 +13,7 @@ use bob_actors::mcp::Elicit;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+use bob_actors::tenants::Tenants;
 use bob_actors::tools::ToolHooks;
 use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
@@ -118,6 +119,7 @@ impl RuntimeBuilder {
             prompt_files,
             compactor: self.compactor,
             watchdog: Watchdog::with_hook(self.hook),
+            tenants: Tenants::limited_by(self.tenants),
             ..rooms
         };
         let feed = Feed::new(self.sinks);
@@ -137,6 +139,7 @@ impl RuntimeBuilder {
                 watcher: self.watcher.clone(),
                 brought_end_after: self.brought_end_after,
                 brought_bounds: self.brought_bounds,
+                pool: self.server_pool,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
                 recorder: self.taped.recorder(),
                 hooks: self.tool_hooks,
