@@ -85,7 +85,10 @@ impl Tenants {
         let Some(tenant) = request.context.as_ref().and_then(|context| context.tenant.as_ref()) else { return Ok(()) };
         match self.left(tenant, clock::now()) {
             Ok(_some) => Ok(()),
-            Err(used_up) => Err(LlmError { kind: LlmErrorKind::QuotaExhausted, message: used_up.text }),
+            Err(used_up) => {
+                let error = LlmError::new(LlmErrorKind::QuotaExhausted, used_up.text);
+                Err(LlmError { retry_after_ms: Some(used_up.retry_after_ms), ..error })
+            }
         }
     }
 

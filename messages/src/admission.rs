@@ -164,7 +164,7 @@ impl Admission {
     }
 
     fn is_below_limit(&self, tenant: Option<&TenantId>, own: Option<&Share>) -> bool {
-        match self.rules.of(tenant).max_running_turns {
+        match self.rules.of(tenant).max_concurrent_turns {
             0 => true,
             most => own.map_or(0, |own| own.running) < most,
         }

@@ -19,7 +19,7 @@ fn unlimited(most_running: usize, most_waiting: usize) -> Admission {
 
 /// Every tenant may have so many turns at once.
 fn limited(most_running: usize, most_waiting: usize, each: usize) -> Admission {
-    let all = TenantLimits { max_running_turns: each, ..TenantLimits::default() };
+    let all = TenantLimits { max_concurrent_turns: each, ..TenantLimits::default() };
     Admission::new(most_running, most_waiting, Arc::new(TenantRules { all, own: BTreeMap::new() }))
 }
 

@@ -18,7 +18,7 @@ const DAY_MS: Millis = 24 * 3_600_000;
 pub struct TenantLimits {
     /// The most turns that run at once; further ones wait. Those of sub-agents run in the place of the turn that waits for
     /// them and do not count.
-    pub max_running_turns: usize,
+    pub max_concurrent_turns: usize,
     /// The most tokens a day, by UTC: input and output of all model calls, those of sub-agents and summaries included.
     pub max_tokens_per_day: u64,
     /// The most that model calls may cost a day, by UTC, in the currency of the prices. Calls without a price cost nothing.

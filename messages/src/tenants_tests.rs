@@ -13,8 +13,8 @@ fn tokens(tokens: u64) -> Spent {
 
 #[test]
 fn a_tenant_has_its_own_limits_or_those_of_all_and_no_tenant_has_none() {
-    let (few, many) = (TenantLimits { max_running_turns: 1, ..TenantLimits::default() }, TenantLimits {
-        max_running_turns: 9,
+    let (few, many) = (TenantLimits { max_concurrent_turns: 1, ..TenantLimits::default() }, TenantLimits {
+        max_concurrent_turns: 9,
         ..TenantLimits::default()
     });
     let rules = TenantRules { all: few, own: BTreeMap::from([(tenant("acme"), many)]) };

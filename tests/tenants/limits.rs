@@ -80,7 +80,7 @@ async fn until(runtime: &Runtime, tenant: &str, running: usize, waiting: usize) 
 
 fn overloaded(result: Result<AgentResponse, AgentError>) -> (String, Option<u64>) {
     match result {
-        Err(AgentError::Overloaded { text, retry_after_ms }) => (text, retry_after_ms),
+        Err(AgentError::Overloaded { text, retry_after_ms, .. }) => (text, retry_after_ms),
         other => panic!("not overloaded: {other:?}"),
     }
 }
@@ -88,7 +88,7 @@ fn overloaded(result: Result<AgentResponse, AgentError>) -> (String, Option<u64>
 #[tokio::test]
 async fn a_tenant_has_so_many_turns_at_once_and_delays_no_other() {
     let (builder, gate, _entered) = waiting();
-    let one = TenantLimits { max_running_turns: 1, ..TenantLimits::default() };
+    let one = TenantLimits { max_concurrent_turns: 1, ..TenantLimits::default() };
     let runtime = build(builder.limits_of_tenant("acme", one)).await;
     let first = spawned(&runtime, "acme", "a.1".to_owned(), "wait");
     until(&runtime, "acme", 1, 0).await;
@@ -134,7 +134,7 @@ async fn slots_go_to_tenants_in_turn_however_many_sessions_each_has() {
 #[tokio::test]
 async fn one_tenant_is_overloaded_and_the_others_are_not() {
     let (builder, gate, _entered) = waiting();
-    let one = TenantLimits { max_running_turns: 1, ..TenantLimits::default() };
+    let one = TenantLimits { max_concurrent_turns: 1, ..TenantLimits::default() };
     let runtime = build(builder.max_waiting_turns(4).tenant_limits(one)).await;
     let mut turns = vec![spawned(&runtime, "acme", "a.0".to_owned(), "wait")];
     until(&runtime, "acme", 1, 0).await;

@@ -24,6 +24,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::{Interest, Pulse, Reply, SoFar};
+use bob_messages::store::Record;
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Child, Effect, Moment, Turn, TurnMessage};

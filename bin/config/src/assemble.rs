@@ -155,6 +155,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let builder = with_skills(builder, config)?;
     let agents = config.subagents.iter().map(crate::SubAgent::agent).collect::<Result<Vec<_>, _>>()?;
     let builder = agents.into_iter().fold(builder, RuntimeBuilder::subagent);
+    let builder = with_tenants(builder, config);
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     // A recording brings its tools.
     let offers_web = config.policy.web_fetch && replayed.is_none();
@@ -175,6 +176,14 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
         None => builder,
     };
     Ok(Assembly { model: catalogue.around(model), catalogue, default_model, workspace, builder, tape })
+}
+
+/// The limits of tenants; `*` is every other one.
+fn with_tenants(builder: RuntimeBuilder, config: &Config) -> RuntimeBuilder {
+    config.tenants.iter().fold(builder, |builder, (tenant, limits)| match tenant.as_str() {
+        "*" => builder.tenant_limits(*limits),
+        name => builder.limits_of_tenant(name, *limits),
+    })
 }
 
 #[cfg(feature = "web")]

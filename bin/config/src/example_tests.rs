@@ -7,7 +7,7 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 18] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
@@ -23,6 +23,7 @@ const TABLES: [(&str, &str); 17] = [
     ("[[skills.sources]]", "skills.sources.*"),
     ("[skills]", "skills"),
     ("[[subagents]]", "subagents.*"),
+    ("[tenants.", "tenants.*"),
     ("[store]", "store"),
     ("[log]", "log"),
 ];

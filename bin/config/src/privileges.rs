@@ -97,6 +97,8 @@ impl Config {
             skills,
             // They may do less than the agents that call them.
             subagents: _,
+            // Without an entry there are no limits.
+            tenants: _,
             store,
             log,
         } = self;

@@ -193,8 +193,8 @@ impl ToolServers {
         }
         *configured = next;
         self.0.has_isolated.store(servers.has_isolated(), Ordering::Relaxed);
-        let is_left = |spec: &ServerSpec| servers.configured.iter().all(|one| one.arguments.spec != *spec);
-        let ended = servers.pool.end_configured(is_left);
+        let Servers { configured, pool, .. } = &mut *servers;
+        let ended = pool.end_configured(|spec| configured.iter().all(|one| one.arguments.spec != *spec));
         self.0.end_now(&mut servers, &ended);
         Ok(reloaded)
     }
