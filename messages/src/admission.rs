@@ -157,9 +157,10 @@ impl Admission {
 
     /// The tenant that is to have the next slot.
     fn next_tenant(&self) -> Option<&Option<TenantId>> {
-        let waits = self.tenants.iter().filter(|(tenant, own)| {
-            !own.queue.is_empty() && self.is_below_limit(tenant.as_ref(), Some(own))
-        });
+        let waits = self
+            .tenants
+            .iter()
+            .filter(|(tenant, own)| !own.queue.is_empty() && self.is_below_limit(tenant.as_ref(), Some(own)));
         waits.min_by_key(|(_, own)| (own.running, own.since)).map(|(tenant, _)| tenant)
     }
 

@@ -3,8 +3,8 @@
 mod change;
 mod server;
 
-pub use change::{Change, Configuring, HistoryChange, OptionsPatch, SessionChange};
 pub use crate::pool::Isolation;
+pub use change::{Change, Configuring, HistoryChange, OptionsPatch, SessionChange};
 pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 
 use crate::ids::{CallId, ModelName, SessionId, TenantId, TurnId};

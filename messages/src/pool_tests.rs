@@ -71,7 +71,13 @@ fn the_longest_unused_makes_room_and_one_in_use_does_not() {
 #[derive(Debug, Clone)]
 enum Step {
     /// A session of a tenant wants a server of this isolation and starts to use it.
-    Use { spec: u8, tenant: u8, session: u8, alone: bool, brought: bool },
+    Use {
+        spec: u8,
+        tenant: u8,
+        session: u8,
+        alone: bool,
+        brought: bool,
+    },
     /// The use of this number among those that last ends.
     Release(usize),
     Pass(u64),

@@ -13,10 +13,10 @@ fn tokens(tokens: u64) -> Spent {
 
 #[test]
 fn a_tenant_has_its_own_limits_or_those_of_all_and_no_tenant_has_none() {
-    let (few, many) = (TenantLimits { max_concurrent_turns: 1, ..TenantLimits::default() }, TenantLimits {
-        max_concurrent_turns: 9,
-        ..TenantLimits::default()
-    });
+    let (few, many) = (
+        TenantLimits { max_concurrent_turns: 1, ..TenantLimits::default() },
+        TenantLimits { max_concurrent_turns: 9, ..TenantLimits::default() },
+    );
     let rules = TenantRules { all: few, own: BTreeMap::from([(tenant("acme"), many)]) };
     assert_eq!((rules.of(Some(&tenant("acme"))), rules.of(Some(&tenant("globex")))), (many, few));
     assert_eq!(rules.of(None), TenantLimits::default());

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use bob::context::RequestContext;
+use bob::events::AgentEvent;
+use bob::tools::CallStatus;
 use bob::tools::servers::{Isolation, ServerId, ServerSpec, ServerStart, ServerState, ServerStatus};
 use bob::{AgentRequest, AgentRuntime, Runtime};
 use fastrand::Rng;
@@ -161,16 +163,20 @@ async fn when_all_processes_are_in_use_a_turn_goes_on_without_and_an_unused_one_
     ended(acme).await;
     // A turn of one tenant runs on the only process.
     let mut busy = within(runtime.run_stream(request("globex", "g", r#"mcp/x/sleep {"ms":60000}"#))).await.unwrap();
-    while !matches!(
-        within(busy.next_event()).await.expect("an event").event,
-        bob::events::AgentEvent::ToolCalled { .. }
-    ) {}
-    let without = within(runtime.run(request("acme", "a", "mcp/x/pid"))).await.expect("it is taken");
-    assert!(lives(globex));
-    let started = within(runtime.records(session("a"))).await.expect("its records");
-    let calls = format!("{:?}", without.response().tool_transcript);
-    assert!(calls.contains("1 processes of tool servers are in use") || !started.is_empty(), "{calls}");
-    assert!(!without.response().tool_transcript.iter().any(|call| call.status == bob::tools::CallStatus::Ok), "{calls}");
+    while !matches!(within(busy.next_event()).await.expect("an event").event, AgentEvent::ToolCalled { .. }) {}
+    let mut without = within(runtime.run_stream(request("acme", "a", "mcp/x/pid"))).await.expect("it is taken");
+    let mut notes = Vec::new();
+    while let Some(event) = within(without.next_event()).await {
+        if let AgentEvent::TurnStarted { servers, .. } = event.event {
+            notes.extend(servers.into_iter().filter_map(|server| server.note));
+        }
+    }
+    let Some(Ok(ended)) = without.ended() else { panic!("it ended otherwise: {without:?}") };
+    assert!(matches!(&notes[..], [note] if note.contains("1 processes of tool servers are in use")), "{notes:?}");
+    let calls = &ended.response().tool_transcript;
+    assert!(calls.iter().all(|call| call.status == CallStatus::Cancelled), "{calls:?}");
+    assert!(format!("{calls:?}").contains("1 processes of tool servers are in use"), "{calls:?}");
+    assert!(lives(globex), "the one in use is left alone");
     assert!(runtime.cancel(session("g")).await);
     while within(busy.next_event()).await.is_some() {}
     assert_ne!(pid(&runtime, "acme", "a").await, globex);

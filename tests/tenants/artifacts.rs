@@ -40,24 +40,23 @@ pub(crate) fn report() -> FnTool {
     tool("bank/report", "Reports.", run).risk(Risk::Low).read_only()
 }
 
-/// Does what the first word of the user says: `pay`, `report`, or `read` and an id.
+/// Makes the call that the newest message beginning with `pay`, `report` or `read` and an id is about, and then tells its
+/// result. What is said into a turn begins otherwise, and changes nothing.
 pub(crate) fn obedient() -> ScriptedLlm {
     ScriptedLlm::from_fn(|request: &LlmRequest| {
-        let said = request.messages.iter().rev().find_map(|message| match &**message {
-            Message::User { parts } => Some(parts[0].as_text().to_owned()),
-            _ => None,
-        });
-        match request.messages.last().map(AsRef::as_ref) {
-            Some(Message::Tool { result }) => ScriptedReply::text(result.output.for_model()),
-            _ => {
-                let said = said.unwrap_or_default();
-                match said.split(' ').collect::<Vec<_>>()[..] {
-                    ["report", ..] => ScriptedReply::call("bank/report", json!({})),
-                    ["read", id, ..] => ScriptedReply::call("local/read_artifact", json!({"id": id})),
-                    _ => ScriptedReply::call("bank/pay", json!({})),
-                }
+        for message in request.messages.iter().rev() {
+            match &**message {
+                Message::Tool { result } => return ScriptedReply::text(result.output.for_model()),
+                Message::User { parts } => match parts[0].as_text().split(' ').collect::<Vec<_>>()[..] {
+                    ["report", ..] => return ScriptedReply::call("bank/report", json!({})),
+                    ["read", id, ..] => return ScriptedReply::call("local/read_artifact", json!({"id": id})),
+                    ["pay", ..] => return ScriptedReply::call("bank/pay", json!({})),
+                    _ => {}
+                },
+                _ => {}
             }
         }
+        ScriptedReply::text("nothing to do")
     })
 }
 

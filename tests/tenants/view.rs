@@ -16,7 +16,12 @@ pub(crate) struct View {
 }
 
 impl View {
-    pub(crate) async fn decide(&self, at: SessionId, approval: ApprovalId, decision: Decision) -> Result<bool, AgentError> {
+    pub(crate) async fn decide(
+        &self,
+        at: SessionId,
+        approval: ApprovalId,
+        decision: Decision,
+    ) -> Result<bool, AgentError> {
         match self.is_scoped {
             true => self.tenant.decide(at, approval, decision).await,
             false => self.runtime.decide(at, approval, decision).await,

@@ -216,7 +216,8 @@ impl ToolRegistry {
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
     ) -> Option<Arc<ToolSet>> {
         let isolated = self.attach(tenant, Some(session));
-        self.list_with(self.0.brought.turn_begins(session, named, isolated), allow, tell).map(|(tools, _not_called)| tools)
+        self.list_with(self.0.brought.turn_begins(session, named, isolated), allow, tell)
+            .map(|(tools, _not_called)| tools)
     }
 
     /// Gives `tell` back with a list that is at hand.

@@ -180,7 +180,8 @@ impl ToolServers {
             }
             next.push(changed);
         }
-        let is_gone = |arguments: &McpServerArguments| next.iter().all(|other| other.arguments.spec.id != arguments.spec.id);
+        let is_gone =
+            |arguments: &McpServerArguments| next.iter().all(|other| other.arguments.spec.id != arguments.spec.id);
         left.retain(|arguments| is_gone(arguments) && !arguments.is_vacant());
         for gone in now.into_iter().filter(|before| is_gone(&before.arguments)) {
             if gone.isolated.is_none() {

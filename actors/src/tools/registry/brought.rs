@@ -215,8 +215,11 @@ impl Brought {
 
     /// How the session's own servers are doing, and which of them are not there.
     pub(super) fn briefs(&self, session: &SessionId) -> Vec<ServerBrief> {
-        let missing =
-            |id: &ServerId, why: &str| ServerBrief { id: id.clone(), state: ServerState::Stopped, note: Some(why.to_owned()) };
+        let missing = |id: &ServerId, why: &str| ServerBrief {
+            id: id.clone(),
+            state: ServerState::Stopped,
+            note: Some(why.to_owned()),
+        };
         let briefs = |entry: &Entry| {
             let there = entry.in_force.iter().filter_map(|host| host.brief());
             let not_given = entry.missing.iter().map(|id| missing(id, NOT_GIVEN));

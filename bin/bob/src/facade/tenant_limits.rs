@@ -148,7 +148,9 @@ impl Runtime {
     ) -> Result<(), AgentError> {
         let mut records = self.part(session.clone(), Part::Latest).await?;
         loop {
-            spent.extend(records.iter().filter(|record| record.at >= since).map(|record| (record.at, Spent::of(record))));
+            spent.extend(
+                records.iter().filter(|record| record.at >= since).map(|record| (record.at, Spent::of(record))),
+            );
             let Some(first) = records.first().filter(|first| first.at >= since && first.version > 1) else {
                 return Ok(());
             };
