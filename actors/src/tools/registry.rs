@@ -12,7 +12,7 @@
 //! | `publisher` | what one host offers, and how it is doing |
 //! | `host_address` | the way to a host over its restarts |
 //! | `sets` | the tool sets of sessions, made once and shared |
-//! | `isolated` | the servers that not all sessions share |
+//! | `isolated`, `known_tools` | the servers that not all sessions share |
 //! | `brought` | the servers of single sessions, which no other session sees |
 //! | `send` | a question to a host that may be away |
 
@@ -20,6 +20,7 @@ mod away;
 mod brought;
 mod host_address;
 mod isolated;
+mod known_tools;
 mod publisher;
 mod send;
 mod sets;
@@ -28,9 +29,10 @@ mod sets;
 #[path = "registry_tests.rs"]
 mod tests;
 
-pub use brought::{Attachment, Lease, SessionHost};
+pub use brought::{Attachment, Isolated, Lease, SessionHost};
 pub use host_address::HostAddress;
-pub use isolated::{Isolated, IsolatedServer, IsolatedServers, KnownTools};
+pub use isolated::{IsolatedServer, IsolatedServers};
+pub use known_tools::KnownTools;
 pub use publisher::Publisher;
 pub(crate) use send::not_sent;
 
@@ -42,8 +44,10 @@ use crate::tools::runtime_handle::RuntimeHandle;
 use bob_messages::ids::{ServerId, SessionId, TenantId};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::options::ServerSpec;
+use bob_messages::pool::ServerOwner;
 use bob_messages::tools::{ToolSet, ToolsMessage};
 use brought::Brought;
+use isolated::Source;
 use publisher::{Host, Settling};
 use send::{judged_by_one_of_two, name_of, session_of, wait_for};
 use sets::Sets;
@@ -64,7 +68,7 @@ struct Registry {
     /// Those that sessions bring, and those that they share with few others.
     brought: Brought,
     /// Where the latter come from.
-    isolated: OnceLock<Arc<dyn IsolatedServers>>,
+    isolated: Source,
     /// Counts what was published.
     published: watch::Sender<u64>,
     sets: Mutex<Sets>,
@@ -84,7 +88,7 @@ impl Default for ToolRegistry {
             address,
             servers: RwLock::default(),
             brought: Brought::default(),
-            isolated: OnceLock::new(),
+            isolated: Source::default(),
             published,
             sets: Mutex::default(),
             feed: OnceLock::new(),
@@ -143,6 +147,38 @@ impl ToolRegistry {
         (SessionHost(host), publisher)
     }
 
+    /// Offers these servers, too, which not all sessions share. The first call counts.
+    pub fn isolate(&self, servers: Arc<dyn IsolatedServers>) {
+        self.0.isolated.set(servers);
+    }
+
+    /// A process of such a server joins, which only the sessions of its owner use; `node` is its name in the tree.
+    pub fn join_isolated(
+        &self,
+        spec: &ServerSpec,
+        address: impl HostAddress,
+        known: &KnownTools,
+        (node, owner): (&str, &ServerOwner),
+    ) -> (SessionHost, Publisher) {
+        let host = Arc::new(Host::server(spec, Box::new(address)).isolated(known, Some((node, owner))));
+        let publisher = self.publisher(&host);
+        (SessionHost(host), publisher)
+    }
+
+    /// No turn of the session runs any more: it uses no process that it shares.
+    pub fn rest(&self, session: &SessionId) {
+        if self.0.isolated.is_set() {
+            self.0.brought.rest(session);
+        }
+    }
+
+    /// No turn of any session runs.
+    pub fn all_rest(&self) {
+        if self.0.isolated.is_set() {
+            self.0.brought.all_rest();
+        }
+    }
+
     /// Gives a session servers of its own, from its next turn on, as far as its options name them then. What they
     /// replace comes back; the leases in it may end where no lock is held.
     pub fn give(&self, session: &SessionId, attachments: Vec<Attachment>) -> Vec<Attachment> {
@@ -172,7 +208,7 @@ impl ToolRegistry {
     /// How each tool server is doing, in their order, then each process of those that not all sessions share.
     pub fn servers(&self) -> Vec<ServerStatus> {
         let shared = self.hosts();
-        shared.iter().filter_map(|host| host.status()).chain(self.isolated_statuses()).collect()
+        shared.iter().filter_map(|host| host.status()).chain(self.0.isolated.statuses()).collect()
     }
 
     /// Name and state of each tool server, as the beginning of a turn of this session reports them.
@@ -188,7 +224,7 @@ impl ToolRegistry {
 
     /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
     pub fn now(&self) -> Arc<ToolSet> {
-        self.set(&self.templates(), None)
+        self.set(&self.0.isolated.templates(), None)
     }
 
     /// The tools a session with this list may use now. `tell` is called at once,
@@ -196,7 +232,7 @@ impl ToolRegistry {
     /// task when each server is ready or has failed, or its patience is over. A server whose
     /// list is old reads it again meanwhile, for whoever looks next.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
-        let (own, leases) = self.for_a_list();
+        let (own, leases) = self.0.isolated.for_a_list();
         let tell = move |tools| {
             drop(leases);
             tell(tools);
@@ -215,7 +251,7 @@ impl ToolRegistry {
         allow: Option<Arc<[String]>>,
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
     ) -> Option<Arc<ToolSet>> {
-        let isolated = self.attach(tenant, Some(session));
+        let isolated = self.0.isolated.attach(tenant, Some(session));
         self.list_with(self.0.brought.turn_begins(session, named, isolated), allow, tell)
             .map(|(tools, _not_called)| tools)
     }

@@ -11,11 +11,13 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 /// The servers, for the tool registry, which must not keep them alive.
-pub(super) struct Isolating(Weak<Inner>);
+struct Isolating(Weak<Inner>);
 
-impl Isolating {
-    pub(super) fn of(servers: &ToolServers) -> Arc<Self> {
-        Arc::new(Self(Arc::downgrade(servers.inner())))
+impl ToolServers {
+    /// Has the tool registry offer the servers that not all sessions share.
+    pub fn offer_isolated(&self) {
+        let inner = self.inner();
+        inner.surroundings.registry.isolate(Arc::new(Isolating(Arc::downgrade(inner))));
     }
 }
 

@@ -9,7 +9,6 @@
 mod tests;
 
 use super::DesiredServers;
-use super::isolated::Isolating;
 use super::registry::{BroughtBounds, Configured, ServerPool, Servers};
 use crate::children::{ChildEvent, ChildSpec};
 use bob_actors::address::Address;
@@ -18,7 +17,7 @@ use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
 use bob_actors::tape::Recorder;
-use bob_actors::tools::registry::{KnownTools, Publisher, ToolRegistry};
+use bob_actors::tools::registry::{KnownTools, Publisher, SessionHost, ToolRegistry};
 use bob_actors::tools::{Policy, ToolHooks};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
@@ -125,9 +124,7 @@ impl ToolServers {
             began: Instant::now(),
             released: Arc::default(),
         };
-        let servers = Self(Arc::new(inner));
-        servers.0.surroundings.registry.isolate(Isolating::of(&servers));
-        Ok(servers)
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The desired of the servers, which the tools supervisor reads.
@@ -217,7 +214,7 @@ impl Surroundings {
         let is_isolated = !arguments.spec.isolation.is_shared() && !self.is_replay;
         let isolated = is_isolated.then(|| {
             let known = KnownTools::default();
-            let template = ToolRegistry::template(&arguments.spec, &known);
+            let template = SessionHost::template(&arguments.spec, &known);
             (known, template)
         });
         Configured { arguments, isolated }

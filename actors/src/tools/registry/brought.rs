@@ -4,11 +4,13 @@
 //! What is given to a session comes into force with its next turn, and only as far as the
 //! session's options name it then. Owns no process: the end of a [`Lease`] is told to the owner.
 
-use super::isolated::Isolated;
+use super::known_tools::KnownTools;
 use super::publisher::Host;
+use crate::address::Address;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
-use bob_messages::options::ServerSpec;
+use bob_messages::options::{ServerSpec, ServerStart};
+use bob_messages::tools::ToolsMessage;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::fmt;
@@ -43,10 +45,36 @@ impl fmt::Debug for Lease {
 pub struct SessionHost(pub(super) Arc<Host>);
 
 impl SessionHost {
+    /// Stands for a server of the configuration while no process of it runs.
+    pub fn template(spec: &ServerSpec, known: &KnownTools) -> Self {
+        let asleep = ServerSpec { start: ServerStart::Lazy, ..spec.clone() };
+        let address = Address::<ToolsMessage>::default();
+        Self(Arc::new(Host::server(&asleep, Box::new(address)).isolated(known, None)))
+    }
+
     /// Whether it is down for good, until somebody asks for it by hand.
     pub fn is_down(&self) -> bool {
         self.0.down().is_some()
     }
+}
+
+/// A server of the configuration that not all sessions share, for one session or for a list of tools.
+#[derive(Debug)]
+pub enum Isolated {
+    /// It can be used.
+    Host {
+        /// Where its tools are.
+        host: SessionHost,
+        /// Kept while it is used; `None` if no process runs.
+        lease: Option<Lease>,
+    },
+    /// It cannot be used now.
+    Missing {
+        /// The server.
+        id: ServerId,
+        /// Why, for the model and the caller.
+        why: String,
+    },
 }
 
 /// One server for one session.

@@ -1,7 +1,7 @@
 //! What one host offers, and how it is doing.
 
 use super::HostAddress;
-use super::isolated::KnownTools;
+use super::known_tools::KnownTools;
 use crate::tools::policy::Rules;
 use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;

@@ -149,6 +149,8 @@ impl RuntimeBuilder {
                 .map_err(|error| BuildError::ToolServers(error.to_string()))?
         };
         #[cfg(feature = "mcp")]
+        tool_servers.offer_isolated();
+        #[cfg(feature = "mcp")]
         let desired = tool_servers.desired();
         #[cfg(not(feature = "mcp"))]
         let desired = DesiredServers::default();
