@@ -150,7 +150,7 @@ impl Play {
         // The ids of requests collide, also between tenants.
         let request_id = Some(RequestId::new(format!("r{}", self.rng.u32(..4))));
         let id_of_any = self.rng.choice(&self.ids).cloned();
-        let text = match (self.rng.u32(..8), id_of_any) {
+        let text = match (self.rng.u32(..6), id_of_any) {
             (0, _) => format!("report {}", mark(who)),
             (1..3, Some(artifact)) => format!("read {artifact} {}", mark(who)),
             _ => format!("pay {}", mark(who)),
@@ -182,6 +182,7 @@ impl Play {
                 self.reads[0] += usize::from(said.contains("[bytes 0 to"));
                 self.reads[1] += usize::from(said.contains("has no artifact"));
                 self.shows(who, said, "an answer")?;
+                self.learn_names().await;
             }
             Some(Err(_refused)) => {}
         }
@@ -204,7 +205,12 @@ impl Play {
             self.exported += 1;
             self.shows(who, &String::from_utf8_lossy(&content), "an export")?;
         }
-        // Names may be told to anybody: they give no access.
+        self.learn_names().await;
+        Ok(())
+    }
+
+    /// Tells both tenants the names of all artifacts: a name gives no access.
+    async fn learn_names(&mut self) {
         for view in &self.views {
             for id in SESSIONS.map(session) {
                 self.ids.extend(within(view.artifacts(&id)).await);
@@ -212,7 +218,6 @@ impl Play {
         }
         self.ids.sort();
         self.ids.dedup();
-        Ok(())
     }
 
     /// A tenant decides about any question that was asked, and that it may have guessed the id of.
@@ -356,7 +361,7 @@ async fn a_thousand_interleavings_show_and_decide_nothing_of_the_other_tenant() 
     }
     let happened = happened.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{happened:?}");
-    assert!(happened.values().all(|times| *times > 300), "enough happened: {happened:?}");
+    assert!(happened.values().all(|times| *times > 100), "enough happened: {happened:?}");
 }
 
 #[tokio::test]
