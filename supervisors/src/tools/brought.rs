@@ -5,7 +5,7 @@
 //! its own; other sessions do not see its tools. A server ends some time after the last session detached it. It is started
 //! only when the embedding program passes it to this process, never because a journal names it.
 
-pub use super::registry::{BroughtBounds, ServerPool};
+pub use super::registry::{BroughtBounds, ENDS_AFTER, ServerPool};
 
 use super::registry::{Server, Servers};
 use super::servers::{InvalidServers, ToolServers, check};
@@ -15,10 +15,6 @@ use bob_messages::options::{Isolation, ServerSpec, ServerStart, ServerTransport}
 use bob_messages::pool::{Origin, ServerOwner};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// Default time until a server ends after the last session detached it.
-pub const ENDS_AFTER: Duration = Duration::from_secs(600);
 
 impl ToolServers {
     /// Attaches these servers to a session of this tenant from its next turn on. Those it does not share start now, without

@@ -7,6 +7,9 @@ use bob_messages::options::ServerSpec;
 use bob_messages::pool::{Pool, PoolBounds, ServerOwner};
 use std::time::Duration;
 
+/// Default time until a server ends after the last session detached it.
+pub const ENDS_AFTER: Duration = Duration::from_secs(600);
+
 /// Limits of different tool servers that sessions may bring. A shared one counts once; an unused one that still runs
 /// is ended for another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +37,7 @@ pub struct ServerPool {
 
 impl Default for ServerPool {
     fn default() -> Self {
-        Self { idle_ttl: super::brought::ENDS_AFTER, max_processes: 64 }
+        Self { idle_ttl: ENDS_AFTER, max_processes: 64 }
     }
 }
 

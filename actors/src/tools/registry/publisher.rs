@@ -323,7 +323,7 @@ impl Publisher {
         let host = Arc::clone(&self.host);
         tokio::spawn(async move {
             let _it_has_ended = from.wait(None).await;
-            questions.into_iter().for_each(|question| super::send::wait_for(Arc::clone(&host), question));
+            questions.into_iter().for_each(|question| super::wait_for(Arc::clone(&host), question));
         });
     }
 
