@@ -171,9 +171,9 @@ async fn when_all_processes_are_in_use_a_turn_goes_on_without_and_an_unused_one_
             notes.extend(servers.into_iter().filter_map(|server| server.note));
         }
     }
-    let Some(Ok(ended)) = without.ended() else { panic!("it ended otherwise: {without:?}") };
+    let Some(Ok(result)) = without.ended() else { panic!("it ended otherwise: {without:?}") };
     assert!(matches!(&notes[..], [note] if note.contains("1 processes of tool servers are in use")), "{notes:?}");
-    let calls = &ended.response().tool_transcript;
+    let calls = &result.response().tool_transcript;
     assert!(calls.iter().all(|call| call.status == CallStatus::Cancelled), "{calls:?}");
     assert!(format!("{calls:?}").contains("1 processes of tool servers are in use"), "{calls:?}");
     assert!(lives(globex), "the one in use is left alone");
