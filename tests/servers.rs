@@ -21,6 +21,8 @@ mod ends;
 pub(crate) mod fixture;
 #[path = "servers/interrupted.rs"]
 mod interrupted;
+#[path = "servers/isolated.rs"]
+mod isolated;
 #[path = "servers/library.rs"]
 mod library;
 #[path = "servers/lists.rs"]

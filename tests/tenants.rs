@@ -3,6 +3,8 @@
 
 #[path = "tenants/apart.rs"]
 mod apart;
+#[path = "tenants/artifacts.rs"]
+mod artifacts;
 #[path = "tenants/calls.rs"]
 mod calls;
 #[path = "tenants/carried.rs"]
@@ -11,7 +13,11 @@ mod carried;
 mod decisions;
 #[path = "tenants/killed.rs"]
 mod killed;
+#[path = "tenants/limits.rs"]
+mod limits;
 #[path = "tenants/sessions.rs"]
 mod sessions;
 #[path = "tenants/stage.rs"]
 mod stage;
+#[path = "tenants/view.rs"]
+mod view;

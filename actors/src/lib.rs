@@ -15,6 +15,7 @@
 //! | [`approvals`] | ports for approvals of calls | – |
 //! | [`address`] | addresses of actors across restarts | – |
 //! | [`at_work`] | the live actors of sessions | – |
+//! | [`tenants`] | what tenants spent today, against their limits | – |
 //! | [`compactor`] | port for summaries of histories | – |
 //! | [`skills`] | sources of skills | – |
 //! | [`child`] | child processes: group, stderr, exit, stopping | – |
@@ -54,6 +55,7 @@ pub mod skills;
 pub mod store;
 pub mod tape;
 pub mod telemetry;
+pub mod tenants;
 mod time_budget;
 pub mod tools;
 pub mod turn;

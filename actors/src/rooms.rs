@@ -12,6 +12,7 @@ use crate::model_server::ModelServers;
 #[cfg(any(test, feature = "local-tools"))]
 use crate::prompt_files::PromptReader;
 use crate::skills::Skills;
+use crate::tenants::Tenants;
 use crate::tools::ToolRegistry;
 #[cfg(any(test, feature = "local-tools"))]
 use crate::tools::local::BackgroundCommands;
@@ -91,6 +92,8 @@ pub struct Rooms {
     pub approver: Approver,
     /// Lasting decisions about tools.
     pub memory: Memory,
+    /// The limits of tenants, and what they spent.
+    pub tenants: Tenants,
     /// The wall clock of turns.
     pub clock: WallClock,
 }

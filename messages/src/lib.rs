@@ -14,6 +14,7 @@
 //! | [`chat`], [`cost`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, amounts of money, the risk of a call, the permission mode of a session, the limits of a turn |
 //! | [`approvals`] | – | questions about calls, and decisions |
 //! | [`tools`] | [`tools::ToolsMessage`] | descriptors, verdicts, grants |
+//! | [`pool`] | – | the tool servers that not all sessions share |
 //! | [`mcp`] | – | tool servers and their states |
 //! | [`llm`] | [`llm::LlmMessage`] | requests, answers, capabilities, errors of a model |
 //! | [`skills`], [`condense`] | – | skills and their selection; summaries of a history |
@@ -22,12 +23,14 @@
 //! | [`options`], [`agent`] | – | options of a session; agents as values, and what a sub-agent may use |
 //! | [`input`], [`turn_config`] | – | requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
+//! | [`tenants`], [`admission`] | – | limits of tenants and what they spent; how many turns run at once, and which is next |
 //! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
 //! | [`session_state`], [`file_changes`] | – | a session, folded from its journal; what its turns changed of files |
 //! | [`event`] | – | events for front ends and telemetry |
 //! | [`turn`] | [`turn::TurnMessage`] | the machine: states as messages, effects, prompts |
 //! | [`replay`] | – | replays a recorded journal through the machine |
 
+pub mod admission;
 pub mod agent;
 pub mod approvals;
 pub mod artifact;
@@ -50,6 +53,7 @@ pub mod native;
 pub mod options;
 pub mod outcome;
 pub mod permission;
+pub mod pool;
 pub mod replay;
 pub mod reply;
 pub mod risk;
@@ -57,6 +61,7 @@ pub mod session_state;
 pub mod skills;
 pub mod store;
 pub mod submission;
+pub mod tenants;
 pub mod tools;
 pub mod trace;
 pub mod turn;

@@ -4,6 +4,7 @@
 //! [`crate::tools`]; this module has the status of the server itself.
 
 use crate::ids::ServerId;
+use crate::pool::ServerOwner;
 use crate::tools::ToolsMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -78,6 +79,19 @@ pub struct ServerStatus {
     pub last_error: Option<String>,
     /// Whether the runtime refuses to start without it.
     pub required: bool,
+    /// Whose it is, if not all sessions share it; `None` also while no process of such a server runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub owner: Option<ServerOwner>,
+    /// Its name in the tree of actors, if that is not its id.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+}
+
+impl ServerStatus {
+    /// Its name in the tree of actors.
+    pub fn node(&self) -> &str {
+        self.node.as_deref().unwrap_or(self.id.as_str())
+    }
 }
 
 /// A tool server and its state.

@@ -3,6 +3,7 @@
 mod change;
 mod server;
 
+pub use crate::pool::Isolation;
 pub use change::{Change, Configuring, HistoryChange, OptionsPatch, SessionChange};
 pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 

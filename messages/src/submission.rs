@@ -6,7 +6,7 @@ pub use live::{LiveSession, LiveState, SessionsLoad};
 
 use crate::approvals::{ApprovalQuestion, Decision, Heard, LimitQuestion};
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, RequestId, ResumeToken, SessionId, Ticket, TurnId};
+use crate::ids::{ApprovalId, RequestId, ResumeToken, SessionId, TenantId, Ticket, TurnId};
 use crate::input::{ResumeReply, Steer, TurnInput};
 use crate::limits::Limits;
 use crate::options::Configuring;
@@ -41,6 +41,8 @@ pub enum SessionsMessage {
         said: ResumeReply,
         /// The bounds of this run.
         limits: Limits,
+        /// The tenant the session belongs to, where it is known.
+        tenant: Option<TenantId>,
         /// The configuration of the turn.
         turn_config: Arc<TurnConfig>,
         /// Receives the outcome, or the error with which the submission is refused.
@@ -104,6 +106,13 @@ pub enum SessionsMessage {
     /// The numbers of live sessions, running turns and queued submissions.
     Load {
         /// Where the counts go.
+        reply: Reply<SessionsLoad>,
+    },
+    /// The numbers of running turns and queued submissions of a tenant.
+    TenantLoad {
+        /// The tenant.
+        tenant: TenantId,
+        /// Where the counts go; `live` is not counted.
         reply: Reply<SessionsLoad>,
     },
     /// Start no new turns; running ones have a grace period, then are cancelled and saved.

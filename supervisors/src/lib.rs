@@ -31,7 +31,6 @@
 #[cfg(not(panic = "unwind"))]
 compile_error!("supervision needs `panic = \"unwind\"` in every profile");
 
-pub(crate) mod admission;
 pub mod children;
 pub(crate) mod deadlines;
 pub mod look;

@@ -4,7 +4,7 @@ use crate::deadlines::Key;
 pub(crate) use crate::turn_clock::{ApprovalTask, Clock, OpenQuestion};
 use bob_actors::turn::Ending;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::input::Steer;
 use bob_messages::options::{Configuring, ParentTurn};
 use bob_messages::outcome::{EndReason, TurnOutcome};
@@ -50,6 +50,8 @@ pub(crate) struct SessionEntry {
     pub(crate) stopping: Option<Leaving>,
     /// Whether it has one of the slots for running turns.
     pub(crate) has_slot: bool,
+    /// The tenant whose slot that is, or was.
+    pub(crate) slot_of: Option<TenantId>,
     /// A turn without a caller, left by an earlier process. It runs before the first pending reply's.
     pub(crate) recovered: Option<Box<RecoveredTurn>>,
     /// Steer messages that are not yet known to be taken.
@@ -102,6 +104,8 @@ pub(crate) struct RecoveredTurn {
 #[derive(Debug)]
 pub(crate) struct PendingReply {
     pub(crate) submission: TurnId,
+    /// The tenant it is made for, where it is known.
+    pub(crate) tenant: Option<TenantId>,
     /// The submission. It is sent again to an actor that is started again, which begins it once.
     pub(crate) request: TurnMessage,
     pub(crate) reply: OutcomeReply,
@@ -180,6 +184,7 @@ impl SessionEntry {
             last_crash: None,
             stopping: None,
             has_slot: false,
+            slot_of: None,
             recovered: None,
             steers: Vec::new(),
             readers: VecDeque::new(),
@@ -214,6 +219,11 @@ impl SessionEntry {
     /// How many submissions are queued and not admitted.
     pub(crate) fn queued_count(&self) -> usize {
         self.pending.iter().rev().take_while(|pending| !pending.admitted).count()
+    }
+
+    /// The tenant of the first submission that is queued.
+    pub(crate) fn queued_for(&self) -> Option<&TenantId> {
+        self.pending.iter().find(|pending| !pending.admitted)?.tenant.as_ref()
     }
 
     /// Whether the actor has nothing to do.

@@ -13,6 +13,7 @@ fn turn_config() -> Arc<TurnConfig> {
 fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
     let sent = Arc::clone(sent);
     PendingReply {
+        tenant: None,
         submission: TurnId::new(name),
         request: TurnMessage::Wake { turn_config: turn_config(), recover: Recover::Continue },
         reply: Reply::to(move |_| {

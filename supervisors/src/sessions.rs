@@ -30,8 +30,6 @@ mod steer;
 #[path = "sessions_tests.rs"]
 mod tests;
 
-use crate::admission::Admission;
-pub use crate::admission::{MOST_RUNNING, MOST_WAITING};
 use crate::children::{ChildSpec, Subtree};
 use crate::deadlines::{Deadlines, Due};
 use crate::session_table::{Clock, Leaving, OutcomeReply, PendingChange, PendingReply, SessionTable};
@@ -40,7 +38,9 @@ use bob_actors::metrics::Metrics;
 use bob_actors::rooms::Rooms;
 use bob_actors::turn::{Ending, TimeRun, TurnActor, TurnArguments};
 use bob_actors::watchdog::ActorPath;
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::admission::Admission;
+pub use bob_messages::admission::{MOST_RUNNING, MOST_WAITING};
+use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::Reply;
@@ -136,11 +136,17 @@ impl Actor for SessionsSupervisor {
         let rules = started.rules;
         // An actor in the middle of a handler could report its turn beside the actor that continues it.
         let _ended_or_left_behind = timeout(LAST_HANDLERS_WITHIN, started.rooms.at_work.all_ended()).await;
+        // The turns of a supervisor that died are not known here.
+        started.rooms.tools.all_rest();
         Ok(SessionsState {
             me,
             rooms: Arc::new(started.rooms.clone()),
+            admission: Admission::new(
+                rules.max_running_turns,
+                rules.max_waiting_turns,
+                Arc::clone(started.rooms.tenants.rules()),
+            ),
             started,
-            admission: Admission::new(rules.max_running_turns, rules.max_waiting_turns),
             table: SessionTable::default(),
             deadlines: Deadlines::default(),
             draining: None,
@@ -159,18 +165,19 @@ impl Actor for SessionsSupervisor {
         match message {
             SessionsMessage::Submit { session, input, turn_config, reply } => {
                 let (submission, limits) = (input.turn.clone(), input.limits);
+                let tenant = input.tenant().cloned();
                 let request = TurnMessage::Start { input, turn_config: Arc::clone(&turn_config) };
-                let pending = pending(submission, request, reply, &limits);
+                let pending = pending((submission, tenant), request, reply, &limits);
                 state.submit(&session, pending, &turn_config, &myself);
             }
-            SessionsMessage::Resume { session, submission, token, said, limits, turn_config, reply } => {
+            SessionsMessage::Resume { session, submission, token, said, limits, tenant, turn_config, reply } => {
                 let request = TurnMessage::Resume {
                     submission: submission.clone(),
                     token,
                     reply: Box::new(said),
                     turn_config: Arc::clone(&turn_config),
                 };
-                let pending = pending(submission, request, reply, &limits);
+                let pending = pending((submission, tenant), request, reply, &limits);
                 state.submit(&session, pending, &turn_config, &myself);
             }
             SessionsMessage::Cancel { session, turn, reply } => {
@@ -192,6 +199,7 @@ impl Actor for SessionsSupervisor {
             }
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
             SessionsMessage::Load { reply } => reply.send(state.load()),
+            SessionsMessage::TenantLoad { tenant, reply } => reply.send(state.tenant_load(&tenant)),
             SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
             SessionsMessage::Configure { session, asked, turn_config, reply } => {
                 state.configure(&session, PendingChange { asked, reply }, &turn_config, &myself);
@@ -317,11 +325,17 @@ impl SessionsState {
     }
 }
 
-fn pending(submission: TurnId, request: TurnMessage, reply: OutcomeReply, limits: &Limits) -> PendingReply {
+fn pending(
+    (submission, tenant): (TurnId, Option<TenantId>),
+    request: TurnMessage,
+    reply: OutcomeReply,
+    limits: &Limits,
+) -> PendingReply {
     let asks = matches!(&request, TurnMessage::Start { input, .. } if input.may_ask_at_limits());
     let clock = Clock::new(limits, asks);
     PendingReply {
         submission,
+        tenant,
         request,
         reply,
         clock,

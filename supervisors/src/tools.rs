@@ -8,6 +8,10 @@
 pub mod brought;
 mod desired;
 #[cfg(feature = "mcp")]
+mod isolated;
+#[cfg(feature = "mcp")]
+mod pool;
+#[cfg(feature = "mcp")]
 mod registry;
 #[cfg(feature = "mcp")]
 pub mod servers;

@@ -79,7 +79,8 @@ impl TreeSpec {
             &rooms,
             LlmArguments::new(llm, Arc::clone(&feed), retry)
                 .with_readiness(Arc::new(rooms.model_servers.clone()))
-                .with_artifacts(artifacts),
+                .with_artifacts(artifacts)
+                .with_tenants(rooms.tenants.clone()),
         );
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);

@@ -73,6 +73,9 @@ async fn call(
     if reply.is_abandoned() {
         return;
     }
+    if let Err(refused) = shared.tenants.allow(&request) {
+        return reply.send(Err(refused));
+    }
     let seen = reply.so_far().clone();
     tokio::select! {
         biased;

@@ -7,6 +7,7 @@ use super::port::{LlmPort, Readiness};
 use super::retry::RetryPolicy;
 use crate::feed::Feed;
 use crate::store::Artifacts;
+use crate::tenants::Tenants;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
@@ -24,6 +25,8 @@ pub struct LlmArguments {
     pub(super) readiness: Option<Arc<dyn Readiness>>,
     /// Where the content of pictures and sounds is that requests name.
     pub(super) artifacts: Artifacts,
+    /// Refuses the calls of tenants whose day is used up.
+    pub(super) tenants: Tenants,
 }
 
 impl LlmArguments {
@@ -31,13 +34,20 @@ impl LlmArguments {
     pub fn new(port: Arc<dyn LlmPort>, feed: Arc<Feed>, retry: RetryPolicy) -> Self {
         let breakers = Breakers::new(DEFAULT_BREAKER);
         let (admission, budgets) = (Admission::default(), Budgets::default());
-        Self { port, feed, retry, admission, budgets, breakers, readiness: None, artifacts: Artifacts::default() }
+        let (artifacts, tenants) = (Artifacts::default(), Tenants::default());
+        Self { port, feed, retry, admission, budgets, breakers, readiness: None, artifacts, tenants }
     }
 
     /// Requests get the content of what they name from here.
     #[must_use]
     pub fn with_artifacts(self, artifacts: Artifacts) -> Self {
         Self { artifacts, ..self }
+    }
+
+    /// Calls count for the limits of these tenants.
+    #[must_use]
+    pub fn with_tenants(self, tenants: Tenants) -> Self {
+        Self { tenants, ..self }
     }
 
     /// Calls wait for their provider here before they queue for it.

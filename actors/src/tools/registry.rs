@@ -12,37 +12,48 @@
 //! | `publisher` | what one host offers, and how it is doing |
 //! | `host_address` | the way to a host over its restarts |
 //! | `sets` | the tool sets of sessions, made once and shared |
-//! | `brought` | the servers that sessions bring, which nobody else sees |
+//! | `isolated`, `known_tools` | the servers that not all sessions share |
+//! | `brought` | the servers of single sessions, which no other session sees |
+//! | `send` | a question to a host that may be away |
 
 mod away;
 mod brought;
 mod host_address;
+mod isolated;
+mod known_tools;
 mod publisher;
+mod send;
 mod sets;
 
 #[cfg(test)]
 #[path = "registry_tests.rs"]
 mod tests;
 
-pub use brought::{Attachment, Lease, SessionHost};
+pub use brought::{Attachment, Isolated, Lease, SessionHost};
 pub use host_address::HostAddress;
+pub use isolated::{IsolatedServer, IsolatedServers};
+pub use known_tools::KnownTools;
 pub use publisher::Publisher;
+pub(crate) use send::not_sent;
 
 use crate::address::Address;
 use crate::clock;
 use crate::feed::Feed;
 use crate::tools::progress::ProgressRoom;
 use crate::tools::runtime_handle::RuntimeHandle;
-use bob_messages::ids::{ServerId, SessionId, ToolName};
+use bob_messages::ids::{ServerId, SessionId, TenantId};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::options::ServerSpec;
-use bob_messages::tools::{ToolReturn, ToolSet, ToolsMessage, Verdict};
+use bob_messages::pool::ServerOwner;
+use bob_messages::tools::{ToolSet, ToolsMessage};
 use brought::Brought;
+use isolated::Source;
 use publisher::{Host, Settling};
+use send::{judged_by_one_of_two, name_of, session_of, wait_for};
 use sets::Sets;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout_at};
+use tokio::time::Instant;
 
 /// The tools of one runtime. Clones are the same registry.
 #[derive(Debug, Clone)]
@@ -54,8 +65,10 @@ struct Registry {
     address: Address<ToolsMessage>,
     /// The tool servers, in the order they are offered.
     servers: RwLock<Vec<Arc<Host>>>,
-    /// Those that sessions bring.
+    /// Those that sessions bring, and those that they share with few others.
     brought: Brought,
+    /// Where the latter come from.
+    isolated: Source,
     /// Counts what was published.
     published: watch::Sender<u64>,
     sets: Mutex<Sets>,
@@ -75,6 +88,7 @@ impl Default for ToolRegistry {
             address,
             servers: RwLock::default(),
             brought: Brought::default(),
+            isolated: Source::default(),
             published,
             sets: Mutex::default(),
             feed: OnceLock::new(),
@@ -133,6 +147,38 @@ impl ToolRegistry {
         (SessionHost(host), publisher)
     }
 
+    /// Offers these servers, too, which not all sessions share. The first call counts.
+    pub fn isolate(&self, servers: Arc<dyn IsolatedServers>) {
+        self.0.isolated.set(servers);
+    }
+
+    /// A process of such a server joins, which only the sessions of its owner use; `node` is its name in the tree.
+    pub fn join_isolated(
+        &self,
+        spec: &ServerSpec,
+        address: impl HostAddress,
+        known: &KnownTools,
+        (node, owner): (&str, &ServerOwner),
+    ) -> (SessionHost, Publisher) {
+        let host = Arc::new(Host::server(spec, Box::new(address)).isolated(known, Some((node, owner))));
+        let publisher = self.publisher(&host);
+        (SessionHost(host), publisher)
+    }
+
+    /// No turn of the session runs any more: it uses no process that it shares.
+    pub fn rest(&self, session: &SessionId) {
+        if self.0.isolated.is_set() {
+            self.0.brought.rest(session);
+        }
+    }
+
+    /// No turn of any session runs.
+    pub fn all_rest(&self) {
+        if self.0.isolated.is_set() {
+            self.0.brought.all_rest();
+        }
+    }
+
     /// Gives a session servers of its own, from its next turn on, as far as its options name them then. What they
     /// replace comes back; the leases in it may end where no lock is held.
     pub fn give(&self, session: &SessionId, attachments: Vec<Attachment>) -> Vec<Attachment> {
@@ -159,9 +205,10 @@ impl ToolRegistry {
         self.0.brought.take_away(session);
     }
 
-    /// How each tool server is doing, in their order.
+    /// How each tool server is doing, in their order, then each process of those that not all sessions share.
     pub fn servers(&self) -> Vec<ServerStatus> {
-        self.hosts().iter().filter_map(|host| host.status()).collect()
+        let shared = self.hosts();
+        shared.iter().filter_map(|host| host.status()).chain(self.0.isolated.statuses()).collect()
     }
 
     /// Name and state of each tool server, as the beginning of a turn of this session reports them.
@@ -177,7 +224,7 @@ impl ToolRegistry {
 
     /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
     pub fn now(&self) -> Arc<ToolSet> {
-        self.set(&[], None)
+        self.set(&self.0.isolated.templates(), None)
     }
 
     /// The tools a session with this list may use now. `tell` is called at once,
@@ -185,21 +232,28 @@ impl ToolRegistry {
     /// task when each server is ready or has failed, or its patience is over. A server whose
     /// list is old reads it again meanwhile, for whoever looks next.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
-        if let Some((tools, tell)) = self.list_with(Arc::default(), allow, tell) {
+        let (own, leases) = self.0.isolated.for_a_list();
+        let tell = move |tools| {
+            drop(leases);
+            tell(tools);
+        };
+        if let Some((tools, tell)) = self.list_with(own, allow, tell) {
             tell(tools);
         }
     }
 
-    /// Lists the tools for a turn that begins, with those of the servers its session brings. A list that is at hand is
-    /// returned, and `tell` is not called.
+    /// Lists the tools for a turn that begins, with those of the servers its session brings and of those that it shares
+    /// with its tenant or with none. A list that is at hand is returned, and `tell` is not called.
     pub fn list_for(
         &self,
-        session: &SessionId,
+        (session, tenant): (&SessionId, Option<&TenantId>),
         named: &[ServerSpec],
         allow: Option<Arc<[String]>>,
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
     ) -> Option<Arc<ToolSet>> {
-        self.list_with(self.0.brought.turn_begins(session, named), allow, tell).map(|(tools, _not_called)| tools)
+        let isolated = self.0.isolated.attach(tenant, Some(session));
+        self.list_with(self.0.brought.turn_begins(session, named, isolated), allow, tell)
+            .map(|(tools, _not_called)| tools)
     }
 
     /// Gives `tell` back with a list that is at hand.
@@ -236,7 +290,7 @@ impl ToolRegistry {
     pub fn tell(&self, message: ToolsMessage) {
         let host = match self.host_of(&message) {
             Ok(host) => host,
-            Err(why) => return not_sent(message, why),
+            Err(why) => return not_sent(message, &why),
         };
         // A name of no tool may be one that was offered before its server ended.
         if let Some(why) = self.gone(&message) {
@@ -263,7 +317,7 @@ impl ToolRegistry {
     }
 
     /// Who performs a call: the session's own server of that name, else the one of all sessions.
-    fn host_of(&self, message: &ToolsMessage) -> Result<Arc<Host>, &'static str> {
+    fn host_of(&self, message: &ToolsMessage) -> Result<Arc<Host>, String> {
         let server = name_of(message).as_str().strip_prefix("mcp/").and_then(|rest| rest.split('/').next());
         let Some(id) = server else { return Ok(Arc::clone(&self.0.local)) };
         let own = self.0.brought.host(session_of(message), id);
@@ -325,70 +379,5 @@ impl ToolRegistry {
 
     fn raise(&self) {
         self.0.published.send_modify(|published| *published += 1);
-    }
-}
-
-fn session_of(message: &ToolsMessage) -> &SessionId {
-    match message {
-        ToolsMessage::Check { context, .. } | ToolsMessage::Call { context, .. } => &context.session,
-    }
-}
-
-fn name_of(message: &ToolsMessage) -> &ToolName {
-    match message {
-        ToolsMessage::Check { check, .. } => &check.call.name,
-        ToolsMessage::Call { call, .. } => &call.name,
-    }
-}
-
-/// Sends the question a second time when it is dropped before anything
-/// was said: the call had not begun to run then, and judging it changes nothing.
-fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> ToolsMessage {
-    match message {
-        ToolsMessage::Check { check, context, reply } if host.id().is_some() => {
-            let (host, again, surroundings) = (Arc::clone(host), check.clone(), Arc::clone(&context));
-            let reply = reply.if_unheard(move |reply| {
-                wait_for(host, ToolsMessage::Check { check: again, context: surroundings, reply });
-            });
-            ToolsMessage::Check { check, context, reply }
-        }
-        ToolsMessage::Check { .. } | ToolsMessage::Call { .. } => message,
-    }
-}
-
-/// Sends a question to whoever comes next, as soon as it is ready.
-fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
-    if let Some(why) = host.down() {
-        return not_sent(message, &why);
-    }
-    let until = Instant::now() + host.returns_within(&message);
-    // A message may be sent while the program ends, outside any runtime.
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return not_sent(message, "the program ends") };
-    runtime.spawn(async move {
-        let is_there = async || {
-            host.restarted().await;
-            if host.down().is_none() {
-                host.address.wait_for_actor().await;
-            }
-        };
-        while Instant::now() < until && timeout_at(until, is_there()).await.is_ok() && host.down().is_none() {
-            match host.address.send(message) {
-                Ok(()) => return,
-                Err(unsent) => message = *unsent,
-            }
-            // Whoever was there is about to be gone.
-            tokio::task::yield_now().await;
-        }
-        let why = host.away().unwrap_or_else(|| "whoever runs it is being started again".to_owned());
-        not_sent(message, &why);
-    });
-}
-
-/// Answers a question that reached nobody who could run it, so that nothing was run.
-pub(crate) fn not_sent(message: ToolsMessage, why: &str) {
-    let why = format!("not run: {} is not available: {why}", name_of(&message));
-    match message {
-        ToolsMessage::Check { reply, .. } => reply.send(Verdict::Unavailable { why }),
-        ToolsMessage::Call { reply, .. } => reply.send(ToolReturn::not_run(why)),
     }
 }

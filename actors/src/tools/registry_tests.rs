@@ -1,11 +1,11 @@
 use super::*;
 use crate::address::RETURNS_WITHIN;
 use bob_messages::chat::ToolCall;
-use bob_messages::ids::CallId;
+use bob_messages::ids::{CallId, ToolName};
 use bob_messages::mcp::ServerState;
 use bob_messages::options::ServerStart;
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSource};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSource, Verdict};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicUsize, Ordering};

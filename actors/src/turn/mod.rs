@@ -25,6 +25,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, Ticket, TurnId};
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::{Interest, Pulse, Reply, SoFar};
+use bob_messages::store::Record;
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
 use bob_messages::turn::{Child, Effect, Moment, Turn, TurnMessage};
@@ -96,6 +97,8 @@ pub struct TurnState {
     waited_before_ms: u64,
     /// When the last message came; `None` before the first.
     last: Option<Moment>,
+    /// The version of the last record of which it is known what it cost.
+    noted: u64,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
     /// Never more than a step's calls, so a list is searched fastest.
     in_flight: Vec<InFlight>,
@@ -135,6 +138,7 @@ impl Actor for TurnActor {
             began,
             waited_before_ms,
             last: None,
+            noted: 0,
             in_flight,
             _acting: acting,
         }))
@@ -168,6 +172,9 @@ impl Actor for TurnActor {
             }
         }
         for effect in state.turn.apply(now, TurnMessage::Stopped { reason, submission }) {
+            if let Effect::Append { append, .. } = &effect {
+                state.note(&append.records);
+            }
             if let Some(effect) = closing.keep(effect) {
                 let _the_turn_is_over = state.perform(effect, now.wall, &myself);
             }
@@ -218,6 +225,16 @@ impl TurnState {
         *self.last.insert(known.unwrap_or_else(|| Moment { wall: clock.now(), ticks }))
     }
 
+    /// Notes what these records cost the tenant, each once.
+    fn note(&mut self, records: &[Arc<Record>]) {
+        let Some(last) = records.last().filter(|last| last.version > self.noted) else { return };
+        let before = std::mem::replace(&mut self.noted, last.version);
+        if let Some(tenant) = self.turn.session().and_then(|session| session.tenant.as_ref()) {
+            let new = records.iter().filter(|record| record.version > before);
+            self.started.rooms.tenants.note(tenant, new);
+        }
+    }
+
     /// The answer is wanted for as long as this is kept.
     fn wants(&mut self, ticket: Ticket, interest: Interest, so_far: SoFar) {
         // Mostly the only one; the usual growth would make room for four.
@@ -237,16 +254,19 @@ impl TurnState {
                 again::claim(&rooms.store, session, whole, ticket, myself.clone(), self.tenant.0.clone());
             }
             Effect::Append { ticket, confirm, pause_ms, append } => {
+                self.note(&append.records);
+                let rooms = &self.started.rooms;
                 let tell = answer(myself, move |result| TurnMessage::Saved { ticket, result });
                 again::append_after(Duration::from_millis(pause_ms), &rooms.store, append, confirm, tell);
             }
             Effect::Release { session: _, epoch } => self.tenant.0.release(epoch),
-            Effect::ListTools { ticket, allow, brought } => {
+            Effect::ListTools { ticket, allow, brought, tenant } => {
                 let (registry, session) = (rooms.tools.clone(), self.started.session.clone());
                 let listed =
                     move |tools| TurnMessage::ToolsListed { ticket, tools, servers: registry.briefs(&session) };
                 let tell = answer(myself, listed.clone());
-                return rooms.tools.list_for(&self.started.session, &brought, allow, tell).map(listed);
+                let who = (&self.started.session, tenant.as_ref());
+                return rooms.tools.list_for(who, &brought, allow, tell).map(listed);
             }
             Effect::Profile { ticket, model } => {
                 if let Some(profile) = rooms.profiles.get(&model) {

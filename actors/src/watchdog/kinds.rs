@@ -48,6 +48,9 @@ kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, LoadPart, Append, Release, List, Delete, Ping, BatchEnded);
-kinds!(SessionsMessage: Submit, Resume, Cancel, Passivate, Decide, News, Due, ActorEnded, Live, Load, Drain, Steer, Flush, Configure, NotBegun);
+kinds!(SessionsMessage:
+    Submit, Resume, Cancel, Passivate, Decide, News, Due, ActorEnded, Live, Load, TenantLoad, Drain, Steer, Flush, Configure,
+    NotBegun,
+);
 kinds!(ModelServerMessage: Ensure, Ended);
 kinds!(ModelsMessage: Refresh, Due, Fetched, Keep);

@@ -37,6 +37,7 @@ mod submission;
 mod subscribe;
 mod taped;
 mod tenant;
+mod tenant_limits;
 
 pub use agent::{Agent, MAX_DEPTH, SubAgentProfile, TaskContext};
 pub use agent_runtime::AgentRuntime;
@@ -55,3 +56,4 @@ pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};
 pub use subscribe::EventsFrom;
 pub use tenant::TenantRuntime;
+pub use tenant_limits::TenantUse;

@@ -80,7 +80,11 @@ fn is_of(tool: &ToolDescriptor, server: &ServerStatus) -> bool {
 /// How risky the tools of the servers are, and where that comes from; those alike of one server together.
 fn risks(servers: &[ServerStatus], tools: &[Arc<ToolDescriptor>]) -> String {
     let mut text = String::new();
-    for server in servers {
+    for (at, server) in servers.iter().enumerate() {
+        // All processes of a server offer the same tools.
+        if servers[..at].iter().any(|other| other.id == server.id) {
+            continue;
+        }
         let mut alike: BTreeMap<(Risk, String), Vec<&str>> = BTreeMap::new();
         for tool in tools.iter().filter(|tool| is_of(tool, server)) {
             alike.entry((tool.risk, tools::risk_from(&tool.risk_from))).or_default().push(tool.id.own_name());
@@ -102,7 +106,7 @@ fn risks(servers: &[ServerStatus], tools: &[Arc<ToolDescriptor>]) -> String {
 
 /// The servers as a table of at most 80 columns; below a server that was down, why.
 pub(crate) fn table(servers: &[ServerStatus]) -> String {
-    let id = |server: &ServerStatus| print::first_line(server.id.as_str(), MOST_ID);
+    let id = |server: &ServerStatus| print::first_line(server.node(), MOST_ID);
     let width = servers.iter().map(|server| id(server).chars().count()).max().unwrap_or(0).max(2);
     let row = |id: &str, transport: &str, state: &str, tools: &str, restarts: &str, name: &str| {
         let line = format!("{id:<width$}  {transport:<9} {state:<10} {tools:>5} {restarts:>8}  {name}");
@@ -114,6 +118,9 @@ pub(crate) fn table(servers: &[ServerStatus]) -> String {
         let name = print::first_line(server.server.as_deref().unwrap_or_default(), WIDTH - BETWEEN - width - 1);
         let (tools, restarts) = (server.tools.to_string(), server.restarts.to_string());
         text.push_str(&row(&id(server), &server.transport, word(server.state), &tools, &restarts, &name));
+        if let Some(owner) = &server.owner {
+            text.push_str(&wrapped(&print::on_one_line(&format!("for: {owner}"), MOST_ERROR)));
+        }
         if let Some(error) = &server.last_error {
             text.push_str(&wrapped(&print::on_one_line(error, MOST_ERROR)));
         }
@@ -170,6 +177,8 @@ mod tests {
             server: Some("secure-filesystem-server 0.2.0".to_owned()),
             last_error: None,
             required: false,
+            owner: None,
+            node: None,
         }
     }
 

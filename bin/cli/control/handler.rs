@@ -111,7 +111,7 @@ impl Handler {
         if self.runtime.restart_server(server.clone()).await {
             return Response::Restarted;
         }
-        let known: Vec<String> = self.runtime.servers().iter().map(|server| server.id.to_string()).collect();
+        let known: Vec<String> = self.runtime.servers().iter().map(|server| server.node().to_owned()).collect();
         let known =
             if known.is_empty() { "there are none".to_owned() } else { format!("there are {}", known.join(", ")) };
         Response::refused(

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use bob::tools::servers::{ServerId, ServerState, ServerStatus};
+use bob::tools::servers::{ServerState, ServerStatus};
 use bob::{AgentRuntime, Runtime};
 use tokio::sync::watch;
 
@@ -17,8 +17,8 @@ const MOST: usize = 400;
 pub(crate) struct Warnings {
     runtime: Runtime,
     changes: watch::Receiver<u64>,
-    /// The servers that are down, as last reported.
-    down: BTreeMap<ServerId, ServerState>,
+    /// The servers that are down, by their names in the tree, as last reported.
+    down: BTreeMap<String, ServerState>,
 }
 
 impl Warnings {
@@ -54,17 +54,17 @@ impl Warnings {
             let nobody_says = format!("the tool server `{}` is down", server.id);
             print::on_one_line(server.last_error.as_ref().unwrap_or(&nobody_says), MOST)
         };
-        match (server.state, self.down.get(&server.id)) {
+        match (server.state, self.down.get(server.node())) {
             (ServerState::Ready | ServerState::Asleep | ServerState::Stopped, _) => {
-                self.down.remove(&server.id);
+                self.down.remove(server.node());
                 None
             }
             (ServerState::Restarting, None) => {
-                self.down.insert(server.id.clone(), ServerState::Restarting);
+                self.down.insert(server.node().to_owned(), ServerState::Restarting);
                 Some(format!("warning: {}; restarting it", why()))
             }
             (ServerState::GaveUp, None | Some(ServerState::Restarting)) => {
-                self.down.insert(server.id.clone(), ServerState::GaveUp);
+                self.down.insert(server.node().to_owned(), ServerState::GaveUp);
                 Some(format!("warning: {}; it failed too often and is left down, without its tools", why()))
             }
             (ServerState::Starting | ServerState::Restarting | ServerState::GaveUp, _) => None,

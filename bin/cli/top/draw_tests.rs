@@ -30,6 +30,8 @@ fn server(id: &str, state: ServerState, restarts: u32, pid: Option<i32>) -> Serv
         server: None,
         last_error: None,
         required: false,
+        owner: None,
+        node: None,
     }
 }
 

@@ -29,6 +29,8 @@ fn look(sessions: &[(&str, NodeStatus)], uptime_ms: u64, ended: u64) -> Look {
             server: None,
             last_error: None,
             required: false,
+            owner: None,
+            node: None,
         }],
         ..MetricsSnapshot::default()
     };

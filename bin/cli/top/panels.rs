@@ -65,7 +65,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
             };
             let pid = server.pid.map(|pid| format!("  pid {pid}")).unwrap_or_default();
             let rest = format!("  {} tools  {} restarts{pid}", server.tools, server.restarts);
-            Line::from(vec![Span::raw(format!(" {:<16} ", clean(server.id.as_str(), 16))), state, Span::raw(rest)])
+            Line::from(vec![Span::raw(format!(" {:<16} ", clean(server.node(), 16))), state, Span::raw(rest)])
         })
         .collect();
     frame.render_widget(Paragraph::new(lines).block(block(format!(" {} tool servers ", metrics.servers.len()))), tools);

@@ -42,7 +42,7 @@ pub(crate) struct Row {
 pub(crate) enum Kind {
     /// A session, by id: can be cancelled, and has a journal.
     Session(String),
-    /// A tool server, by id: can be restarted.
+    /// A tool server, by its name in the tree: can be restarted.
     Server(String),
     /// It is looked at.
     Other,
@@ -59,15 +59,18 @@ pub(crate) fn rows(tree: &[NodeState], servers: &[ServerStatus]) -> Vec<Row> {
 
 fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[ServerStatus]) {
     let parent = above.map(|row| row.path.as_str());
-    let server = servers.iter().find(|server| parent == Some("tools") && server.id.as_str() == node.name);
+    let server = servers.iter().find(|server| parent == Some("tools") && server.node() == node.name);
     let kind = match (parent, server) {
         (Some("sessions"), _) => Kind::Session(node.name.clone()),
-        (_, Some(server)) => Kind::Server(server.id.to_string()),
+        (_, Some(server)) => Kind::Server(server.node().to_owned()),
         _ => Kind::Other,
     };
     let name = clean(&node.name, LONGEST_NAME);
+    let path = parent.map_or_else(|| name.clone(), |parent| format!("{parent}/{name}"));
+    let owner = server.and_then(|server| server.owner.as_ref()).map(|owner| format!("{name} ({owner})"));
+    let name = owner.map_or(name, |owned| clean(&owned, LONGEST_NAME));
     let row = Row {
-        path: parent.map_or_else(|| name.clone(), |parent| format!("{parent}/{name}")),
+        path,
         kind,
         depth: above.map_or(0, |row| row.depth + 1),
         name,

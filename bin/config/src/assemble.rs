@@ -155,6 +155,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let builder = with_skills(builder, config)?;
     let agents = config.subagents.iter().map(crate::SubAgent::agent).collect::<Result<Vec<_>, _>>()?;
     let builder = agents.into_iter().fold(builder, RuntimeBuilder::subagent);
+    let builder = with_tenants(builder, config);
     let builder = with_tool_servers(builder, config, choices.spares_servers)?;
     // A recording brings its tools.
     let offers_web = config.policy.web_fetch && replayed.is_none();
@@ -177,6 +178,14 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     Ok(Assembly { model: catalogue.around(model), catalogue, default_model, workspace, builder, tape })
 }
 
+/// The limits of tenants; `*` is every other one.
+fn with_tenants(builder: RuntimeBuilder, config: &Config) -> RuntimeBuilder {
+    config.tenants.iter().fold(builder, |builder, (tenant, limits)| match tenant.as_str() {
+        "*" => builder.tenant_limits(*limits),
+        name => builder.limits_of_tenant(name, *limits),
+    })
+}
+
 #[cfg(feature = "web")]
 #[expect(clippy::unnecessary_wraps, reason = "a program without the tool refuses it")]
 fn with_web(builder: RuntimeBuilder) -> Result<RuntimeBuilder, AgentError> {
@@ -193,6 +202,9 @@ fn with_web(_builder: RuntimeBuilder) -> Result<RuntimeBuilder, AgentError> {
 fn with_tool_servers(builder: RuntimeBuilder, config: &Config, are_spared: bool) -> Result<RuntimeBuilder, AgentError> {
     let specs = tool_servers(config)?.into_iter();
     let specs = specs.map(|spec| ServerSpec { required: spec.required && !are_spared, ..spec });
+    let crate::McpPool { idle_ttl_ms, max_processes } = config.mcp.pool;
+    let unused = Duration::from_millis(idle_ttl_ms);
+    let builder = builder.server_pool(unused, max_processes).brought_servers_end_after(unused);
     Ok(specs.fold(builder, RuntimeBuilder::tool_server))
 }
 

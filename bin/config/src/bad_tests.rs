@@ -96,6 +96,22 @@ fn b1_wrong_types() {
 }
 
 #[test]
+fn b1_pools_and_tenants() {
+    check(
+        &[
+            "[[mcp.servers]]\nid = 'a'\ncommand = 'c'\nisolation = 'process'",
+            "mcp.pool.idle_ttl_ms = 0",
+            "mcp.pool.max_processes = 0",
+            "mcp.pool.min_processes = 1",
+            "tenants.'' = {}",
+            "tenants.acme.max_cost_per_day = -1.0",
+            "tenants.acme.max_tokens = 3",
+        ],
+        expect![[r#""#]],
+    );
+}
+
+#[test]
 fn b1_unknown_keys() {
     check(
         &[
@@ -137,9 +153,9 @@ fn b1_unknown_keys() {
             > environ = {}
             5:1 unknown key `environ` in `mcp.servers[0]` (did you mean `env`?)
             > "max steps" = 3
-            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log, telemetry)
+            2:1 unknown key `"max steps"` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, tenants, store, log, telemetry)
             > a.b.c.d = 1
-            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, store, log, telemetry)
+            2:1 unknown key `a` at the top level (accepted here: runtime, llm, providers, prices, models, models_catalog, policy, tools, mcp, hooks, prompt, skills, subagents, tenants, store, log, telemetry)
         "#]],
     );
 }

@@ -7,6 +7,8 @@ mod selectors;
 
 use std::collections::BTreeMap;
 
+use bob::context::RequestContext;
+
 use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
 use super::problem::Findings;
 use super::tree::{self, Table};
@@ -23,6 +25,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
     servers(root, findings);
     hooks(root, findings);
     subagents(root, findings);
+    tenants(root, findings);
     prompt_and_skills(root, findings);
     skill_sources(root, findings);
     postgres(root, findings);
@@ -212,6 +215,15 @@ fn skill_sources(root: &Table<'_>, findings: &mut Findings) {
         #[cfg(feature = "skills")]
         if kind == "git" {
             commit(source, &path, findings);
+        }
+    }
+}
+
+fn tenants(root: &Table<'_>, findings: &mut Findings) {
+    let Some(tenants) = root.get("tenants").and_then(tree::table) else { return };
+    for name in tenants.keys() {
+        if let Err(why) = RequestContext::of_tenant(name.get_ref().as_ref()).check() {
+            findings.add(name.span(), why.replacen("the context has tenant with", "`tenants` has a tenant with", 1));
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use bob::model::providers::CapabilityOverrides;
+use bob::tools::servers::Isolation;
 use bob::tools::skills::SkillRules;
 
 use super::keys::Rule::{Address, Decimal, Id, Text, Whole};
@@ -69,6 +70,18 @@ section! {
     pub struct Mcp {
         /// One entry for each server.
         pub servers: Vec<McpServer> = Vec::new(),
+        /// Processes that not all sessions share.
+        pub pool: McpPool = McpPool::default(),
+    }
+}
+
+section! {
+    /// `[mcp.pool]`: the processes of tool servers that not all sessions share.
+    pub struct McpPool {
+        /// How long one is kept that no session uses, milliseconds; also one that sessions bring.
+        pub idle_ttl_ms: u64 = 600_000 => TIME,
+        /// The most of them at a time, without those that sessions bring.
+        pub max_processes: usize = 64 => Whole(1, 10_000),
     }
 }
 
@@ -93,6 +106,8 @@ table! {
         pub tools: Option<Vec<String>> = None => Text,
         /// When it is started.
         pub start: StartMode = StartMode::Eager,
+        /// Who shares its process.
+        pub isolation: Isolation = Isolation::Shared,
         /// Whether the runtime refuses to start without it.
         pub required: bool = false,
         /// Time for a call, milliseconds; `runtime.tool_timeout_ms` if not set.

@@ -7,7 +7,7 @@ use super::read::Read as _;
 use super::{Config, Environment, Overrides, ProviderKind, parse, tree};
 
 /// The headers of the example's tables, in its order, with the paths of the keys they have.
-const TABLES: [(&str, &str); 17] = [
+const TABLES: [(&str, &str); 19] = [
     ("[runtime]", "runtime"),
     ("[llm]", "llm"),
     ("[providers.local]", "providers.*"),
@@ -16,12 +16,14 @@ const TABLES: [(&str, &str); 17] = [
     ("[models_catalog]", "models_catalog"),
     ("[policy]", "policy"),
     ("[tools.", "tools.*"),
+    ("[mcp.pool]", "mcp.pool"),
     ("[[mcp.servers]]", "mcp.servers.*"),
     ("[hooks.", "hooks.*"),
     ("[prompt]", "prompt"),
     ("[[skills.sources]]", "skills.sources.*"),
     ("[skills]", "skills"),
     ("[[subagents]]", "subagents.*"),
+    ("[tenants.", "tenants.*"),
     ("[store]", "store"),
     ("[log]", "log"),
     ("[telemetry]", "telemetry"),

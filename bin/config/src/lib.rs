@@ -55,7 +55,7 @@ mod words;
 
 use std::path::{Path, PathBuf};
 
-pub use endpoints::{Mcp, McpServer, Provider, SkillSource, Skills, Start};
+pub use endpoints::{Mcp, McpPool, McpServer, Provider, SkillSource, Skills, Start};
 pub use files::{Files, NAME};
 pub use hooks::Hook;
 pub use layers::{Environment, Overrides};

@@ -19,7 +19,7 @@ use bob::tools::Policy as ToolPolicy;
 use bob::tools::ToolOverride;
 
 use super::{
-    Config, Hook, Llm, Log, Mcp, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
+    Config, Hook, Llm, Log, Mcp, McpPool, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
     SkillSource, Skills, SourceKind, Store, StoreKind, Telemetry, Transport,
 };
 
@@ -97,6 +97,8 @@ impl Config {
             skills,
             // They may do less than the agents that call them.
             subagents: _,
+            // Without an entry there are no limits.
+            tenants: _,
             store,
             log,
             telemetry,
@@ -112,7 +114,7 @@ impl Config {
         self.catalogue(models_catalog, &mut privileges);
         self.policy(policy, &mut privileges);
         rules(tools, &mut privileges);
-        let Mcp { servers } = mcp;
+        let Mcp { servers, pool: McpPool { idle_ttl_ms: _, max_processes: _ } } = mcp;
         servers.iter().for_each(|server| self.server(server, &mut privileges));
         hooks.iter().for_each(|(name, hook)| privileges.push(self.hook(name, hook)));
         self.prompt(prompt, skills, &mut privileges);
@@ -184,6 +186,7 @@ impl Config {
             headers,
             tools: _,
             start: _,
+            isolation: _,
             required: _,
             tool_timeout_ms: _,
             startup_timeout_ms: _,

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use bob::approvals::PermissionMode;
 use bob::config::{Limits, OnRestart};
+use bob::context::TenantLimits;
 use bob::model::ToolModeChoice;
 use bob::model::catalogue::Cost;
 use bob::tools::{Policy as ToolPolicy, Risk};
@@ -69,6 +70,8 @@ pub struct Config {
     pub skills: Skills,
     /// Sub-agents.
     pub subagents: Vec<SubAgent>,
+    /// Limits by tenant; `*` for those that have none of their own.
+    pub tenants: BTreeMap<String, TenantLimits>,
     /// Where sessions are kept.
     pub store: Store,
     /// Logging.
@@ -92,6 +95,7 @@ keys! {
         prompt: Prompt,
         skills: Skills,
         subagents: Vec<SubAgent>,
+        tenants: BTreeMap<String, TenantLimits>,
         store: Store,
         log: Log,
         telemetry: Telemetry,
@@ -136,6 +140,14 @@ keys! {
         tool_timeout_ms: u64 => TIME,
         approval_timeout_ms: u64 => TIME,
         suspend_timeout_ms: u64 => Whole(0, 10 * 365 * 24 * 3_600_000),
+    }
+}
+
+keys! {
+    default TenantLimits {
+        max_concurrent_turns: usize => Whole(0, 1_000_000),
+        max_tokens_per_day: u64 => Whole(0, 1_000_000_000_000),
+        max_cost_per_day: Cost => Decimal(0.0, 1_000_000.0),
     }
 }
 

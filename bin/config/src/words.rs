@@ -5,6 +5,7 @@ use bob::approvals::PermissionMode;
 use bob::config::OnRestart;
 use bob::model::ToolModeChoice;
 use bob::sessions::OnParentEnd;
+use bob::tools::servers::Isolation;
 use bob::tools::{Risk, SandboxMode};
 use tracing::level_filters::LevelFilter;
 
@@ -35,6 +36,7 @@ words!(ToolModeChoice: Auto Json Native);
 words!(Risk: Low Medium High);
 words!(TaskContext: None Summary);
 words!(OnParentEnd: Cancel Continue);
+words!(Isolation: Shared Tenant Session);
 words!(PermissionMode: Plan Ask Edits Auto);
 words!(LevelFilter: OFF ERROR WARN INFO DEBUG TRACE);
 

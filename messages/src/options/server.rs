@@ -4,6 +4,7 @@
 //! memory only: they are never serialised or printed.
 
 use crate::ids::ServerId;
+use crate::pool::Isolation;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
@@ -28,6 +29,9 @@ pub struct ServerSpec {
     /// Timeout of a call, in milliseconds, unless its tool has one; `None` uses that of the call's context.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_timeout_ms: Option<u64>,
+    /// Who shares its process.
+    #[serde(default, skip_serializing_if = "Isolation::is_shared")]
+    pub isolation: Isolation,
     /// When it is started; one that a session brings is started at once.
     #[serde(skip)]
     pub start: ServerStart,
@@ -186,6 +190,7 @@ impl ServerSpec {
             tools: None,
             startup_timeout_ms: startup_timeout_ms(),
             tool_timeout_ms: None,
+            isolation: Isolation::Shared,
             start: ServerStart::Eager,
             required: false,
             roots: Arc::default(),

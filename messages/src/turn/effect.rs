@@ -5,7 +5,7 @@ use crate::approvals::Standing;
 use crate::chat::ToolCall;
 use crate::condense::CondenseRequest;
 use crate::event::StepEvent;
-use crate::ids::{ModelName, SessionId, Ticket, TurnId};
+use crate::ids::{ModelName, SessionId, TenantId, Ticket, TurnId};
 use crate::llm::LlmRequest;
 use crate::options::ServerSpec;
 use crate::skills::SkillQuery;
@@ -77,6 +77,9 @@ pub enum Effect {
         /// The tool servers the session brings, as its options in force name them.
         #[serde(default)]
         brought: Arc<[ServerSpec]>,
+        /// The tenant the session belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tenant: Option<TenantId>,
     },
     /// What can this model do? Answered by `Profiled`.
     Profile { ticket: Ticket, model: ModelName },

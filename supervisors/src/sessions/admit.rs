@@ -10,7 +10,7 @@ use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::session_table::{PendingReply, SessionEntry};
 use bob_messages::error::AgentError;
-use bob_messages::ids::{SessionId, TurnId};
+use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
@@ -51,9 +51,11 @@ impl SessionsState {
         // A child runs in the place of the turn that waits for it: with a slot of its own it could wait for its parent's.
         let in_place = self.has_its_parents_place(&pending);
         // Submissions of one session are admitted in the order in which they came.
-        let is_admitted = queued_count == 0 && (in_place || self.admission.is_open(has_slot));
-        if !is_admitted && self.admission.is_full() {
-            return self.refuse(pending, self.overloaded());
+        let tenant = pending.tenant.clone();
+        let tenant = tenant.as_ref();
+        let is_admitted = queued_count == 0 && (in_place || self.admission.is_open(tenant, has_slot));
+        if !is_admitted && self.admission.is_full(tenant) {
+            return self.refuse(pending, self.overloaded(tenant));
         }
         let above = self.note_child(session, &pending);
         let entry = self.table.entry(session, turn_config);
@@ -64,14 +66,15 @@ impl SessionsState {
         // Most sessions have one at a time; the usual growth would make room for four.
         entry.pending.reserve_exact(1);
         entry.pending.push_back(pending);
-        self.admission.enqueued();
+        self.admission.enqueued(tenant);
         if is_admitted {
             if !has_slot && !in_place {
-                self.admission.slot_taken();
+                entry.slot_of = tenant.cloned();
+                self.admission.slot_taken(tenant);
             }
             self.admitted(session, has_slot || !in_place, myself);
         } else if queued_count == 0 && !has_slot {
-            self.admission.queue(session.clone());
+            self.admission.queue(tenant, session.clone());
         }
     }
 
@@ -88,6 +91,7 @@ impl SessionsState {
         entry.has_slot = has_slot;
         let Some(pending) = entry.pending.iter_mut().find(|pending| !pending.admitted) else { return };
         pending.admitted = true;
+        self.admission.dequeued(pending.tenant.as_ref());
         self.started.rooms.metrics.admitted(pending.submitted_at.elapsed());
         let request = pending.request.clone();
         if !was_busy {
@@ -96,7 +100,6 @@ impl SessionsState {
         // A request that comes while the actor is being stopped is sent to the next one.
         let is_stopping = entry.stopping.is_some();
         let has_actor = entry.actor.is_some();
-        self.admission.dequeued(1);
         if !is_stopping {
             if !has_actor {
                 self.open(session, myself);
@@ -110,15 +113,22 @@ impl SessionsState {
     /// this session wait behind them.
     pub(super) fn free_slot(&mut self, session: &SessionId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
-        if !entry.has_slot || entry.running().is_some() {
+        if entry.running().is_some() {
+            return;
+        }
+        self.started.rooms.tools.rest(session);
+        if !entry.has_slot {
             return;
         }
         entry.has_slot = false;
-        self.admission.slot_freed();
+        self.admission.slot_freed(entry.slot_of.take().as_ref());
         if entry.queued_count() > 0 {
-            self.admission.queue(session.clone());
+            self.admission.queue(entry.queued_for(), session.clone());
         }
-        while let Some(next) = self.admission.next() {
+        while let Some((next, tenant)) = self.admission.next() {
+            if let Some(entry) = self.table.get_mut(&next) {
+                entry.slot_of = tenant;
+            }
             self.admitted(&next, true, myself);
         }
     }
@@ -166,7 +176,7 @@ impl SessionsState {
     /// Answers a queued submission; no actor knows of it.
     fn answer_cancelled(&mut self, session: &SessionId, at: usize, myself: &Myself) {
         let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.remove(at)) else { return };
-        self.left_queue(session);
+        self.left_queue(session, pending.tenant.as_ref());
         let outcome = Box::new(unheard(session, &pending.submission, EndReason::Cancelled, None));
         self.answer(session, pending, Ok(outcome), myself);
         // The session may be idle now.
@@ -175,8 +185,8 @@ impl SessionsState {
     }
 
     /// Accounts for a queued submission that was taken out of the table.
-    pub(super) fn left_queue(&mut self, session: &SessionId) {
-        self.admission.dequeued(1);
+    pub(super) fn left_queue(&mut self, session: &SessionId, tenant: Option<&TenantId>) {
+        self.admission.dequeued(tenant);
         if self.table.get_mut(session).is_some_and(|entry| entry.queued_count() == 0) {
             self.admission.leave_queue(session);
         }
@@ -193,7 +203,7 @@ impl SessionsState {
             while let Some(pending) =
                 self.table.get_mut(&session).and_then(|entry| entry.pending.pop_back_if(|pending| !pending.admitted))
             {
-                self.admission.dequeued(1);
+                self.admission.dequeued(pending.tenant.as_ref());
                 self.refuse(pending, closing());
             }
             self.admission.leave_queue(&session);
@@ -227,12 +237,26 @@ impl SessionsState {
         }
     }
 
-    fn overloaded(&self) -> AgentError {
-        let (running, waiting) = (self.admission.running(), self.admission.waiting());
-        let text = format!(
-            "{running} turns run and {waiting} inputs wait, which is the most; nothing was kept of this one: \
-             send it again later, or raise runtime.max_concurrent_turns"
-        );
+    fn overloaded(&self, tenant: Option<&TenantId>) -> AgentError {
+        let (running, waiting) = match tenant {
+            // What others have is not told.
+            Some(_) => self.admission.of(tenant),
+            None => (self.admission.running(), self.admission.waiting()),
+        };
+        let text = match tenant {
+            Some(tenant) if self.admission.is_at_limit(Some(tenant)) => format!(
+                "the tenant {tenant} has {running} turns running, which is its limit, and {waiting} inputs waiting, which is \
+                 the most; nothing was kept of this one: send it again later"
+            ),
+            Some(tenant) => format!(
+                "all places for turns are taken, and the tenant {tenant} has {waiting} inputs waiting, which is the most; \
+                 nothing was kept of this one: send it again later"
+            ),
+            None => format!(
+                "{running} turns run and {waiting} inputs wait, which is the most; nothing was kept of this one: \
+                 send it again later, or raise runtime.max_concurrent_turns"
+            ),
+        };
         AgentError::overloaded_for(text, self.metrics().last_turn_ms())
     }
 }

@@ -58,7 +58,8 @@ impl SessionsState {
         entry.since = Instant::now();
         if !entry.has_slot {
             entry.has_slot = true;
-            self.admission.slot_taken();
+            entry.slot_of = admitted.and_then(|at| entry.pending[at].tenant.clone());
+            self.admission.slot_taken(entry.slot_of.as_ref());
             // Its queued submissions wait for its next slot.
             self.admission.leave_queue(session);
         }

@@ -49,7 +49,7 @@ impl SessionsState {
         match pending {
             Some(pending) => {
                 if !pending.admitted {
-                    self.left_queue(session);
+                    self.left_queue(session, pending.tenant.as_ref());
                 }
                 self.answer(session, pending, result, myself);
             }
@@ -147,7 +147,9 @@ impl SessionsState {
 
     pub(super) fn settle_all(&mut self, session: &SessionId, why: &str, myself: &Myself) {
         while let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.pop_front()) {
-            self.admission.dequeued(usize::from(!pending.admitted));
+            if !pending.admitted {
+                self.admission.dequeued(pending.tenant.as_ref());
+            }
             let error = AgentError::Internal(why.to_owned());
             let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
             self.answer(session, pending, Ok(outcome), myself);

@@ -141,7 +141,8 @@ impl SessionsState {
         let without = |entry: &&mut SessionEntry| !entry.has_slot && entry.running().is_some();
         if let Some(entry) = self.table.get_mut(session).filter(without) {
             entry.has_slot = true;
-            self.admission.slot_taken();
+            entry.slot_of = entry.pending.iter().find(|pending| pending.admitted).and_then(|one| one.tenant.clone());
+            self.admission.slot_taken(entry.slot_of.as_ref());
             self.admission.leave_queue(session);
         }
     }

@@ -4,7 +4,7 @@ use super::SessionsState;
 use crate::look::{NodeState, NodeStatus};
 use crate::session_table::SessionEntry;
 use bob_actors::rooms::Rooms;
-use bob_messages::ids::SessionId;
+use bob_messages::ids::{SessionId, TenantId};
 use bob_messages::reply::Reply;
 use bob_messages::submission::{LiveSession, LiveState, SessionsLoad, SessionsMessage};
 use futures_util::FutureExt;
@@ -29,6 +29,11 @@ impl SessionsState {
 
     pub(super) fn load(&self) -> SessionsLoad {
         SessionsLoad { live: self.table.len(), running: self.admission.running(), waiting: self.admission.waiting() }
+    }
+
+    pub(super) fn tenant_load(&self, tenant: &TenantId) -> SessionsLoad {
+        let (running, waiting) = self.admission.of(Some(tenant));
+        SessionsLoad { live: 0, running, waiting }
     }
 }
 

@@ -227,6 +227,7 @@ async fn a_turn_that_is_resumed_is_asked_about_without_progress_too() {
         session: session(),
         submission: TurnId::new("t2"),
         token,
+        tenant: None,
         said: bob_messages::input::ResumeReply::Answer("blue".into()),
         limits: quiet(1_000),
         turn_config: turn_config(),

@@ -1,29 +1,24 @@
 //! The tool servers that sessions bring, as children of the tools supervisor.
 //!
-//! Owns the assignment of servers to sessions. Sessions with equal specs (id, command, arguments, environment, folder
-//! and roots, or address and headers) share one actor and process; other sessions do not see its tools. A server ends
-//! some time after the last session detached it. It is started only when the embedding program passes it to this
-//! process, never because a journal names it.
+//! Owns the assignment of servers to sessions. Sessions of one tenant with equal specs (id, command, arguments,
+//! environment, folder and roots, or address and headers) share one actor and process, unless the spec says that each has
+//! its own; other sessions do not see its tools. A server ends some time after the last session detached it. It is started
+//! only when the embedding program passes it to this process, never because a journal names it.
 
-pub use super::registry::BroughtBounds;
+pub use super::registry::{BroughtBounds, ENDS_AFTER, ServerPool};
 
 use super::registry::{Server, Servers};
-use super::servers::{Inner, InvalidServers, Surroundings, ToolServers, check};
-use crate::children::ChildSpec;
-use bob_actors::mcp::McpServerArguments;
-use bob_actors::tools::registry::{Attachment, Lease, SessionHost};
-use bob_messages::ids::SessionId;
-use bob_messages::options::{ServerSpec, ServerStart, ServerTransport};
+use super::servers::{InvalidServers, ToolServers, check};
+use bob_actors::tools::registry::Attachment;
+use bob_messages::ids::{SessionId, TenantId};
+use bob_messages::options::{Isolation, ServerSpec, ServerStart, ServerTransport};
+use bob_messages::pool::{Origin, ServerOwner};
 use std::path::PathBuf;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
-
-/// Default time until a server ends after the last session detached it.
-pub const ENDS_AFTER: Duration = Duration::from_secs(600);
+use std::sync::Arc;
 
 impl ToolServers {
-    /// Attaches these servers to a session from its next turn on. Those it does not share start now, without waiting.
-    /// `roots` are the session's folders: servers may query them, and one without a folder runs in the first. A spec
+    /// Attaches these servers to a session of this tenant from its next turn on. Those it does not share start now, without
+    /// waiting. `roots` are the session's folders: servers may query them, and one without a folder runs in the first. A spec
     /// without keys refers to the server that the session has under this description.
     ///
     /// # Errors
@@ -31,7 +26,7 @@ impl ToolServers {
     /// is missing, or the [bounds](Surroundings::brought_bounds) are exceeded. Then nothing changes.
     pub fn bring(
         &self,
-        session: &SessionId,
+        (session, tenant): (&SessionId, Option<&TenantId>),
         launches: &[ServerSpec],
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
@@ -49,23 +44,25 @@ impl ToolServers {
         check(&specs)?;
         let mut wanted = Vec::with_capacity(specs.len());
         for (launch, spec) in launches.iter().zip(specs) {
-            match servers.configured.iter().find(|other| other.spec.id == spec.id) {
+            match servers.configured.iter().find(|other| other.arguments.spec.id == spec.id) {
                 None => wanted.push((launch.stripped(), Some(spec))),
-                Some(other) if is_same(&other.spec, &spec, launch) => wanted.push((launch.stripped(), None)),
+                Some(other) if is_same(&other.arguments.spec, &spec, launch) => wanted.push((launch.stripped(), None)),
                 Some(_) => {
                     let text = "the configuration has another tool server of the id";
                     return Err(InvalidServers::new(format!("{text} {:?}; name yours otherwise", spec.id.as_str())));
                 }
             }
         }
-        self.make_room(&mut servers, session, &had, wanted.iter().filter_map(|(_, spec)| spec.as_ref()).collect())?;
+        let owned: Vec<_> = wanted.iter().filter_map(|(_, spec)| spec.as_ref()).collect();
+        let owned: Vec<_> = owned.into_iter().map(|spec| (spec, owner(spec, tenant, session))).collect();
+        self.make_room(&mut servers, session, &had, &owned)?;
         if let Some(recorder) = &inner.surroundings.recorder {
             recorder.keep_off(launches.iter().flat_map(ServerSpec::confided));
         }
         let attachments = wanted
             .into_iter()
             .map(|(launch, spec)| match spec {
-                Some(spec) => self.attachment(&mut servers, launch, spec),
+                Some(spec) => self.attachment(&mut servers, launch, &spec, &owner(&spec, tenant, session)),
                 None => Attachment { launch, host: None, lease: None },
             })
             .collect();
@@ -82,14 +79,14 @@ impl ToolServers {
     /// As [`bring`](Self::bring).
     pub fn move_to(
         &self,
-        session: &SessionId,
+        (session, tenant): (&SessionId, Option<&TenantId>),
         launches: &[ServerSpec],
         roots: &Arc<[String]>,
     ) -> Result<(), InvalidServers> {
         let had = self.inner().surroundings.registry.given(session);
         let has = |launch: &&ServerSpec| had.iter().any(|(known, _)| known == *launch);
         let had: Vec<_> = launches.iter().filter(has).cloned().collect();
-        if had.is_empty() { Ok(()) } else { self.bring(session, &had, roots) }
+        if had.is_empty() { Ok(()) } else { self.bring((session, tenant), &had, roots) }
     }
 
     /// Ensures that these servers of a session are within the bounds. Ends unused servers early if necessary.
@@ -98,91 +95,61 @@ impl ToolServers {
         servers: &mut Servers,
         session: &SessionId,
         had: &[(ServerSpec, ServerSpec)],
-        wanted: Vec<&ServerSpec>,
+        wanted: &[(&ServerSpec, ServerOwner)],
     ) -> Result<(), InvalidServers> {
         let inner = self.inner();
         let BroughtBounds { runtime, session: of_one } = inner.surroundings.brought_bounds;
-        let is_wanted = |server: &Server| wanted.contains(&&server.arguments.spec);
-        let is_its = |server: &Server| had.iter().any(|(_, started)| *started == server.arguments.spec);
-        let had = servers.brought.iter().filter(|server| is_its(server) && !is_wanted(server));
-        if wanted.len() > of_one || had.count() + wanted.len() > 2 * of_one {
+        let mut others: Vec<&ServerSpec> = Vec::new();
+        for (_, started) in had {
+            if !others.contains(&started) && wanted.iter().all(|(spec, _)| *spec != started) {
+                others.push(started);
+            }
+        }
+        if wanted.len() > of_one || others.len() + wanted.len() > 2 * of_one {
             let text = format!(
                 "the session {session} would have more than {of_one} tool servers of its own, which is as many as a session \
                  may bring; bring fewer, or run a turn, after which those end that it names no more"
             );
             return Err(InvalidServers::new(text));
         }
-        let is_there = |spec: &&&ServerSpec| servers.brought.iter().any(|server| server.arguments.spec == ***spec);
-        let more = wanted.len() - wanted.iter().filter(is_there).count();
-        let too_many = (servers.brought.len() + more).saturating_sub(runtime);
-        let unused = servers.brought.iter().filter(|server| server.lease.strong_count() == 0 && !is_wanted(server));
-        let ending: Vec<_> = unused.take(too_many).map(|server| server.name.clone()).collect();
-        if more > 0 && ending.len() < too_many {
-            let text = format!(
-                "sessions use {} tool servers that they brought, and a runtime has {runtime} at most; close a session that \
-                 brought some, or bring what another one has",
-                servers.brought.len() - ending.len()
-            );
-            return Err(InvalidServers::new(text));
+        let wanted: Vec<_> = wanted.iter().map(|(spec, owner)| (*spec, owner)).collect();
+        match servers.pool.make_room(Origin::Brought, &wanted) {
+            Ok(ended) => {
+                inner.end_now(servers, &ended);
+                Ok(())
+            }
+            Err(in_use) => Err(InvalidServers::new(format!(
+                "sessions use {in_use} tool servers that they brought, and a runtime has {runtime} at most; close a session \
+                 that brought some, or bring what another one has"
+            ))),
         }
-        ending.iter().for_each(|name| inner.end_now(servers, name));
-        Ok(())
     }
 
-    fn attachment(&self, servers: &mut Servers, launch: ServerSpec, spec: ServerSpec) -> Attachment {
+    fn attachment(
+        &self,
+        servers: &mut Servers,
+        launch: ServerSpec,
+        spec: &ServerSpec,
+        owner: &ServerOwner,
+    ) -> Attachment {
         let inner = self.inner();
-        let at = servers.brought.iter().position(|server| server.arguments.spec == spec).unwrap_or_else(|| {
-            servers.count += 1;
-            let name = format!("{}~{}", spec.id, servers.count);
-            servers.ending.retain(|before| !before.is_vacant());
-            let before = servers.ending.iter().find(|before| before.spec == spec);
-            let arguments = inner.surroundings.arguments(before, spec);
-            let (host, child) = inner.surroundings.guest(&name, arguments.clone());
-            inner.desired.replace(&name, Some(child.clone()));
-            servers.brought.push(Server { name, arguments, child, host, lease: Weak::new(), leases: 0 });
-            servers.brought.len() - 1
-        });
-        let server = &mut servers.brought[at];
-        if server.host.is_down() {
+        let (host, lease) = inner.take(servers, spec, owner, None);
+        let is_it = |server: &&Server| server.owner == *owner && server.arguments.spec == *spec;
+        if host.is_down()
+            && let Some(server) = servers.pooled.iter().find(is_it)
+        {
             // Bringing it again counts as a manual restart.
             inner.desired.replace(&server.name, Some(server.child.clone()));
         }
-        let lease = server.lease.upgrade().unwrap_or_else(|| {
-            server.leases += 1;
-            let (weak, name, number) = (Arc::downgrade(inner), server.name.clone(), server.leases);
-            let lease = Arc::new(Lease::new(move || Self::end_later(weak, name, number)));
-            server.lease = Arc::downgrade(&lease);
-            lease
-        });
-        Attachment { launch, host: Some(server.host.clone()), lease: Some(lease) }
-    }
-
-    /// The lease of this number has ended: the server's time begins to run, unless there is another one by then.
-    fn end_later(inner: Weak<Inner>, name: String, number: u64) {
-        let Some(after) = inner.upgrade().map(|inner| inner.surroundings.brought_end_after) else { return };
-        let end = move || {
-            let Some(inner) = inner.upgrade() else { return };
-            let mut servers = inner.servers();
-            if servers.brought.iter().any(|server| server.name == name && server.leases == number) {
-                inner.end_now(&mut servers, &name);
-            }
-        };
-        // A lease may end while the program does, outside any runtime.
-        match tokio::runtime::Handle::try_current() {
-            Ok(tasks) => drop(tasks.spawn(async move {
-                tokio::time::sleep(after).await;
-                end();
-            })),
-            Err(_no_runtime) => end(),
-        }
+        Attachment { launch, host: Some(host), lease: Some(lease) }
     }
 }
 
-impl Inner {
-    fn end_now(&self, servers: &mut Servers, name: &str) {
-        let Some(at) = servers.brought.iter().position(|server| server.name == name) else { return };
-        servers.ending.push(servers.brought.remove(at).arguments);
-        self.desired.replace(name, None);
+/// Whose the process of a server is that a session brings: never that of several tenants.
+fn owner(spec: &ServerSpec, tenant: Option<&TenantId>, session: &SessionId) -> ServerOwner {
+    match spec.isolation {
+        Isolation::Session => ServerOwner::Session(session.clone()),
+        Isolation::Shared | Isolation::Tenant => ServerOwner::Tenant(tenant.cloned()),
     }
 }
 
@@ -207,13 +174,4 @@ fn placed(whole: &ServerSpec, launch: &ServerSpec, roots: &Arc<[String]>) -> Ser
         command.folder = launch.folder.clone().or_else(|| spec.roots.first().map(PathBuf::from));
     }
     spec
-}
-
-impl Surroundings {
-    /// A server that only the sessions see that are given it, and the child it is.
-    fn guest(&self, name: &str, arguments: McpServerArguments) -> (SessionHost, ChildSpec) {
-        let address = bob_actors::address::Address::default();
-        let (host, publisher) = self.registry.join_as_guest(&arguments.spec, address.clone());
-        (host, self.child_at(name.to_owned(), arguments, address, publisher))
-    }
 }

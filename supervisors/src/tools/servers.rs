@@ -9,7 +9,7 @@
 mod tests;
 
 use super::DesiredServers;
-use super::registry::{BroughtBounds, Servers};
+use super::registry::{BroughtBounds, Configured, ServerPool, Servers};
 use crate::children::{ChildEvent, ChildSpec};
 use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
@@ -17,7 +17,7 @@ use bob_actors::feed::Feed;
 use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
 use bob_actors::metrics::Metrics;
 use bob_actors::tape::Recorder;
-use bob_actors::tools::registry::{Publisher, ToolRegistry};
+use bob_actors::tools::registry::{KnownTools, Publisher, SessionHost, ToolRegistry};
 use bob_actors::tools::{Policy, ToolHooks};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::ids::ServerId;
@@ -28,6 +28,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::Instant;
 
 /// How a server's process is stopped: 2.5 s at most, so that a whole runtime ends within 3 s after its turns.
 const LADDER: Ladder = Ladder {
@@ -66,6 +68,8 @@ pub struct Surroundings {
     pub brought_end_after: Duration,
     /// How many of those there may be.
     pub brought_bounds: BroughtBounds,
+    /// The processes of servers of the configuration that not all sessions share.
+    pub pool: ServerPool,
 }
 
 /// The tool servers of one runtime. Clones share them.
@@ -76,6 +80,12 @@ pub(super) struct Inner {
     pub(super) surroundings: Surroundings,
     pub(super) desired: DesiredServers,
     servers: Mutex<Servers>,
+    /// The origin of the pool's time.
+    pub(super) began: Instant,
+    /// Notified when a process of the pool is used by one session less.
+    pub(super) released: Arc<Notify>,
+    /// Whether the configuration has servers that not all sessions share.
+    has_isolated: AtomicBool,
 }
 
 /// A list of servers that cannot stand side by side.
@@ -96,10 +106,25 @@ impl ToolServers {
     /// Returns an error if an id is duplicate or invalid.
     pub fn new(surroundings: Surroundings, specs: Vec<ServerSpec>) -> Result<Self, InvalidServers> {
         check(&specs)?;
-        let now: Vec<_> = specs.into_iter().map(|spec| surroundings.arguments(None, spec)).collect();
-        let children = now.iter().map(|arguments| surroundings.child(arguments.clone())).collect();
-        let servers = Mutex::new(Servers { configured: now, ..Servers::default() });
-        Ok(Self(Arc::new(Inner { surroundings, desired: DesiredServers::of(children), servers })))
+        let (brought, after) = (surroundings.brought_bounds, surroundings.brought_end_after);
+        let mut servers = Servers::new(surroundings.pool, after, brought);
+        let mut children = Vec::with_capacity(specs.len());
+        for spec in specs {
+            let configured = surroundings.configured(None, spec);
+            if configured.isolated.is_none() {
+                children.push(surroundings.child(configured.arguments.clone()));
+            }
+            servers.configured.push(configured);
+        }
+        let inner = Inner {
+            has_isolated: AtomicBool::new(servers.has_isolated()),
+            surroundings,
+            desired: DesiredServers::of(children),
+            servers: Mutex::new(servers),
+            began: Instant::now(),
+            released: Arc::default(),
+        };
+        Ok(Self(Arc::new(inner)))
     }
 
     /// The desired of the servers, which the tools supervisor reads.
@@ -129,31 +154,46 @@ impl ToolServers {
         let Servers { configured, left, .. } = &mut *servers;
         let now = std::mem::take(configured);
         let mut reloaded = Reloaded::default();
-        let mut next: Vec<McpServerArguments> = Vec::with_capacity(specs.len());
+        let mut next: Vec<Configured> = Vec::with_capacity(specs.len());
         for spec in specs.into_iter().map(started_by_need) {
             let id = spec.id.clone();
-            let before = now.iter().find(|arguments| arguments.spec.id == id);
-            if let Some(before) = before.filter(|before| before.spec == spec) {
+            let before = now.iter().find(|before| before.arguments.spec.id == id);
+            if let Some(before) = before.filter(|before| before.arguments.spec == spec) {
                 next.push(before.clone());
                 reloaded.kept.push(id);
                 continue;
             }
             let list = if before.is_some() { &mut reloaded.changed } else { &mut reloaded.started };
             list.push(id.clone());
+            let was_shared = before.is_some_and(|before| before.isolated.is_none());
+            let before = before.map(|before| &before.arguments);
             let before = before.or_else(|| left.iter().find(|arguments| arguments.spec.id == id));
-            let arguments = surroundings.arguments(before, spec);
-            desired.replace(id.as_str(), Some(surroundings.child(arguments.clone())));
-            next.push(arguments);
+            let changed = surroundings.configured(before, spec);
+            if changed.isolated.is_none() {
+                desired.replace(id.as_str(), Some(surroundings.child(changed.arguments.clone())));
+            } else if was_shared {
+                desired.replace(id.as_str(), None);
+                surroundings.registry.leave(&id);
+            }
+            next.push(changed);
         }
-        let is_gone = |arguments: &McpServerArguments| next.iter().all(|other| other.spec.id != arguments.spec.id);
+        let is_gone =
+            |arguments: &McpServerArguments| next.iter().all(|other| other.arguments.spec.id != arguments.spec.id);
         left.retain(|arguments| is_gone(arguments) && !arguments.is_vacant());
-        for gone in now.into_iter().filter(is_gone) {
-            desired.replace(gone.spec.id.as_str(), None);
-            surroundings.registry.leave(&gone.spec.id);
-            reloaded.stopped.push(gone.spec.id.clone());
-            left.push(gone);
+        for gone in now.into_iter().filter(|before| is_gone(&before.arguments)) {
+            if gone.isolated.is_none() {
+                desired.replace(gone.arguments.spec.id.as_str(), None);
+            }
+            // Also tells the sessions that the list of servers changed.
+            surroundings.registry.leave(&gone.arguments.spec.id);
+            reloaded.stopped.push(gone.arguments.spec.id.clone());
+            left.push(gone.arguments);
         }
         *configured = next;
+        self.0.has_isolated.store(servers.has_isolated(), Ordering::Relaxed);
+        let Servers { configured, pool, .. } = &mut *servers;
+        let ended = pool.end_configured(|spec| configured.iter().all(|one| one.arguments.spec != *spec));
+        self.0.end_now(&mut servers, &ended);
         Ok(reloaded)
     }
 }
@@ -162,10 +202,25 @@ impl Inner {
     pub(super) fn servers(&self) -> MutexGuard<'_, Servers> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(super) fn has_isolated(&self) -> bool {
+        self.has_isolated.load(Ordering::Relaxed)
+    }
 }
 
 impl Surroundings {
-    /// Joins a server to the registry, in the place of the one it replaces.
+    fn configured(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> Configured {
+        let arguments = self.arguments(before, spec);
+        let is_isolated = !arguments.spec.isolation.is_shared() && !self.is_replay;
+        let isolated = is_isolated.then(|| {
+            let known = KnownTools::default();
+            let template = SessionHost::template(&arguments.spec, &known);
+            (known, template)
+        });
+        Configured { arguments, isolated }
+    }
+
+    /// The arguments of a server's actor, in the place of the one it replaces.
     pub(super) fn arguments(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> McpServerArguments {
         let spec = started_by_need(spec);
         let mut arguments = McpServerArguments::new(spec, self.policy.clone(), self.watcher.clone());

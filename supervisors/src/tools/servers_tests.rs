@@ -50,6 +50,7 @@ impl Tools {
             is_replay: false,
             brought_end_after: super::super::brought::ENDS_AFTER,
             brought_bounds: BroughtBounds::default(),
+            pool: ServerPool::default(),
         };
         let servers = ToolServers::new(surroundings, specs).unwrap();
         before(&rooms.tools);

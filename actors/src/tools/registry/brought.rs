@@ -1,13 +1,16 @@
-//! The tool servers that sessions bring, as the registry knows them: which hosts the calls of a
-//! session may go to besides those of all sessions.
+//! The tool servers that a session has beside those of all sessions: those it brings, and those of the configuration that
+//! it shares with its tenant or with none.
 //!
 //! What is given to a session comes into force with its next turn, and only as far as the
 //! session's options name it then. Owns no process: the end of a [`Lease`] is told to the owner.
 
+use super::known_tools::KnownTools;
 use super::publisher::Host;
+use crate::address::Address;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
-use bob_messages::options::ServerSpec;
+use bob_messages::options::{ServerSpec, ServerStart};
+use bob_messages::tools::ToolsMessage;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::fmt;
@@ -42,10 +45,36 @@ impl fmt::Debug for Lease {
 pub struct SessionHost(pub(super) Arc<Host>);
 
 impl SessionHost {
+    /// Stands for a server of the configuration while no process of it runs.
+    pub fn template(spec: &ServerSpec, known: &KnownTools) -> Self {
+        let asleep = ServerSpec { start: ServerStart::Lazy, ..spec.clone() };
+        let address = Address::<ToolsMessage>::default();
+        Self(Arc::new(Host::server(&asleep, Box::new(address)).isolated(known, None)))
+    }
+
     /// Whether it is down for good, until somebody asks for it by hand.
     pub fn is_down(&self) -> bool {
         self.0.down().is_some()
     }
+}
+
+/// A server of the configuration that not all sessions share, for one session or for a list of tools.
+#[derive(Debug)]
+pub enum Isolated {
+    /// It can be used.
+    Host {
+        /// Where its tools are.
+        host: SessionHost,
+        /// Kept while it is used; `None` if no process runs.
+        lease: Option<Lease>,
+    },
+    /// It cannot be used now.
+    Missing {
+        /// The server.
+        id: ServerId,
+        /// Why, for the model and the caller.
+        why: String,
+    },
 }
 
 /// One server for one session.
@@ -55,8 +84,8 @@ pub struct Attachment {
     pub launch: ServerSpec,
     /// Where its tools are; `None` when every session has them.
     pub host: Option<SessionHost>,
-    /// Shared by all that use the server; ends with the last.
-    pub lease: Option<Arc<Lease>>,
+    /// Ends when the session uses the server no longer.
+    pub lease: Option<Lease>,
 }
 
 /// The sessions that were given servers.
@@ -67,8 +96,12 @@ pub(super) struct Brought(RwLock<HashMap<SessionId, Entry, RandomState>>);
 struct Entry {
     given: Vec<Given>,
     in_force: Arc<[Arc<Host>]>,
+    /// Those that its running turn shares with its tenant or with none.
+    shared: Vec<(Arc<Host>, Option<Lease>)>,
     /// Named by the options in force and not given in this process.
     missing: Vec<ServerId>,
+    /// Those of the configuration that the running turn cannot use, and why.
+    full: Vec<(ServerId, String)>,
 }
 
 #[derive(Debug)]
@@ -87,7 +120,7 @@ impl Brought {
         let mut sessions = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let entry = sessions.entry(session.clone()).or_default();
         let changed = change(entry);
-        if entry.given.is_empty() && entry.missing.is_empty() {
+        if entry.is_empty() {
             sessions.remove(session);
         }
         changed
@@ -127,17 +160,33 @@ impl Brought {
         let _ends_here = self.change(session, std::mem::take);
     }
 
-    /// A turn of the session begins, whose options name these servers. Its own hosts.
-    pub(super) fn turn_begins(&self, session: &SessionId, named: &[ServerSpec]) -> Arc<[Arc<Host>]> {
-        if named.is_empty() && self.read(session, |_has_some| ()).is_none() {
+    /// A turn of the session begins, whose options name these servers, and which uses these of the configuration. Its own
+    /// hosts.
+    pub(super) fn turn_begins(
+        &self,
+        session: &SessionId,
+        named: &[ServerSpec],
+        isolated: Vec<Isolated>,
+    ) -> Arc<[Arc<Host>]> {
+        if named.is_empty() && isolated.is_empty() && self.read(session, |_has_some| ()).is_none() {
             return Arc::default();
         }
-        let (in_force, _ends_here) = self.change(session, |entry| {
+        let (mut shared, mut full) = (Vec::new(), Vec::new());
+        for one in isolated {
+            match one {
+                Isolated::Host { host, lease } => shared.push((host.0, lease)),
+                Isolated::Missing { id, why } => full.push((id, why)),
+            }
+        }
+        let (in_force, _ends_here, _used_before) = self.change(session, |entry| {
             // The last that was given counts.
             let last = |launch: &ServerSpec| entry.given.iter().rposition(|given| given.attachment.launch == *launch);
             let used: Vec<Option<usize>> = named.iter().map(last).collect();
             let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].attachment.host.as_ref());
-            entry.in_force = hosts.map(|host| Arc::clone(&host.0)).collect();
+            let shares = shared.iter().map(|(host, _)| Arc::clone(host));
+            entry.in_force = hosts.map(|host| Arc::clone(&host.0)).chain(shares).collect();
+            entry.full = full;
+            let used_before = std::mem::replace(&mut entry.shared, shared);
             let missing = named.iter().zip(&used).filter(|(_, at)| at.is_none()).map(|(launch, _)| launch.id.clone());
             let before = std::mem::replace(&mut entry.missing, missing.collect());
             for id in entry.missing.iter().filter(|id| !before.contains(id)) {
@@ -151,9 +200,26 @@ impl Brought {
                     false => over.push(given),
                 }
             }
-            (Arc::clone(&entry.in_force), over)
+            (Arc::clone(&entry.in_force), over, used_before)
         });
         in_force
+    }
+
+    /// No turn of the session runs: it uses nothing that it shares.
+    pub(super) fn rest(&self, session: &SessionId) {
+        if self.read(session, Entry::is_resting).unwrap_or(true) {
+            return;
+        }
+        let _ends_here = self.change(session, Entry::rest);
+    }
+
+    /// No turn of any session runs.
+    pub(super) fn all_rest(&self) {
+        let mut sessions = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let ends_here: Vec<_> = sessions.values_mut().map(Entry::rest).collect();
+        sessions.retain(|_, entry| !entry.is_empty());
+        drop(sessions);
+        drop(ends_here);
     }
 
     /// The hosts only this session sees.
@@ -161,33 +227,54 @@ impl Brought {
         self.read(session, |entry| Arc::clone(&entry.in_force)).unwrap_or_default()
     }
 
-    /// The host of this server among those the session brought; `Err` when it brought it in
-    /// another process only.
-    pub(super) fn host(&self, session: &SessionId, server: &str) -> Result<Option<Arc<Host>>, &'static str> {
+    /// The host of this server among those of the session; `Err` when it brought it in
+    /// another process only, or cannot use it now.
+    pub(super) fn host(&self, session: &SessionId, server: &str) -> Result<Option<Arc<Host>>, String> {
         let host = |entry: &Entry| match entry.in_force.iter().find(|host| host.is_server(server)) {
             Some(host) => Ok(Some(Arc::clone(host))),
-            None if entry.missing.iter().any(|id| id.as_str() == server) => Err(NOT_GIVEN),
-            None => Ok(None),
+            None if entry.missing.iter().any(|id| id.as_str() == server) => Err(NOT_GIVEN.to_owned()),
+            None => match entry.full.iter().find(|(id, _)| id.as_str() == server) {
+                Some((_, why)) => Err(why.clone()),
+                None => Ok(None),
+            },
         };
         self.read(session, host).unwrap_or(Ok(None))
     }
 
     /// How the session's own servers are doing, and which of them are not there.
     pub(super) fn briefs(&self, session: &SessionId) -> Vec<ServerBrief> {
-        let missing = |id: &ServerId| ServerBrief {
+        let missing = |id: &ServerId, why: &str| ServerBrief {
             id: id.clone(),
             state: ServerState::Stopped,
-            note: Some(NOT_GIVEN.to_owned()),
+            note: Some(why.to_owned()),
         };
         let briefs = |entry: &Entry| {
             let there = entry.in_force.iter().filter_map(|host| host.brief());
-            there.chain(entry.missing.iter().map(missing)).collect()
+            let not_given = entry.missing.iter().map(|id| missing(id, NOT_GIVEN));
+            there.chain(not_given).chain(entry.full.iter().map(|(id, why)| missing(id, why))).collect()
         };
         self.read(session, briefs).unwrap_or_default()
     }
 }
 
 impl Entry {
+    fn is_empty(&self) -> bool {
+        self.given.is_empty() && self.missing.is_empty() && self.is_resting()
+    }
+
+    fn is_resting(&self) -> bool {
+        self.shared.is_empty() && self.full.is_empty()
+    }
+
+    /// Takes out what its last turn shared.
+    fn rest(&mut self) -> Vec<(Arc<Host>, Option<Lease>)> {
+        let shared = std::mem::take(&mut self.shared);
+        let is_shared = |host: &Arc<Host>| shared.iter().any(|(other, _)| Arc::ptr_eq(host, other));
+        self.in_force = self.in_force.iter().filter(|host| !is_shared(host)).cloned().collect();
+        self.full.clear();
+        shared
+    }
+
     /// Takes these out, as far as no turn of the session has begun with them.
     fn take_unused(&mut self, is_meant: impl Fn(&Attachment) -> bool) -> Vec<Attachment> {
         let is_taken = |given: &mut Given| !given.was_in_force && is_meant(&given.attachment);

@@ -1,12 +1,14 @@
 //! What one host offers, and how it is doing.
 
 use super::HostAddress;
+use super::known_tools::KnownTools;
 use crate::tools::policy::Rules;
 use crate::tools::progress::ProgressRoom;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::{ServerBrief, ServerState, ServerStatus};
 use bob_messages::options::{ServerSpec, ServerStart};
+use bob_messages::pool::ServerOwner;
 use bob_messages::tools::ToolDescriptor;
 #[cfg(feature = "mcp")]
 use bob_messages::tools::ToolsMessage;
@@ -45,6 +47,10 @@ pub(super) struct Host {
     /// How long a turn's first prompt waits for its first start.
     pub(super) patience: Duration,
     pub(super) server: Option<ServerSpec>,
+    /// Of a server that not all sessions share: what its processes offered last.
+    known: Option<KnownTools>,
+    /// Of a process of such a server: its name in the tree, and whose it is.
+    owned: Option<(String, ServerOwner)>,
     /// The rules of whoever judges its calls.
     pub(super) rules: OnceLock<Arc<Rules>>,
     standing: Mutex<Standing>,
@@ -102,7 +108,22 @@ impl Host {
 
     fn new(address: Box<dyn HostAddress>, patience: Duration, server: Option<ServerSpec>, standing: Standing) -> Self {
         let (rules, standing, published) = (OnceLock::new(), Mutex::new(standing), Notify::new());
-        Self { serial: next_serial(), address, patience, server, rules, standing, published }
+        let (known, owned) = (None, None);
+        Self { serial: next_serial(), address, patience, server, known, owned, rules, standing, published }
+    }
+
+    /// It is of a server that not all sessions share.
+    pub(super) fn isolated(self, known: &KnownTools, owned: Option<(&str, &ServerOwner)>) -> Self {
+        if let Some(tools) = known.get() {
+            self.standing().tools = tools;
+        }
+        let owned = owned.map(|(node, owner)| (node.to_owned(), owner.clone()));
+        Self { known: Some(known.clone()), owned, ..self }
+    }
+
+    /// Whether its tools are known, though it may not be ready.
+    fn is_known(&self) -> bool {
+        self.known.as_ref().is_some_and(KnownTools::is_read)
     }
 
     pub(super) fn id(&self) -> Option<&ServerId> {
@@ -114,12 +135,19 @@ impl Host {
     }
 
     pub(super) fn offered(&self) -> Vec<Arc<ToolDescriptor>> {
-        self.standing().tools.to_vec()
+        self.tools_of(&self.standing()).to_vec()
+    }
+
+    /// The tools that it offers; while it sleeps, those that are known of its server.
+    fn tools_of(&self, standing: &Standing) -> Arc<[Arc<ToolDescriptor>]> {
+        let known = self.known.as_ref().filter(|_| standing.state == ServerState::Asleep);
+        known.and_then(KnownTools::get).unwrap_or_else(|| Arc::clone(&standing.tools))
     }
 
     pub(super) fn settling(&self) -> Settling {
         let standing = self.standing();
         match (standing.state, standing.until) {
+            _ if self.is_known() => Settling::Settled,
             (ServerState::Asleep, _) => Settling::Asleep,
             (_, Some(until)) => Settling::Starting { until },
             (_, None) => Settling::Settled,
@@ -133,12 +161,14 @@ impl Host {
             id: server.id.clone(),
             transport: server.transport.name().to_owned(),
             state: standing.state,
-            tools: standing.tools.len(),
+            tools: self.tools_of(&standing).len(),
             restarts: standing.restarts,
             pid: standing.pid,
             server: standing.name.clone(),
             last_error: standing.last_error.clone(),
             required: server.required,
+            owner: self.owned.as_ref().map(|(_, owner)| owner.clone()),
+            node: self.owned.as_ref().map(|(node, _)| node.clone()),
         })
     }
 
@@ -186,8 +216,9 @@ impl Publisher {
     /// The host sets out to start.
     pub fn starting(&self) {
         let patience = self.host.patience;
+        let known = self.host.known.as_ref().and_then(KnownTools::get).unwrap_or_default();
         self.publish(|standing| match standing.state {
-            ServerState::Asleep => *standing = Standing::starting(patience),
+            ServerState::Asleep => *standing = Standing { tools: known, ..Standing::starting(patience) },
             ServerState::Starting | ServerState::Restarting | ServerState::Ready => {}
             ServerState::GaveUp | ServerState::Stopped => {
                 standing.turn(ServerState::Starting);
@@ -240,6 +271,9 @@ impl Publisher {
     /// The host is ready and offers these tools, in this order; they replace what it
     /// offered before. `name` is what the server calls itself.
     pub fn offer(&self, tools: Arc<[Arc<ToolDescriptor>]>, name: Option<String>) {
+        if let Some(known) = &self.host.known {
+            known.set(Arc::clone(&tools));
+        }
         self.publish(|standing| {
             standing.turn(ServerState::Ready);
             standing.until = None;

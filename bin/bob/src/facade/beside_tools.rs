@@ -51,4 +51,14 @@ impl RuntimeBuilder {
         self.brought_bounds = bob_supervisors::tools::brought::BroughtBounds { runtime, session };
         self
     }
+
+    /// Bounds of the processes of tool servers that not all sessions share ([`ServerSpec::isolation`]): one ends when no turn
+    /// of its owner ran for `idle_ttl`, default ten minutes, and there are at most `max_processes`, default 64. For another
+    /// one, an unused process is ended; if all are in use, the turn goes on without the server.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn server_pool(mut self, idle_ttl: Duration, max_processes: usize) -> Self {
+        self.server_pool = bob_supervisors::tools::brought::ServerPool { idle_ttl, max_processes };
+        self
+    }
 }

@@ -13,6 +13,7 @@ use bob_actors::mcp::Elicit;
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
 use bob_actors::store::MemoryStore;
+use bob_actors::tenants::Tenants;
 use bob_actors::tools::ToolHooks;
 use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
@@ -121,6 +122,7 @@ impl RuntimeBuilder {
             prompt_files,
             compactor: self.compactor,
             watchdog: Watchdog::with_hook(self.hook),
+            tenants: Tenants::limited_by(self.tenants),
             ..rooms
         };
         let feed = Feed::new(self.sinks);
@@ -140,6 +142,7 @@ impl RuntimeBuilder {
                 watcher: self.watcher.clone(),
                 brought_end_after: self.brought_end_after,
                 brought_bounds: self.brought_bounds,
+                pool: self.server_pool,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
                 recorder: self.taped.recorder(),
                 hooks: self.tool_hooks,
@@ -148,6 +151,8 @@ impl RuntimeBuilder {
             ToolServers::new(surroundings, self.tool_servers)
                 .map_err(|error| BuildError::ToolServers(error.to_string()))?
         };
+        #[cfg(feature = "mcp")]
+        tool_servers.offer_isolated();
         #[cfg(feature = "mcp")]
         let desired = tool_servers.desired();
         #[cfg(not(feature = "mcp"))]

@@ -25,6 +25,7 @@ use bob_messages::limits::Limits;
 use bob_messages::options::ServerSpec;
 use bob_messages::permission::PermissionMode;
 use bob_messages::skills::SkillRules;
+use bob_messages::tenants::TenantRules;
 use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions::SessionRules;
 use std::sync::Arc;
@@ -97,6 +98,9 @@ pub struct RuntimeBuilder {
     pub(super) brought_end_after: Duration,
     #[cfg(feature = "mcp")]
     pub(super) brought_bounds: bob_supervisors::tools::brought::BroughtBounds,
+    pub(super) tenants: TenantRules,
+    #[cfg(feature = "mcp")]
+    pub(super) server_pool: bob_supervisors::tools::brought::ServerPool,
     #[cfg(feature = "local-tools")]
     pub(super) prompt_files: Option<PromptFiles>,
     pub(super) compactor: Compactor,
@@ -166,6 +170,9 @@ impl RuntimeBuilder {
             brought_end_after: bob_supervisors::tools::brought::ENDS_AFTER,
             #[cfg(feature = "mcp")]
             brought_bounds: bob_supervisors::tools::brought::BroughtBounds::default(),
+            tenants: TenantRules::default(),
+            #[cfg(feature = "mcp")]
+            server_pool: bob_supervisors::tools::brought::ServerPool::default(),
             #[cfg(feature = "local-tools")]
             prompt_files: None,
             compactor: Compactor::default(),

@@ -140,7 +140,7 @@ async fn go_on(
 ) -> Result<bool, AgentError> {
     let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
     let said = ResumeReply::Decided { approval, decision };
-    let mut turn = super::resume::stream_of(runtime, session, submission, token, said);
+    let mut turn = super::resume::stream_of(runtime, session, submission, token, said).await?;
     // The first event shows that the turn was resumed.
     if turn.next_event().await.is_some() {
         return Ok(true);

@@ -56,6 +56,7 @@ impl AgentRuntime for Runtime {
             self.inherit_context(&mut request).await?;
             let model = self.session_model(&request).await?;
             self.lighten(&mut request).await?;
+            self.settle_tenant(request.context.as_ref().and_then(|context| context.tenant.as_ref())).await?;
             let subscription = self.0.tree.feed.subscribe(&request.session);
             let (session, turn, owed) = self.submit(request, model.as_ref())?;
             Ok(AgentStream::new(self.clone(), session, turn, subscription, owed))
@@ -98,7 +99,7 @@ impl AgentRuntime for Runtime {
     }
 
     fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
-        async move { super::resume::resume_stream(self, token, said) }.boxed()
+        super::resume::resume_stream(self, token, said).boxed()
     }
 
     fn decide(
@@ -179,8 +180,14 @@ impl AgentRuntime for Runtime {
 
     fn restart_server(&self, id: ServerId) -> BoxFuture<'_, bool> {
         async move {
-            let is_known = self.servers().iter().any(|server| server.id == id);
-            is_known && self.0.tree.restart(&format!("tools/{id}")).await
+            let servers = self.servers();
+            let is_meant = |server: &&ServerStatus| server.id == id || server.node() == id.as_str();
+            let mut restarted = false;
+            // A server that not all sessions share may have several processes, or none.
+            for server in servers.iter().filter(is_meant) {
+                restarted |= self.0.tree.restart(&format!("tools/{}", server.node())).await;
+            }
+            restarted
         }
         .boxed()
     }

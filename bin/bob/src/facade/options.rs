@@ -76,7 +76,8 @@ impl Runtime {
     #[cfg(feature = "mcp")]
     pub(super) fn bring(&self, session: &SessionId, options: SessionOptions) -> Result<SessionOptions, AgentError> {
         if !options.servers.is_empty() {
-            let brought = self.0.tool_servers.bring(session, &options.servers, &self.seen_by_servers(&options));
+            let who = (session, options.tenant.as_ref());
+            let brought = self.0.tool_servers.bring(who, &options.servers, &self.seen_by_servers(&options));
             brought.map_err(|error| AgentError::Invalid(error.to_string()))?;
         }
         Ok(options.stripped())
@@ -112,7 +113,8 @@ impl Runtime {
     /// Reports the session's new folders to its servers.
     #[cfg(feature = "mcp")]
     pub(super) fn move_servers(&self, session: &SessionId, options: &SessionOptions) -> Result<(), AgentError> {
-        let moved = self.0.tool_servers.move_to(session, &options.servers, &self.seen_by_servers(options));
+        let who = (session, options.tenant.as_ref());
+        let moved = self.0.tool_servers.move_to(who, &options.servers, &self.seen_by_servers(options));
         moved.map_err(|error| AgentError::Invalid(error.to_string()))
     }
 

@@ -14,30 +14,35 @@ pub(super) async fn resume(
     said: ResumeReply,
 ) -> Result<AgentRunResult, AgentError> {
     let (session, submission) = checked(&token, &said)?;
-    outcome(runtime, runtime.hand_in_reply(session, submission, token, said)).await
+    let limited = runtime.limited(&session).await?;
+    outcome(runtime, runtime.hand_in_reply(session, submission, token, said, limited)).await
 }
 
 /// Resumes a suspended turn and streams its events.
-pub(super) fn resume_stream(
+pub(super) async fn resume_stream(
     runtime: &Runtime,
     token: ResumeToken,
     said: ResumeReply,
 ) -> Result<AgentStream, AgentError> {
     let (session, submission) = checked(&token, &said)?;
-    Ok(stream_of(runtime, session, submission, token, said))
+    stream_of(runtime, session, submission, token, said).await
 }
 
 /// Resumes the turn with this reply, under this submission id.
-pub(super) fn stream_of(
+///
+/// # Errors
+/// Errors of the store; `Overloaded` when a limit of the tenant's day is used up.
+pub(super) async fn stream_of(
     runtime: &Runtime,
     session: SessionId,
     submission: TurnId,
     token: ResumeToken,
     said: ResumeReply,
-) -> AgentStream {
+) -> Result<AgentStream, AgentError> {
+    let limited = runtime.limited(&session).await?;
     let events = runtime.0.tree.feed.subscribe(&session);
-    let owed = runtime.hand_in_reply(session.clone(), submission.clone(), token, said);
-    AgentStream::new(runtime.clone(), session, submission, events, owed)
+    let owed = runtime.hand_in_reply(session.clone(), submission.clone(), token, said, limited);
+    Ok(AgentStream::new(runtime.clone(), session, submission, events, owed))
 }
 
 fn checked(token: &ResumeToken, said: &ResumeReply) -> Result<(SessionId, TurnId), AgentError> {

@@ -13,7 +13,7 @@ use bob_actors::tools::ToolPort;
 use bob_messages::artifact::LARGE_PART_BYTES;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{ModelName, RequestId, ResumeToken, SessionId, TenantId, TurnId};
 use bob_messages::input::{ResumeReply, TurnInput};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::TurnOutcome;
@@ -135,6 +135,7 @@ impl Runtime {
         self.inherit_context(&mut request).await?;
         let model = self.session_model(&request).await?;
         self.lighten(&mut request).await?;
+        self.settle_tenant(request.context.as_ref().and_then(|context| context.tenant.as_ref())).await?;
         let (_, _, owed) = self.submit(*request, model.as_ref())?;
         Ok(owed)
     }
@@ -180,6 +181,8 @@ impl Runtime {
     ) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
         let context = context::judged(request.context)?;
+        let tenant = context.as_ref().and_then(|context| context.tenant.as_ref());
+        let limits = self.within_day(tenant, request.limits.unwrap_or(inner.limits))?;
         let mut options = request.options.map(|options| self.judged(options)).transpose()?;
         options.iter_mut().try_for_each(|options| context::set_tenant(options, context.as_deref()))?;
         let model =
@@ -206,7 +209,7 @@ impl Runtime {
             allow_tools: request.allow_tools.map(Into::into),
             mode: request.mode,
             approvals: request.approvals,
-            limits: request.limits.unwrap_or(inner.limits),
+            limits,
             options: options.map(Arc::new),
             tracestate: trace::state(request.traceparent.as_deref(), request.tracestate.as_deref()).map(Arc::from),
             traceparent: request.traceparent,
@@ -272,9 +275,10 @@ impl Runtime {
         submission: TurnId,
         token: ResumeToken,
         said: ResumeReply,
+        (tenant, limits): (Option<TenantId>, Limits),
     ) -> Owed {
         let (reply, owed) = Reply::channel();
-        let handed = Handed::Reply(Box::new(Said { submission, token, said, limits: self.0.limits }));
+        let handed = Handed::Reply(Box::new(Said { submission, token, said, limits, tenant }));
         self.send_in(session, handed, self.turn_config_now(), reply);
         owed
     }

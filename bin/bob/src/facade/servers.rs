@@ -11,6 +11,10 @@ impl Runtime {
     /// Why one is not, with the end of its stderr.
     pub(super) async fn required_servers(&self) -> Result<(), String> {
         let mut changes = self.server_changes();
+        if self.servers().iter().any(|server| server.required && server.state == ServerState::Asleep) {
+            // One that belongs to tenants or sessions is started once, to see whether it can be.
+            self.0.tree.rooms.tools.list(None, drop);
+        }
         loop {
             let mut is_starting = false;
             for server in self.servers().into_iter().filter(|server| server.required) {

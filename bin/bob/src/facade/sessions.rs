@@ -114,6 +114,8 @@ pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool
 
 fn take_away(runtime: &Runtime, session: &SessionId) {
     runtime.0.tree.rooms.tools.take_away(session);
+    #[cfg(feature = "mcp")]
+    runtime.0.tool_servers.session_ended(session);
     runtime.0.ports.iter().for_each(|port| port.session_ended(session));
 }
 

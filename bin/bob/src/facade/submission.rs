@@ -5,7 +5,7 @@
 
 use bob_actors::address::{Address, Again, RETURNS_WITHIN};
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{ResumeToken, SessionId, TenantId, TurnId};
 use bob_messages::input::{ResumeReply, TurnInput};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::TurnOutcome;
@@ -48,6 +48,8 @@ pub(super) struct Said {
     pub(super) token: ResumeToken,
     pub(super) said: ResumeReply,
     pub(super) limits: Limits,
+    /// The tenant of the session, where it is known.
+    pub(super) tenant: Option<TenantId>,
 }
 
 /// Hands it in. The reply is dropped without an answer when the runtime has ended, or its supervisor ended too often.
@@ -73,8 +75,8 @@ pub(super) fn hand_in(
         match handed {
             Handed::Input(input) => SessionsMessage::Submit { session, input, turn_config, reply },
             Handed::Reply(reply_said) => {
-                let Said { submission, token, said, limits } = *reply_said;
-                SessionsMessage::Resume { session, submission, token, said, limits, turn_config, reply }
+                let Said { submission, token, said, limits, tenant } = *reply_said;
+                SessionsMessage::Resume { session, submission, token, said, limits, tenant, turn_config, reply }
             }
         }
     });

@@ -3,3 +3,4 @@
 pub use bob_messages::ids::ServerId;
 pub use bob_messages::mcp::{Reloaded, ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::options::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
+pub use bob_messages::pool::{Isolation, ServerOwner};

@@ -109,10 +109,12 @@ impl Lines<'_> {
     /// `first` is the prefix of the node's line, `rest` that of its children.
     fn node(&mut self, node: &NodeState, first: &str, rest: &str) {
         let room = NAME.saturating_sub(first.chars().count() + 1);
-        let name = format!("{first}{}", print::on_one_line(&node.name, room));
+        let server = self.server(node, first);
+        let owner = server.and_then(|server| server.owner.as_ref()).map(|owner| format!(" ({owner})"));
+        let name = format!("{}{}", node.name, owner.unwrap_or_default());
+        let name = format!("{first}{}", print::on_one_line(&name, room));
         let restarts = if node.restarts == 0 { String::new() } else { node.restarts.to_string() };
         let queue = node.queued.map(|queued| queued.to_string()).unwrap_or_default();
-        let server = self.server(node, first);
         let state = server.map_or(word(node.state), |server| mcp::word(server.state));
         self.row(&name, state, &duration(node.age_ms), &restarts, &queue);
         if let Some(error) = &node.last_error {
@@ -134,7 +136,7 @@ impl Lines<'_> {
     /// The status of this node's tool server, which is more precise than the tree: asleep, starting.
     fn server(&self, node: &NodeState, first: &str) -> Option<&ServerStatus> {
         let is_below = !first.is_empty();
-        self.servers.iter().find(|server| is_below && node.queued.is_none() && server.id.as_str() == node.name)
+        self.servers.iter().find(|server| is_below && node.queued.is_none() && server.node() == node.name)
     }
 }
 

@@ -45,6 +45,8 @@ fn a_tree_reads_well_in_eighty_columns() {
         server: None,
         last_error: None,
         required: false,
+        owner: None,
+        node: None,
     };
     let mut turns = bob::health::TurnCounts { submitted: 10, ..Default::default() };
     turns.ends[bob::sessions::FinishReason::Final] = 7;

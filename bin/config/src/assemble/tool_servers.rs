@@ -40,6 +40,7 @@ fn tool_server(config: &Config, server: &McpServer, roots: &Arc<[String]>) -> Re
             StartMode::Eager => ServerStart::Eager,
             StartMode::Lazy => ServerStart::Lazy,
         },
+        isolation: server.isolation,
         required: server.required,
         startup_timeout_ms: server.startup_timeout_ms,
         tool_timeout_ms: server.tool_timeout_ms,

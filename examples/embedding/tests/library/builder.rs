@@ -2,6 +2,7 @@
 
 use bob::approvals::PermissionMode;
 use bob::config::{AgentBootstrap, Limits, PromptFiles, TurnConfig, Watcher};
+use bob::context::TenantLimits;
 use bob::model::catalogue::{Catalogue, CatalogueSettings, ModelFacts};
 use bob::model::server::ModelServers;
 use bob::model::{Backoff, RetryPolicy, ScriptedLlm, ScriptedReply};
@@ -73,6 +74,9 @@ fn configured() -> RuntimeBuilder {
         .workspace(env!("CARGO_MANIFEST_DIR"))
         .brought_servers_end_after(Duration::from_secs(1))
         .brought_servers_at_most(2, 1)
+        .server_pool(Duration::from_secs(1), 2)
+        .tenant_limits(TenantLimits { max_concurrent_turns: 4, ..TenantLimits::default() })
+        .limits_of_tenant("acme", TenantLimits::default())
         .approvals(Arc::new(crate::ports::approvals::OnThePhone::default()))
         .prompt_files(PromptFiles::default())
         .compactor(Arc::new(crate::ports::model::Digest::default()))
