@@ -167,8 +167,8 @@ async fn when_all_processes_are_in_use_a_turn_goes_on_without_and_an_unused_one_
     let mut without = within(runtime.run_stream(request("acme", "a", "mcp/x/pid"))).await.expect("it is taken");
     let mut notes = Vec::new();
     while let Some(event) = within(without.next_event()).await {
-        if let AgentEvent::TurnStarted { servers, .. } = event.event {
-            notes.extend(servers.into_iter().filter_map(|server| server.note));
+        if let AgentEvent::TurnStarted { servers, .. } = &event.event {
+            notes.extend(servers.iter().filter_map(|server| server.note.clone()));
         }
     }
     let Some(Ok(result)) = without.ended() else { panic!("it ended otherwise: {without:?}") };
