@@ -20,7 +20,7 @@ pub struct Files {
     pub is_named: bool,
     /// Where the user's own file is, or would be; `None` without a home.
     pub user_place: Option<PathBuf>,
-    /// Where sessions are kept that belong to no project; `None` without a home.
+    /// Where sessions are kept that belong to no project, and mirrors of all; `None` without a home.
     pub(super) state: Option<PathBuf>,
     /// Where files are kept that can be made again; `None` without a home.
     pub(super) cache: Option<PathBuf>,
@@ -34,7 +34,8 @@ impl Files {
 
     /// This file, and no other, in a process with this environment: what is built in may be kept in its folders.
     pub fn only(file: impl Into<PathBuf>, environment: &Environment) -> Self {
-        Self { cache: cache(environment), user_place: user_place(environment), ..Self::named(file) }
+        let (state, cache) = (state(environment), cache(environment));
+        Self { state, cache, user_place: user_place(environment), ..Self::named(file) }
     }
 
     /// The nearest `agent.toml` from `folder` upwards, and the user's. The search goes up to the folder that holds
@@ -54,7 +55,7 @@ impl Files {
             user: None,
             is_named: false,
             user_place: user_place(environment),
-            state: place(environment, "XDG_STATE_HOME", ".local/state").map(|state| state.join("bob")),
+            state: state(environment),
             cache: cache(environment),
         }
     }
@@ -83,6 +84,10 @@ fn place(environment: &Environment, variable: &str, below: &str) -> Option<PathB
 
 fn user_place(environment: &Environment) -> Option<PathBuf> {
     place(environment, "XDG_CONFIG_HOME", ".config").map(|config| config.join("cli-agent").join(NAME))
+}
+
+fn state(environment: &Environment) -> Option<PathBuf> {
+    place(environment, "XDG_STATE_HOME", ".local/state").map(|state| state.join("bob"))
 }
 
 fn cache(environment: &Environment) -> Option<PathBuf> {
