@@ -40,6 +40,8 @@ mod modes;
 mod owners;
 #[path = "cli/plain.rs"]
 mod plain;
+#[path = "cli/talk.rs"]
+mod questions;
 #[path = "cli/refund.rs"]
 mod refund;
 #[path = "cli/refusals.rs"]
@@ -50,7 +52,6 @@ mod resume;
 mod run;
 #[path = "cli/signals.rs"]
 mod signals;
-#[path = "cli/talk.rs"]
 mod talk;
 #[path = "cli/task.rs"]
 mod task;

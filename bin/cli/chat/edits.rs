@@ -50,7 +50,8 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
 /// A file that is not text, and is replaced.
 fn binary(path: &str, bytes: usize, fields: &Map<String, Value>) -> Option<Vec<String>> {
     let content = fields.get("content")?.as_str()?;
-    let head = [format!("file: {path}"), format!("a binary file of {bytes} bytes is replaced by this text:")];
+    let replaced = format!("a binary file of {bytes} bytes is replaced by this text, which cannot be undone:");
+    let head = [format!("file: {path}"), replaced];
     Some(head.into_iter().chain(content.lines().map(|line| format!("+ {line}"))).collect())
 }
 
@@ -174,7 +175,10 @@ mod tests {
         );
         assert_eq!(shown(&write("new.txt")), "a new file:\n--- /dev/null\n+++ b/new.txt\n@@ -0,0 +1 @@\n+1");
         std::fs::write(folder.path().join("b"), b"\0\x01\x02").expect("a file");
-        assert_eq!(shown(&write("b")), "file: b\na binary file of 3 bytes is replaced by this text:\n+ 1");
+        assert_eq!(
+            shown(&write("b")),
+            "file: b\na binary file of 3 bytes is replaced by this text, which cannot be undone:\n+ 1"
+        );
     }
 
     #[test]

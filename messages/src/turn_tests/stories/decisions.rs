@@ -156,3 +156,14 @@ fn two_refusals_of_a_person_in_a_row_are_no_errors() {
         "#]],
     );
 }
+
+#[test]
+fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
+    let asks = ["user go", "calls local__ask {\"a\":1}; local__ask {\"a\":2}; local__ask {\"a\":3}"];
+    check(waiting(), &[&asks[..], &["approve-all s-c00000002", "ok 1 done"]].concat(), expect![[""]]);
+    check(waiting(), &[&asks[..], &["deny-all s-c00000001"]].concat(), expect![[""]]);
+    // The tool is another one by now: the others stay as they were asked.
+    check(waiting(), &[&asks[..], &["drift", "approve-all s-c00000001"]].concat(), expect![[""]]);
+    // The process ended between the decision and what it means for the others.
+    check(waiting(), &[&asks[..], &["approve-all s-c00000001", "crash"]].concat(), expect![[""]]);
+}
