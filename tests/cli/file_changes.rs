@@ -114,7 +114,7 @@ fn a_session_is_taken_back_to_a_turn_with_its_files() {
     let home = edited_twice();
     let run = home.run(["sessions", "rewind", "s", "--to", "4"]);
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert!(run.stderr.contains("has 3 turns that are over, so 4 is none of them"), "{run:?}");
+    assert!(run.stderr.contains("has 3 turns that ended; there is no turn 4"), "{run:?}");
 
     home.scratch.write("a.txt", "mine\n");
     let run = home.run(["sessions", "rewind", "s", "--to", "1"]);
@@ -141,7 +141,7 @@ fn a_chat_goes_back_to_a_turn_and_continues_from_there() {
     let lines = "/rewind\n/rewind 9\n/rewind 1\nthanks\n";
     let run = home.agent(["chat", "--session", "s"]).stdin(lines).run();
     assert!(run.stdout.contains("   1  edit them\n   2  say something\n   3  edit again\n"), "{run:?}");
-    assert!(run.stderr.contains("so 9 is none of them") && run.stderr.contains("/resume s"), "{run:?}");
+    assert!(run.stderr.contains("there is no turn 9") && run.stderr.contains("/resume s"), "{run:?}");
     assert_eq!(home.scratch.read("a.txt"), "one\n2\nthree\n");
     let list: Value = serde_json::from_str(&home.run(["sessions", "list", "--json"]).stdout).expect("JSON");
     let newest = list["sessions"][0]["session_id"].as_str().expect("an id");
