@@ -40,7 +40,7 @@ mod modes;
 mod owners;
 #[path = "cli/plain.rs"]
 mod plain;
-#[path = "cli/talk.rs"]
+#[path = "cli/questions.rs"]
 mod questions;
 #[path = "cli/refund.rs"]
 mod refund;
@@ -52,6 +52,7 @@ mod resume;
 mod run;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/talk.rs"]
 mod talk;
 #[path = "cli/task.rs"]
 mod task;

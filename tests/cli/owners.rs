@@ -119,7 +119,7 @@ fn a_chat_that_loses_its_session_is_told_and_then_hears_whose_it_is() {
     first.type_line("three");
     first.wait_stderr("taken over");
     first.type_line("four");
-    first.wait_stderr("in use by bob");
+    first.wait_stderr("in use by cli-agent");
     second.type_line("five");
     second.end_stdin();
     assert_eq!(second.finish().code, Some(0), "{kind}");

@@ -74,7 +74,8 @@ fn a_lasting_yes_to_a_path_with_no_pattern_is_of_that_call_alone() {
     let script = json!([{ "replies": [{ "calls": [write("src/../x"), write("deep/other")] }, { "text": "Again." }] }]);
     home.scratch.write("s.json", script.to_string());
     let (code, line) = home.json(["--session", "s", "go"]);
-    let statuses: Vec<&Value> = line["tool_transcript"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
+    let statuses: Vec<&Value> =
+        line["tool_transcript"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
     assert_eq!((code, statuses), (Some(0), vec![&json!("ok"), &json!("denied")]), "{line}");
 }
 

@@ -27,7 +27,7 @@ impl Rules {
             ("deny", &rules.deny),
             ("tools", &rules.allow_tools),
             ("never", &rules.deny_tools),
-            ("programs", &rules.deny_commands),
+            ("shell", &rules.deny_commands),
         ];
         // All tools are no rule.
         let is_rule = |name: &str, patterns: &[String]| !patterns.is_empty() && !(name == "tools" && patterns == ["*"]);
@@ -39,7 +39,7 @@ impl Rules {
                 "deny" => "is denied: ",
                 "tools" => "only these are offered: ",
                 "never" => "not offered: ",
-                _programs => "denied in commands: ",
+                _shell => "denied programs: ",
             };
             (name, format!("{what}{}", patterns.join(", ")))
         });

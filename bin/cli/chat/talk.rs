@@ -153,19 +153,15 @@ impl Chat {
                 _ = tree.wait_for(Option::is_some) => return Err(self.opened.gave_up()),
                 input = &mut next => return Ok(Next::Input(input)),
                 caught = signals.next() => match caught {
-                    // It was meant for the answer that has just ended: the editor reads Ctrl-C as a key.
-                    Caught::Interrupt if self.ended.is_some_and(|ended| ended.elapsed() < LATE) => {
-                        signals.forget_interrupts();
-                        if is_plain {
-                            print::report("\n");
-                            print::cleaned(prompt)?;
-                        }
-                    }
                     Caught::Interrupt if is_plain && !is_warned => {
                         is_warned = true;
                         signals.forget_interrupts();
                         print::report("\npress Ctrl-C again to leave\n");
                         print::cleaned(prompt)?;
+                    }
+                    // It was meant for the answer that has just ended: the editor reads Ctrl-C as a key.
+                    Caught::Interrupt if !is_plain && self.ended.is_some_and(|ended| ended.elapsed() < LATE) => {
+                        signals.forget_interrupts();
                     }
                     caught => return Ok(Next::Exit(caught.exit())),
                 },

@@ -65,7 +65,7 @@ pub(crate) fn ended(result: &ToolResult) -> String {
 
 /// Whether its turn was ended while it ran.
 pub(crate) fn is_interrupted(result: &ToolResult) -> bool {
-    result.output.plain().lines().next() == Some("outcome unknown: the turn ended while the tool was running")
+    result.output.plain().starts_with("outcome unknown: the turn ended while the tool was running")
 }
 
 /// The text of a result without the status that it begins with, which is shown beside it.

@@ -277,6 +277,8 @@ impl Show {
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
         self.has_denied |= status == CallStatus::Denied;
         match status {
+            // The reason says it.
+            CallStatus::Denied if first.starts_with("denied") => first,
             // They did not run.
             CallStatus::Denied | CallStatus::Cancelled => format!("{word}{said}"),
             // Why is clear to the person who interrupted it.

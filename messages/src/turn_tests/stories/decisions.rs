@@ -160,7 +160,10 @@ fn two_refusals_of_a_person_in_a_row_are_no_errors() {
 #[test]
 fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
     let asks = ["user go", "calls local__ask {\"a\":1}; local__ask {\"a\":2}; local__ask {\"a\":3}"];
-    check(waiting(), &[&asks[..], &["approve-all s-c00000002", "ok 1 done"]].concat(), expect![[r#"
+    check(
+        waiting(),
+        &[&asks[..], &["approve-all s-c00000002", "ok 1 done"]].concat(),
+        expect![[r#"
         > user go
             save options, input, started
             infer step 1 with 1 messages
@@ -178,8 +181,12 @@ fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
             save result
             save intent
             run c00000002 local/ask {"a":2}
-    "#]]);
-    check(waiting(), &[&asks[..], &["deny-all s-c00000001"]].concat(), expect![[r#"
+    "#]],
+    );
+    check(
+        waiting(),
+        &[&asks[..], &["deny-all s-c00000001"]].concat(),
+        expect![[r#"
         > user go
             save options, input, started
             infer step 1 with 1 messages
@@ -194,9 +201,13 @@ fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
             the clock goes on
             save approval_decided, result
             infer step 2 with 5 messages
-    "#]]);
+    "#]],
+    );
     // The tool is another one by now: the others stay as they were asked.
-    check(waiting(), &[&asks[..], &["drift", "approve-all s-c00000001"]].concat(), expect![[r#"
+    check(
+        waiting(),
+        &[&asks[..], &["drift", "approve-all s-c00000001"]].concat(),
+        expect![[r#"
         > user go
             save options, input, started
             infer step 1 with 1 messages
@@ -209,9 +220,13 @@ fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
         > approve-all s-c00000001
             save approval_decided, approval_asked
             pause the clock
-    "#]]);
+    "#]],
+    );
     // The process ended between the decision and what it means for the others.
-    check(waiting(), &[&asks[..], &["approve-all s-c00000001", "crash"]].concat(), expect![[r#"
+    check(
+        waiting(),
+        &[&asks[..], &["approve-all s-c00000001", "crash"]].concat(),
+        expect![[r#"
         > user go
             save options, input, started
             infer step 1 with 1 messages
@@ -230,5 +245,6 @@ fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
             t1 begins
             save intent
             run c00000002 local/ask {"a":2}
-    "#]]);
+    "#]],
+    );
 }
