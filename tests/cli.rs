@@ -36,6 +36,8 @@ mod modes;
 mod owners;
 #[path = "cli/plain.rs"]
 mod plain;
+#[path = "cli/questions.rs"]
+mod questions;
 #[path = "cli/refund.rs"]
 mod refund;
 #[path = "cli/refusals.rs"]

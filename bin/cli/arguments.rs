@@ -64,7 +64,7 @@ Examples:
   cli-agent ps                                   what a running batch or chat is doing
   cli-agent doctor                               what is wrong, and what to do about it
 
-Exit codes: 0 answer, 1 a soak's FAIL, a replay's difference or a broken skill, 2 usage or configuration, 3 a guard
+Exit codes: 0 answer, 1 a soak's FAIL, a replay's difference or a broken skill, 2 usage or configuration, 3 a limit
 ended the turn, 4 the turn waits for a person, 5 model, 6 tools, 7 store, 70 the runtime gave up, 75 try later,
 129/130/143 ended by SIGHUP/SIGINT/SIGTERM.
 Answers go to stdout, everything else to stderr."

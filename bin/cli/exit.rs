@@ -152,8 +152,14 @@ impl From<AgentError> for Failure {
     fn from(error: AgentError) -> Self {
         let is_retryable = error.is_retryable();
         let mut message = error.to_string();
-        if matches!(error, AgentError::Store(StoreError::Busy { .. })) {
-            message.push_str("; end that process, or take the session over with --take-over");
+        let owner = match &error {
+            AgentError::Busy { owner, .. } => owner.as_deref(),
+            AgentError::Store(StoreError::Busy { owner }) => Some(&**owner),
+            _not_in_use => None,
+        };
+        // The store says itself where it cannot be taken over.
+        if owner.is_some_and(|owner| !owner.contains("not taken over")) {
+            message.push_str("; end that process, or take the session over with `run` or `chat` and --take-over");
         }
         Self { is_retryable, ..Self::new(Exit::of_error(&error), error.kind(), message) }
     }

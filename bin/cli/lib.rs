@@ -214,7 +214,17 @@ fn configured(files: &Files, overrides: &Overrides) -> Result<Config, Failure> {
 }
 
 fn configured_with(files: &Files, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
-    let config = bob_config::load_all(files, &environment, overrides)?;
+    let config = bob_config::load_all(files, &environment, overrides).map_err(|error| {
+        let has_home = std::env::var_os("HOME").is_some_and(|home| !home.is_empty());
+        match has_home || files.is_named || files.all().next().is_some() {
+            true => Failure::from(error),
+            // Without a file, no position of the error is in one.
+            false => Failure::usage(
+                "HOME is not set, so there is no place for a model on this machine: set HOME, or the key of a provider \
+                 such as OPENAI_API_KEY, or name a configuration with --config",
+            ),
+        }
+    })?;
     logging::start(&config.log);
     Ok(config)
 }

@@ -69,6 +69,8 @@ pub(crate) struct OpenRuntime {
     pub(crate) store: Arc<dyn SessionStore>,
     /// The default working folder, absolute.
     pub(crate) workspace: std::path::PathBuf,
+    /// The folder of a new session that names none, where no project's configuration says where sessions work.
+    pub(crate) here: Option<String>,
     remembered: Option<Arc<Remembered>>,
     grace: Duration,
     tape: Option<Opened>,
@@ -127,6 +129,7 @@ impl OpenRuntime {
             catalogue,
             default_model,
             store,
+            here: config.files().main.is_none().then(|| workspace.display().to_string()),
             workspace,
             remembered,
             grace,

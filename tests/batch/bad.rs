@@ -30,7 +30,7 @@ fn a_bad_line_is_a_result_of_its_own_and_the_rest_goes_on() {
     assert_eq!((&results[2]["session_id"], &results[4]["session_id"]), (&json!("s"), &Value::Null));
     assert_eq!((&results[1]["content"], &results[5]["content"]), (&json!("hello"), &json!("hello")));
     assert!(
-        run.stderr.contains("finished 2, guarded 0, suspended 0, cancelled 0, failed 4 (invalid 4)"),
+        run.stderr.contains("finished 2, limited 0, suspended 0, cancelled 0, failed 4 (invalid 4)"),
         "{}",
         run.stderr
     );

@@ -17,7 +17,7 @@ fn a_result_is_the_object_of_a_run_and_the_number_of_its_line() {
     assert_eq!(keys, KEYS.into_iter().chain(["line"]).collect());
     assert_eq!((&result["line"], &result["session_id"], &result["request_id"]), (&json!(2), &json!("s"), &json!("r")));
     assert_eq!((&result["content"], &result["finish_reason"]), (&json!("hello"), &json!("final")));
-    assert!(run.stderr.contains("1 line in ") && run.stderr.contains("finished 1, guarded 0"), "{}", run.stderr);
+    assert!(run.stderr.contains("1 line in ") && run.stderr.contains("finished 1, limited 0"), "{}", run.stderr);
     assert!(run.stderr.contains("; a turn took p50 "), "{}", run.stderr);
 }
 

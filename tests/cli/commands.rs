@@ -181,6 +181,24 @@ fn init_writes_the_shipped_configuration_once() {
     assert_ne!(folder.read("agent.toml"), "mine");
 }
 
+/// What is beside the shipped file in its repository.
+const SCRIPT: &str = "scripts/local-model.sh";
+
+#[test]
+fn init_writes_only_what_works_where_it_is_written() {
+    let folder = Scratch::new();
+    let agent = |args: &[&str]| Program::new(AGENT).dir(folder.path()).args(args.iter().copied()).run();
+    let init = agent(&["init"]);
+    assert_eq!((init.code, init.stderr.contains(SCRIPT)), (Some(0), false), "{init:?}");
+    let written = folder.read("agent.toml");
+    assert!(!written.contains(SCRIPT) && !written.contains("[mcp"), "{written}");
+    assert!(written.contains("default_model = \"local:"), "{written}");
+    assert_eq!(agent(&["config", "check"]).code, Some(0));
+    folder.write(SCRIPT, "");
+    assert_eq!(agent(&["init", "--force"]).code, Some(0));
+    assert!(folder.read("agent.toml").contains(SCRIPT), "the shipped file");
+}
+
 #[cfg(feature = "soak")]
 #[test]
 fn the_drill_server_needs_no_configuration_and_is_offered_nowhere() {

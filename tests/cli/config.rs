@@ -1,5 +1,6 @@
 //! Where the configuration is looked for, and the commands that show, change and write it.
 
+use serde_json::Value;
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
@@ -94,6 +95,43 @@ fn a_projects_configuration_is_found_from_every_folder_of_its_repository() {
 }
 
 #[test]
+fn without_a_home_and_a_file_the_error_names_the_home() {
+    let scratch = Scratch::new();
+    let run =
+        Program::new(AGENT).dir(scratch.path()).env("HOME", "").env("XDG_CACHE_HOME", "").args(["run", "hi"]).run();
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("HOME is not set") && !run.stderr.contains("agent.toml"), "{run:?}");
+}
+
+#[test]
+fn without_a_project_a_conversation_is_continued_in_its_own_folder() {
+    let machine = Machine::with_user();
+    let run = |folder: &str, args: &[&str]| {
+        let program = Program::new(AGENT).dir(machine.scratch.folder(folder)).args(args.iter().copied());
+        machine.environment().into_iter().fold(program, |program, (name, value)| program.env(name, value)).run()
+    };
+    for (folder, message) in [("one", "say one"), ("two", "say two")] {
+        assert_eq!(run(folder, &["run", message]).code, Some(0));
+    }
+    let listed = run("one", &["sessions", "list", "--json"]).stdout;
+    let listed: Value = serde_json::from_str(&listed).expect("JSON");
+    let of = |title: &str| {
+        let sessions = listed["sessions"].as_array().expect("a list");
+        sessions.iter().find(|session| session["title"] == title).expect("the session").clone()
+    };
+    assert!(of("say one")["cwd"].as_str().is_some_and(|cwd| cwd.ends_with("/one")), "{listed}");
+    let shown =
+        |title: &str| run("one", &["sessions", "show", of(title)["session_id"].as_str().expect("an id")]).stdout;
+    assert_eq!(run("one", &["run", "-c", "more"]).code, Some(0));
+    assert!(shown("say one").contains("you: more\n") && !shown("say two").contains("you: more\n"));
+    let other = run("other", &["run", "-c", "more"]);
+    assert!(other.code == Some(2) && other.stderr.contains("no session to continue in "), "{other:?}");
+    let id = of("say two")["session_id"].as_str().expect("an id").to_owned();
+    let moved = run("one", &["run", "--resume", &id, "here"]);
+    assert!(moved.code == Some(0) && moved.stderr.contains("/two; it goes on in "), "{moved:?}");
+}
+
+#[test]
 fn the_users_own_configuration_works_in_every_folder_and_needs_no_trust() {
     let machine = Machine::with_user();
     assert_eq!(machine.says(["run", "hi"]), "hello\n");
@@ -174,6 +212,8 @@ fn keys_are_set_in_the_projects_file_and_in_the_users() {
     }
     assert_eq!(machine.says(["config", "get", "runtime.max_steps"]), "200\n", "nothing bad was written");
     let without = Machine::new();
+    let lots = without.run(["config", "set", "runtime.max_steps", "lots"]);
+    assert!(lots.code == Some(2) && !lots.stderr.contains("default_model"), "{lots:?}");
     without.says(["config", "set", "log.level", "info"]);
     assert_eq!(without.scratch.read("config/cli-agent/agent.toml"), "[log]\nlevel = \"info\"\n");
 }
@@ -202,8 +242,12 @@ fn init_asks_three_questions_at_a_terminal() {
     let mut terminal =
         Terminal::start_on(120, AGENT, &["init"], &machine.scratch.join("repository/src/deep"), &environment);
     terminal.wait_for("Which model, as provider:model? [local:smollm2-135m]");
+    terminal.type_line("bogus model");
+    terminal.wait_until("the question again", |screen| screen.contents().matches("Which model").count() == 2);
     terminal.type_line("openai:gpt-4.1");
     terminal.wait_for("1, 2 or 3? [2]");
+    terminal.type_line("9");
+    terminal.wait_for("\"9\" is not one of 1, 2 and 3");
     terminal.type_line("3");
     terminal.wait_for("1 or 2? [1]");
     terminal.type_line("2");

@@ -45,15 +45,19 @@ fn a_session_of_another_terminal_is_busy_until_it_is_taken_over() {
     let first = home.agent(["run", "--output", "json", "--session", "s", "hi"]);
     let first = first.env("BOB__PROVIDERS__FAKE__BASE_URL", slow.base_url()).spawn();
     assert!(slow.asked_within(1, SOON), "{kind}: the first asks its model");
-    let owner = format!("bob (process {})", first.pid());
+    let owner = format!("in use by cli-agent (process {})", first.pid());
     first.signal(Signal::STOP);
 
     let (code, refused) = home.json(["--session", "s", "hi"]);
     assert_eq!((code, &refused["error"]["kind"]), (Some(75), &json!("busy")), "{kind}: {refused}");
-    assert!(refused["error"]["message"].as_str().is_some_and(|text| text.contains(&owner)), "{kind}: {refused}");
+    let message = refused["error"]["message"].as_str().unwrap_or_default();
+    assert!(message.contains(&owner) && message.contains("--take-over"), "{kind}: {refused}");
     let other = home.json(["--session", "other", "hi"]);
     assert_eq!(other.0, Some(0), "{kind}: other sessions are not touched: {}", other.1);
-    assert_eq!(home.run(["sessions", "delete", "s"]).code, Some(75), "{kind}");
+    for other in [&["sessions", "delete", "s"][..], &["sessions", "rename", "s", "title"]] {
+        let run = home.run(other.iter().copied());
+        assert!(run.code == Some(75) && run.stderr.contains("--take-over"), "{kind}: {run:?}");
+    }
 
     let (code, taken) = home.json(["--session", "s", "--take-over", "hi"]);
     assert_eq!((code, &taken["content"]), (Some(0), &json!("hello")), "{kind}: {taken}");
@@ -82,7 +86,7 @@ fn a_folder_of_journals_is_busy_while_another_terminal_has_it_and_can_be_read() 
     let first = home.agent(["run", "--output", "json", "--session", "s", "hi"]);
     let first = first.env("BOB__PROVIDERS__FAKE__BASE_URL", slow.base_url()).spawn();
     assert!(slow.asked_within(1, SOON), "the first asks its model");
-    let owner = format!("bob (process {})", first.pid());
+    let owner = format!("cli-agent (process {})", first.pid());
     for (session, more, wanted) in [("s", None, None), ("other", None, None), ("s", Some("--take-over"), Some("json"))]
     {
         let (code, refused) = home.json(["--session", session].into_iter().chain(more).chain(["hi"]));
@@ -115,7 +119,7 @@ fn a_chat_that_loses_its_session_is_told_and_then_hears_whose_it_is() {
     first.type_line("three");
     first.wait_stderr("taken over");
     first.type_line("four");
-    first.wait_stderr("in use by bob");
+    first.wait_stderr("in use by cli-agent");
     second.type_line("five");
     second.end_stdin();
     assert_eq!(second.finish().code, Some(0), "{kind}");

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::home::{AGENT, Home};
-use crate::support::terminal::{CTRL_D, Terminal};
+use crate::support::terminal::{CTRL_C, CTRL_D, Terminal};
 
 fn home() -> Home {
     let call = json!({ "name": "local/read_file", "arguments": { "path": "notes.txt" } });
@@ -63,6 +63,45 @@ fn a_plain_chat_is_lines_and_states_are_sentences() {
         assert_undrawn(&terminal);
         terminal.press(CTRL_D);
         assert!(terminal.wait_exit().success(), "{columns}");
+    }
+}
+
+#[test]
+fn at_a_plain_prompt_one_interrupt_clears_the_line_and_the_second_leaves() {
+    for (args, term) in [(&["chat", "--plain"][..], "xterm-256color"), (&["chat"], "dumb")] {
+        let home = home();
+        let args = [&["--config", "agent.toml"], args].concat();
+        let mut terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[("TERM", term)]);
+        prompts(&terminal, 1);
+        terminal.press(b"rea");
+        terminal.wait_for("you> rea");
+        terminal.press(CTRL_C);
+        terminal.wait_for("press Ctrl-C again to leave");
+        prompts(&terminal, 2);
+        terminal.type_line("hello");
+        terminal.wait_for("Something else.");
+        prompts(&terminal, 3);
+        terminal.press(CTRL_C);
+        prompts(&terminal, 4);
+        terminal.press(CTRL_C);
+        terminal.wait_exit();
+    }
+}
+
+#[test]
+fn a_plain_question_keeps_the_indentation_of_the_lines_around_a_change() {
+    let edit =
+        json!({ "name": "local/edit_file", "arguments": { "path": "a.py", "old": "    b\n", "new": "    c\n" } });
+    let home = Home::scripted(&json!([{ "replies": [{ "calls": [edit] }, { "text": "Done." }] }]));
+    home.scratch.write("a.py", "def f():\n    a\n    b\n");
+    let args = ["--config", "agent.toml", "chat", "--plain"];
+    let mut terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
+    prompts(&terminal, 1);
+    terminal.type_line("go");
+    terminal.wait_written("allow? [y/s/a/e/N]", 1);
+    let screen = terminal.screen();
+    for line in [" def f():", "     a", "-    b", "+    c"] {
+        assert!(screen.lines().any(|shown| shown == line), "{line:?} in\n{screen}");
     }
 }
 

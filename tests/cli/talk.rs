@@ -238,6 +238,8 @@ fn what_is_typed_while_an_answer_grows_is_said_into_the_turn_or_waits_and_is_nev
     terminal.wait_for("you> half a th");
     let journal = home.run(["sessions", "export", "s"]).stdout;
     assert!(journal.contains("steered") && journal.contains("make it short"), "{journal}");
+    let exported = home.run(["sessions", "export", "s", "--markdown"]).stdout;
+    assert!(exported.contains("\nI begin\n\n*The turn was cancelled.*\n"), "{exported}");
     terminal.type_line("ought");
     terminal.wait_for("Something else.");
     leave(terminal);

@@ -192,7 +192,7 @@ fn a_task_of_thirty_calls_is_done_seen_and_undone_as_git_tells_it() {
     git(folder, &["add", "--intent-to-add", "--all"]);
     let of_git = plain(&git(folder, &["diff"]));
     let chat = home.agent(["chat", "--session", "s"]).stdin("/diff all\n").run();
-    let of_chat = plain(&chat.stdout);
+    let of_chat = plain(&chat.stderr);
     assert!(of_chat.len() > 20, "{chat:?}");
     // Git sorts by path; the session is in the order of the changes.
     let files = |lines: &[String]| {

@@ -25,6 +25,7 @@ mod tests;
 pub use exit::{Exit, ExitWatch};
 pub use ladder::Ladder;
 pub use orphans::reap_orphans;
+pub(crate) use ring::BETWEEN_LINES;
 pub use ring::{RING_BYTES, Ring};
 pub use spec::{ChildSpec, OnLine, SpawnError, Stdin, Stdout};
 pub use watcher::Watcher;

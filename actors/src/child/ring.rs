@@ -8,6 +8,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
+/// What is between the lines of output in an error message.
+pub(crate) const BETWEEN_LINES: &str = " | ";
+
 /// How much of a child's output is kept, in bytes.
 pub const RING_BYTES: usize = 64 * 1024;
 
@@ -43,7 +46,7 @@ impl Ring {
         let mut lines: Vec<String> =
             bytes.rsplit(|byte| is_line_end(*byte)).map(clean).filter(|line| !line.is_empty()).take(count).collect();
         lines.reverse();
-        lines.join(" | ")
+        lines.join(BETWEEN_LINES)
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::probe::{Endpoint, Health, Occupant};
 use super::{Answer, ModelServerMessage, ModelServerSpec, PORT, Port, STATE};
-use crate::child::{Child, ChildSpec, Exit, Stdin, Stdout};
+use crate::child::{BETWEEN_LINES, Child, ChildSpec, Exit, Stdin, Stdout};
 use crate::time_budget::TimeBudget;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use ractor::ActorRef;
@@ -226,7 +226,7 @@ impl Keeper {
     /// Reports the exit to the actor, which then ends; its supervisor decides about a restart.
     async fn report_end(&self, exit: Exit, child: &mut Child) {
         let said = child.last_output().await;
-        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, self.quoted(&said));
+        let why = format!("the model server of `{}` {exit}{}", self.spec.provider, self.quoted(&self.unsaid(&said)));
         // An actor that has ended needs no telling.
         drop(self.actor.send_message(ModelServerMessage::Ended { why }));
     }
@@ -265,9 +265,7 @@ impl Keeper {
 
     /// What of its output an error repeats: no states, and where all of it was shown already, its last line.
     fn unsaid(&self, said: &str) -> String {
-        let lines: Vec<&str> = said.lines().filter(|line| !line.starts_with(STATE)).collect();
-        let first = if self.spec.progress.is_some() { lines.len().saturating_sub(1) } else { 0 };
-        lines[first..].join("\n")
+        unsaid(said, self.spec.progress.is_some())
     }
 
     /// Its output without its secrets.
@@ -277,6 +275,12 @@ impl Keeper {
             said => format!(", last output: {}", self.spec.command.secrets().hidden_in(said)),
         }
     }
+}
+
+fn unsaid(said: &str, is_shown: bool) -> String {
+    let lines: Vec<&str> = said.split(BETWEEN_LINES).filter(|line| !line.starts_with(STATE)).collect();
+    let first = if is_shown { lines.len().saturating_sub(1) } else { 0 };
+    lines[first..].join(BETWEEN_LINES)
 }
 
 async fn answers(endpoint: &Endpoint) {
@@ -292,4 +296,17 @@ async fn answer_all(asked: &mut UnboundedReceiver<Answer>, port: Port) {
         reply.send(Ok(port));
     }
     std::future::pending().await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_repeats_no_states_and_little_that_was_shown() {
+        let said = "installing | ~ 1 of 3: environment | ~ 2 of 3: 7 MB | cannot reach the index";
+        assert_eq!(unsaid(said, false), "installing | cannot reach the index");
+        assert_eq!(unsaid(said, true), "cannot reach the index");
+        assert_eq!((unsaid("", true).as_str(), unsaid("~ 1 of 3", true).as_str()), ("", ""));
+    }
 }

@@ -32,9 +32,8 @@ impl Gate {
         };
         let digest = tool.definition.digest();
         let is_allowed = is_allowed_exactly(check, &digest);
-        let asked = shown(check, &tool.descriptor, digest, Vec::new());
         // What is decided beyond this call is about exactly its arguments.
-        Reserved { is_allowed, tool: Arc::new(AskedTool { exact: true, ..(*asked).clone() }) }
+        Reserved { is_allowed, tool: shown(check, &tool.descriptor, digest, (Vec::new(), true)) }
     }
 }
 

@@ -7,7 +7,7 @@
 use super::call_rules::CallRuling;
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
 use super::grant::{KeyPlace, RoomKey, bytes_of};
-use super::like::{is_like, like};
+use super::like::{is_exact, is_like, like};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use super::standing::{Stands, is_allowed_exactly, shown, stands};
 use bob_messages::chat::ToolCall;
@@ -163,7 +163,8 @@ impl Gate {
                 let ruling = self.rules.ruling(&tool.descriptor, call, context);
                 let is_ruled = matches!(ruling, CallRuling::Asks(_));
                 let like = if is_ruled { Vec::new() } else { like(&tool.descriptor, call, context) };
-                let tool = shown(check, &tool.descriptor, tool.definition.digest(), like);
+                let exact = is_ruled || is_exact(&tool.descriptor, call);
+                let tool = shown(check, &tool.descriptor, tool.definition.digest(), (like, exact));
                 let changed = "its definition has changed since somebody decided about it";
                 let reason = if tool.changes.is_some() { format!("{reason}; {changed}") } else { reason };
                 Judged::Told(Verdict::Ask { risk, reason, tool })

@@ -10,7 +10,8 @@ use std::sync::Arc;
 ///
 /// A hook narrows and never widens: it is asked about a call that they leave possible, and what it says is another reason
 /// to deny the call or to ask a person. The actor that performs the call asks it, in a task, once for each call; a call that
-/// waits for a person is not asked about again when it was approved, unless its arguments were edited.
+/// waits for a person is not asked about again when it was approved, unless its arguments were edited, and once more when a
+/// lasting decision about other calls of its tool may cover it.
 pub trait ToolHook: Send + Sync + 'static {
     /// Before a call. The outer `None`, and the default, is for calls that it is not about. `None` inside: as policy and
     /// mode say. [`Concern::Ask`] asks a person in every mode; the reason of [`Concern::Deny`] is what the model reads.

@@ -65,6 +65,20 @@ pub(super) fn like(tool: &ToolDescriptor, call: &ToolCall, context: &CallContext
     if is_like(&rules, tool, call, context) { rules } else { Vec::new() }
 }
 
+/// Whether a lasting decision about this call without rules is about exactly its arguments, instead of about the tool.
+///
+/// What the model chooses must not widen a yes: a call that changes files, or that names a path or an address of which no
+/// pattern is taken, is kept as it is.
+pub(super) fn is_exact(tool: &ToolDescriptor, call: &ToolCall) -> bool {
+    match (tool.kind, subject(tool, call)) {
+        (ToolKind::Execute | ToolKind::Edit | ToolKind::Delete | ToolKind::Move, _)
+        | (_, Subject::Line(_) | Subject::Path(_) | Subject::Address(_)) => true,
+        (ToolKind::Read | ToolKind::Search | ToolKind::Think | ToolKind::Fetch | ToolKind::Other, Subject::Unknown) => {
+            false
+        }
+    }
+}
+
 /// Whether the rules allow this call together.
 pub(super) fn is_like(rules: &[String], tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
     !rules.is_empty() && allows(rules, tool, call, context)

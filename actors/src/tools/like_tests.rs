@@ -112,6 +112,43 @@ fn a_file_is_kept_by_its_folder_and_an_address_by_its_host() {
     }
 }
 
+/// What stands after a lasting yes to a call of the one tool of this gate.
+fn allowed_for_good(gate: &mut Gate, call: ToolCall) -> Standing {
+    let check = CheckRequest { call: Arc::new(call), approved: None, standing: Vec::new(), run: false };
+    let verdict = gate.check(&check, &context());
+    let Verdict::Ask { tool, .. } = verdict else { panic!("{:?}: {verdict:?}", check.call.arguments) };
+    Standing::of(&check.call, &tool, Scope::Always, (true, ""), Identity::default())
+}
+
+#[test]
+fn a_yes_without_a_pattern_is_of_exactly_its_call_whatever_path_the_model_chose() {
+    let asks_for_docs = vec!["local/x(docs/**)".to_owned()];
+    for (kind, key, values, ask) in [
+        (ToolKind::Edit, "path", &["src/../x", "../x", "/etc/passwd", "", "."][..], Vec::new()),
+        (ToolKind::Other, "path", &["src/../x", "/second/root/a"], Vec::new()),
+        (ToolKind::Delete, "path", &["src/a"], Vec::new()),
+        (ToolKind::Move, "from", &["src/a"], Vec::new()),
+        (ToolKind::Fetch, "url", &["https://docs.rs", "https://docs.rs@other.example/x"], Vec::new()),
+        (ToolKind::Edit, "path", &["docs/a.md"], asks_for_docs),
+    ] {
+        for value in values {
+            let policy = Policy { ask: ask.clone(), deny_tools: Vec::new(), ..Policy::default() };
+            let mut gate = Gate::new([vec![tool("local/x", kind)]], policy).unwrap();
+            let standing = allowed_for_good(&mut gate, call("local/x", json!({ key: value })));
+            let mut is_asked = |value: &str| {
+                let call = Arc::new(call("local/x", json!({ key: value })));
+                let standing = vec![Arc::new(standing.clone())];
+                let check = CheckRequest { call, approved: None, standing, run: false };
+                matches!(gate.check(&check, &context()), Verdict::Ask { .. })
+            };
+            assert!(!is_asked(value), "{kind:?} {value}: the call itself");
+            for other in ["deep/other/file.txt", "src/b", "https://other.example/"] {
+                assert!(is_asked(other), "{kind:?} {value}: {other}");
+            }
+        }
+    }
+}
+
 /// One that leaves the shell to questions.
 fn policy() -> Policy {
     Policy { deny_tools: Vec::new(), ..Policy::default() }

@@ -75,12 +75,12 @@ pub(crate) fn is_allowed_exactly(check: &CheckRequest, digest: &str) -> bool {
 }
 
 /// The tool as a person is shown it, with what changed since somebody decided about it.
-/// `like` are the rules that a lasting yes is kept as.
+/// `like` are the rules that a lasting yes is kept as; without any, `exact` says whether it is about these arguments only.
 pub(crate) fn shown(
     check: &CheckRequest,
     tool: &ToolDescriptor,
     definition: String,
-    like: Vec<String>,
+    (like, exact): (Vec<String>, bool),
 ) -> Arc<AskedTool> {
     let text = clip(&described(tool), MOST_TEXT);
     let before = check.approved.as_ref().and_then(|approved| approved.tool.as_ref());
@@ -90,7 +90,7 @@ pub(crate) fn shown(
     let changed = before.or_else(last).filter(|(then, _)| **then != definition);
     let changes = changed.map(|(_, then)| difference(then, &text));
     // A line for a shell is a program of its own: what was said of one says nothing of another.
-    let exact = tool.kind == ToolKind::Execute;
+    let exact = tool.kind == ToolKind::Execute || exact && like.is_empty();
     Arc::new(AskedTool { definition, text, exact, like, changes })
 }
 

@@ -66,7 +66,7 @@ fn decided(description: &str, name: &str, command: &str, allowed: bool) -> Stand
         Verdict::Ask { tool, .. } => tool,
         _not_asked => {
             let descriptor = tool(name, description, ToolKind::Edit, Risk::Medium);
-            shown(&check, &descriptor, crate::tools::grant::Definition::of(&descriptor).digest(), Vec::new())
+            shown(&check, &descriptor, crate::tools::grant::Definition::of(&descriptor).digest(), (Vec::new(), false))
         }
     };
     Standing::of(&check.call, &tool, Scope::Session, (allowed, "never that"), Identity::default())

@@ -88,7 +88,12 @@ pub(crate) enum ToolsLevel {
 impl InitArgs {
     /// Whether everything is said, so that nothing is asked.
     pub(crate) fn is_complete(&self) -> bool {
-        self.force || self.global || self.model.is_some() || self.tools.is_some()
+        self.force || self.is_chosen()
+    }
+
+    /// Whether an option says what the file is to contain.
+    pub(crate) fn is_chosen(&self) -> bool {
+        self.global || self.model.is_some() || self.tools.is_some()
     }
 
     /// Where a file is written that is not the user's own.

@@ -14,7 +14,7 @@ const LONGEST_MS: u64 = 24 * 60 * 60 * 1_000;
 /// The counts of a batch.
 pub(crate) struct Tally {
     finished: u64,
-    guarded: u64,
+    limited: u64,
     suspended: u64,
     cancelled: u64,
     failed: BTreeMap<&'static str, u64>,
@@ -30,7 +30,7 @@ impl Default for Tally {
     fn default() -> Self {
         Self {
             finished: 0,
-            guarded: 0,
+            limited: 0,
             suspended: 0,
             cancelled: 0,
             failed: BTreeMap::new(),
@@ -50,7 +50,7 @@ impl Tally {
             // Its line has this error, and the batch its code.
             _ if exit::is_lost(outcome) => *self.failed.entry("store").or_default() += 1,
             FinishReason::Final => self.finished += 1,
-            FinishReason::GuardExceeded => self.guarded += 1,
+            FinishReason::GuardExceeded => self.limited += 1,
             FinishReason::Suspended => self.suspended += 1,
             FinishReason::Cancelled => self.cancelled += 1,
             FinishReason::Error => {
@@ -87,7 +87,7 @@ impl Tally {
 
     /// How many lines have a result.
     pub(crate) fn done(&self) -> u64 {
-        self.finished + self.guarded + self.suspended + self.cancelled + self.all_failed()
+        self.finished + self.limited + self.suspended + self.cancelled + self.all_failed()
     }
 
     /// The code of the worst line.
@@ -105,9 +105,9 @@ impl Tally {
         let rate = (done - self.again) as f64 / seconds.max(0.001);
         let mut text = format!("{done} {} in {seconds:.1} s, {rate:.1} turns/s\n", lines(done));
         text.push_str(&format!(
-            "finished {}, guarded {}, suspended {}, cancelled {}, failed {}{}\n",
+            "finished {}, limited {}, suspended {}, cancelled {}, failed {}{}\n",
             self.finished,
-            self.guarded,
+            self.limited,
             self.suspended,
             self.cancelled,
             self.all_failed(),
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(tally.done(), 103);
         expect![[r#"
             103 lines in 2.0 s, 51.0 turns/s
-            finished 98, guarded 1, suspended 1, cancelled 1, failed 2 (invalid 1, llm 1)
+            finished 98, limited 1, suspended 1, cancelled 1, failed 2 (invalid 1, llm 1)
             tokens 1010 in, 202 out; a turn took p50 50 ms, p99 99 ms
             1 line was printed again, from the store
             4 lines were not run"#]]
@@ -212,7 +212,7 @@ mod tests {
         // A stopped turn is reported first and saved after that.
         tally.outcome(&TurnOutcome { saved: false, ..outcome(FinishReason::Cancelled, 1) }, true);
         let summary = tally.summary(Duration::from_secs(1), Some(0));
-        let counts = "finished 0, guarded 0, suspended 0, cancelled 1, failed 2 (store 2)";
+        let counts = "finished 0, limited 0, suspended 0, cancelled 1, failed 2 (store 2)";
         assert!(summary.contains(counts), "{summary}");
         assert_eq!((tally.done(), tally.exit()), (3, Exit::Store));
     }

@@ -21,8 +21,14 @@ use crate::terminal::show::took;
 /// The tool whose argument is a command of the shell.
 const SHELL: &str = "local/shell_exec";
 
+/// Its title where no sandbox holds it.
+const SHELL_TITLE: &str = "shell exec";
+
 /// Longer arguments are shown in part until the person asks for all of them, lines.
 const MOST_LINES: usize = 60;
+
+/// The reason of a denial for which the person gave none; the model reads it.
+const BY_USER: &str = "denied by the user";
 
 /// How many characters of texts from the tool or the policy are shown.
 const MOST_WORDS: usize = 300;
@@ -52,12 +58,18 @@ fn rendered(question: &ApprovalQuestion, edit: Option<Vec<String>>, look: Look, 
     // Descriptions are cut; the call itself is shown whole.
     let title = visible(&print::on_one_line(&question.title, MOST_WORDS));
     let reason = visible(&print::on_one_line(&question.reason, MOST_WORDS));
-    let title = if title.is_empty() || title == name { String::new() } else { format!("{title}; ") };
     let command = command(question);
+    // What a command is held to; the title of a tool that names none is made of its own name.
+    let (confined, title) = match (&command, title) {
+        (Some(_), title) => (Some(title).filter(|title| !title.is_empty() && title != SHELL_TITLE), String::new()),
+        (None, title) if title.is_empty() || title == name => (None, String::new()),
+        (None, title) => (None, format!("{title}; ")),
+    };
     match command {
         Some(_) => row(&mut text, "┌ ", &format!("allow this command? ({risk} risk)"), look),
         None => row(&mut text, "┌ ", &format!("allow this call? {name} ({title}{risk} risk)"), look),
     }
+    confined.iter().for_each(|confined| row(&mut text, "│ ", confined, look));
     if !reason.is_empty() && reason != format!("the tool is of {risk} risk") {
         row(&mut text, "│ ", &reason, look);
     }
@@ -103,9 +115,13 @@ pub(super) fn unframed(text: String) -> String {
     if !print::speaks() {
         return text;
     }
-    let bare =
-        |line: &str| line.strip_prefix(['┌', '│', '└']).unwrap_or(line).trim_start_matches(' ').to_owned() + "\n";
-    text.lines().map(bare).collect()
+    text.lines().map(|line| bare(line).to_owned() + "\n").collect()
+}
+
+/// A line without its frame. Further blanks are part of what it shows.
+fn bare(line: &str) -> &str {
+    let within = line.strip_prefix(['┌', '│', '└']);
+    within.map_or(line, |within| within.strip_prefix(' ').unwrap_or(within))
 }
 
 /// The lines of a command of the shell behind signs that its further arguments do not have; `None` for any other call.
@@ -128,13 +144,15 @@ fn choices(question: &ApprovalQuestion, look: Look) -> String {
             visible(&print::on_one_line(&patterns.join(" and "), MOST_WORDS))
         }
     };
+    // Rules narrow a yes only.
+    let denied = if question.exact { "this exact call" } else { "this tool" };
     let choices = [
         ("allow_once", "y: yes, once".to_owned()),
         ("allow_session", format!("s: {what}, this session")),
         ("allow_always", format!("a: {what}, always")),
         ("edit", "e: edit".to_owned()),
         ("deny", "n [REASON]: no".to_owned()),
-        ("deny_always", "never: always deny".to_owned()),
+        ("deny_always", format!("never: always deny {denied}")),
     ];
     let offered = choices.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
     let mut lines = vec![String::new()];
@@ -198,7 +216,7 @@ pub(super) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let is_offered = |name: &str| question.choices.iter().any(|choice| choice == name);
     let why = || match rest.trim() {
-        "" => "denied by the user".to_owned(),
+        "" => BY_USER.to_owned(),
         reason => reason.to_owned(),
     };
     let (name, said) = match word.to_lowercase().as_str() {
@@ -226,6 +244,8 @@ pub(super) fn told(decision: &Decision) -> String {
         Decision::Edit { arguments } => {
             format!("[allowed with {}]", print::on_one_line(&visible(&arguments.to_string()), MOST_TOLD))
         }
+        Decision::Deny { reason } if reason == BY_USER => "[denied]".to_owned(),
+        Decision::DenyAlways { reason } if reason == BY_USER => "[always denied]".to_owned(),
         Decision::Deny { reason } => format!("[denied: {}]", print::on_one_line(reason, MOST_TOLD)),
         Decision::DenyAlways { reason } => {
             format!("[always denied: {}]", print::on_one_line(reason, MOST_TOLD))
@@ -260,7 +280,7 @@ pub(super) fn row(text: &mut String, bar: &str, line: &str, look: Look) {
     let mut bar = bar;
     for line in wrapped(line, look) {
         let _writing_to_a_string_cannot_fail = writeln!(text, "{bar}{line}");
-        bar = if bar == "└ " { "  " } else { "│ " };
+        bar = if matches!(bar, "└ " | "  ") { "  " } else { "│ " };
     }
 }
 

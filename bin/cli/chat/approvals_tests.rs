@@ -26,7 +26,7 @@ fn question(arguments: Value) -> ApprovalQuestion {
         call: Arc::new(call),
         risk: Risk::High,
         reason: "the tool is of high risk".to_owned(),
-        title: "Run a command".to_owned(),
+        title: "shell exec".to_owned(),
         choices: ["allow_once", "allow_session", "allow_always", "edit", "deny"].map(str::to_owned).to_vec(),
         exact: true,
         like: Vec::new(),
@@ -40,6 +40,21 @@ fn check(question: &ApprovalQuestion, columns: usize, expected: Expect) {
     let shown = shown(question, Look { columns, colour: false }, false);
     assert!(shown.lines().all(|line| textwrap::core::display_width(line) <= columns), "{shown}");
     expected.assert_eq(&shown);
+}
+
+#[test]
+fn a_question_about_a_command_names_the_sandbox() {
+    let asked =
+        ApprovalQuestion { title: "shell in a sandbox: no network".to_owned(), ..question(json!({ "command": "ls" })) };
+    let shown = shown(&asked, Look { columns: 80, colour: false }, false);
+    let head = "┌ allow this command? (high risk)\n│ shell in a sandbox: no network\n│ $ ls\n";
+    assert!(shown.starts_with(head), "{shown}");
+}
+
+#[test]
+fn without_its_frame_a_line_keeps_its_place() {
+    let bare: Vec<&str> = ["┌ allow?", "│     a", "│ +    b", "│", "└ until", "  further", "y: yes"].map(bare).to_vec();
+    assert_eq!(bare, ["allow?", "    a", "+    b", "", "until", "  further", "y: yes"]);
 }
 
 #[test]

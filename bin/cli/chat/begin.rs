@@ -9,7 +9,7 @@ use bob_config::Config;
 use super::choose::{self, Chosen};
 use super::{Chat, Source};
 use crate::arguments::ChatArgs;
-use crate::commands::run::{new_session, working_folder};
+use crate::commands::run::{moved, new_session, working_folder};
 use crate::commands::sessions::find::Listing;
 use crate::commands::sessions::no_such;
 use crate::exit::Failure;
@@ -65,7 +65,7 @@ impl Begin {
             Self::New => (new_session()?, false),
             Self::Named(id) => (id, true),
             Self::Existing(id) => (existing(opened, &id).await?, true),
-            Self::Last => (listing.last().await?, true),
+            Self::Last => (listing.last(opened.here.as_deref()).await?, true),
             Self::Choose => match choose::session(&opened.runtime, source, signals).await? {
                 Chosen::This(session) => (session, true),
                 Chosen::Nothing => return Ok(Chosen::Nothing),
@@ -97,21 +97,28 @@ pub(super) fn folder(cwd: &Path, config: &Config) -> Result<String, Failure> {
 }
 
 impl Chat {
-    /// The options of a session that begins with the next message: those of the command line.
+    /// The options of a session that begins with the next message: the folder of the command line, or the current one where
+    /// no project says where its sessions work.
     pub(super) fn first_options(&self) -> Option<SessionOptions> {
-        let cwd = self.folder.clone().filter(|_| !self.is_begun)?;
+        let cwd = self.folder.clone().or_else(|| self.opened.here.clone()).filter(|_| !self.is_begun)?;
         Some(SessionOptions { cwd: Some(cwd), ..SessionOptions::default() })
     }
 
-    /// Moves a session that was there before to the folder of the command line.
+    /// Moves a session that was there before to the folder of the command line. Without one, a session of another folder
+    /// is moved to the current one where no project has both.
     ///
     /// # Errors
     /// Errors of the store.
     pub(super) async fn move_to_folder(&mut self) -> Result<(), Failure> {
-        let Some(folder) = self.folder.clone().filter(|_| self.is_begun) else { return Ok(()) };
-        let patch = OptionsPatch { cwd: Change::Set(folder), ..OptionsPatch::default() };
+        let folder = match (&self.folder, &self.cwd) {
+            _ if !self.is_begun => None,
+            (Some(folder), _) => Some(folder.clone()),
+            (None, cwd) => moved(&self.opened, cwd.as_deref()),
+        };
+        let Some(folder) = folder else { return Ok(()) };
+        let patch = OptionsPatch { cwd: Change::Set(folder.clone()), ..OptionsPatch::default() };
         self.opened.runtime.configure(self.session.clone(), patch, None).await?;
-        self.cwd.clone_from(&self.folder);
+        self.cwd = Some(folder);
         Ok(())
     }
 

@@ -4,6 +4,7 @@ use bob::sessions::{Change, OptionsPatch};
 use bob::tools::file_changes::of_records;
 use bob::tools::servers::ServerId;
 use bob::{AgentRuntime, ModelName, SessionId};
+use bob_config::sanitise;
 
 use super::choose::Choice;
 use super::{Chat, begin, mentions, mode};
@@ -53,7 +54,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     }
     let shown: Option<Result<String, Failure>> = chat.view().shown(line).await;
     if let Some(shown) = shown {
-        print::text(&shown?)?;
+        chat.show(&shown?)?;
         return Ok(Obeyed::Done);
     }
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
@@ -83,7 +84,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         "/memory" if argument.is_empty() => {
             let (file, text) = chat.memory.read(&chat.working_folder())?;
             print::note(&format!("[{}]", file.display()));
-            print::text(&text)?;
+            chat.show(&text)?;
         }
         "/memory" => {
             chat.memory.remember(&chat.working_folder(), argument)?;
@@ -97,13 +98,19 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         unknown => match chat.own.message(line)? {
             Some(message) => return Ok(Obeyed::Message(message)),
             None if chat.is_person => {
-                print::note(&format!("there is no command {}; /help lists them", print::first_line(unknown, 20)));
+                print::note(&self::unknown(unknown));
             }
             // A message that begins with a slash.
             None => return Ok(Obeyed::NoCommand),
         },
     }
     Ok(Obeyed::Done)
+}
+
+/// What is said of a line whose command is none.
+pub(super) fn unknown(line: &str) -> String {
+    let name = line.trim().split(char::is_whitespace).next().unwrap_or_default();
+    format!("there is no command {}; /help lists them", print::first_line(name, 20))
 }
 
 async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
@@ -147,6 +154,18 @@ fn reload(chat: &Chat) -> Result<(), Failure> {
 }
 
 impl Chat {
+    /// Shows what a command has to say: on a pipe beside the answers.
+    ///
+    /// # Errors
+    /// When stdout cannot be written.
+    pub(super) fn show(&self, text: &str) -> Result<(), Failure> {
+        match self.is_person {
+            true => print::text(&print::wrapped(text))?,
+            false => print::report(&sanitise::clean(text)),
+        }
+        Ok(())
+    }
+
     /// Takes the changes of a turn back; the model hears of it with the next message.
     async fn undo(&mut self, argument: &str) -> Result<(), Failure> {
         let (which, overwrite) = match argument.strip_suffix("force") {
@@ -169,7 +188,8 @@ impl Chat {
         print::note(&format!("session {session}"));
         self.session = session;
         self.undone.clear();
-        self.look_back().await
+        self.look_back().await?;
+        self.move_to_folder().await
     }
 
     /// Uses another model from the next turn on.

@@ -1,4 +1,5 @@
-//! Input typed while an answer is streamed: key bytes in, lines out.
+//! Input typed while an answer is streamed: key bytes in, lines out. The lines of a paste stay together: only a key ends
+//! a line.
 
 use vte::{Params, Parser, Perform};
 
@@ -21,6 +22,10 @@ struct Line {
     ended: Vec<String>,
     /// Whether the next character ends the sequence of a function key such as F1.
     is_key: bool,
+    /// Whether the terminal passes on what was pasted.
+    is_paste: bool,
+    /// Whether the last pasted byte was a carriage return, of which a line feed is a part.
+    is_return: bool,
 }
 
 impl Draft {
@@ -32,11 +37,15 @@ impl Draft {
         std::mem::take(&mut self.line.ended)
     }
 
-    /// The first complete line, blank or not, as the answer to a question.
+    /// The first complete line, blank or not, as the answer to a question. What follows it is dropped.
     pub(super) fn take_any(&mut self, bytes: &[u8]) -> Option<String> {
-        let end = bytes.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
-        let mut ended = self.take(&bytes[..end.unwrap_or(bytes.len())]);
-        ended.pop().or_else(|| end.map(|_| self.take_text()))
+        for byte in bytes {
+            if matches!(byte, b'\r' | b'\n') && !self.line.is_paste {
+                return Some(self.take_text());
+            }
+            self.take(&[*byte]);
+        }
+        None
     }
 
     /// The text of the incomplete line.
@@ -71,6 +80,20 @@ impl Line {
         self.text[self.cursor..].chars().next().map_or(self.cursor, |next| self.cursor + next.len_utf8())
     }
 
+    /// The beginning of the word before the cursor.
+    fn word_before(&self) -> usize {
+        let before = self.text[..self.cursor].trim_end_matches(|c: char| !c.is_alphanumeric());
+        before.rfind(|c: char| !c.is_alphanumeric()).map_or(0, |at| before.ceil_char_boundary(at + 1))
+    }
+
+    /// The end of the word behind the cursor.
+    fn word_behind(&self) -> usize {
+        let behind = &self.text[self.cursor..];
+        let word = behind.find(char::is_alphanumeric).unwrap_or(behind.len());
+        let length = behind[word..].find(|c: char| !c.is_alphanumeric()).unwrap_or(behind.len() - word);
+        self.cursor + word + length
+    }
+
     /// Deletes from here to the cursor.
     fn delete_from(&mut self, from: usize) {
         self.text.replace_range(from..self.cursor, "");
@@ -92,6 +115,7 @@ impl Perform for Line {
         match (key, first) {
             ('D', _) => self.cursor = self.before(),
             ('C', _) => self.cursor = self.behind(),
+            ('~', Some(start_or_end @ (200 | 201))) => self.is_paste = start_or_end == 200,
             ('H', _) | ('~', Some(1 | 7)) => self.cursor = 0,
             ('F', _) | ('~', Some(4 | 8)) => self.cursor = self.text.len(),
             ('~', Some(3)) => {
@@ -104,10 +128,31 @@ impl Perform for Line {
 
     fn esc_dispatch(&mut self, _intermediates: &[u8], _is_ignored: bool, byte: u8) {
         self.is_key = byte == b'O';
+        match byte {
+            // Alt-B, Alt-F and Alt-D.
+            b'b' => self.cursor = self.word_before(),
+            b'f' => self.cursor = self.word_behind(),
+            b'd' => {
+                let end = self.word_behind();
+                self.text.replace_range(self.cursor..end, "");
+            }
+            _other_keys => {}
+        }
     }
 
     fn execute(&mut self, byte: u8) {
+        let is_second = byte == b'\n' && self.is_return;
+        self.is_return = self.is_paste && byte == b'\r';
         match byte {
+            b'\r' | b'\n' if self.is_paste => {
+                if !is_second && self.text.len() < MOST_BYTES {
+                    self.text.insert(self.cursor, '\n');
+                    self.cursor += 1;
+                }
+            }
+            b'\t' => self.print(' '),
+            // No other key is meant by what was pasted.
+            _pasted if self.is_paste => {}
             b'\r' | b'\n' => {
                 let line = self.take();
                 if !line.trim().is_empty() {
@@ -120,7 +165,6 @@ impl Perform for Line {
             0x05 => self.cursor = self.text.len(),
             0x02 => self.cursor = self.before(),
             0x06 => self.cursor = self.behind(),
-            b'\t' => self.print(' '),
             // Ctrl-U and Ctrl-W.
             0x15 => self.delete_from(0),
             0x17 => {
@@ -164,6 +208,37 @@ mod tests {
         draft.take(b"\x1b[D\x15");
         assert_eq!(draft.take(b"x\r"), ["x<"]);
         assert_eq!((draft.text(), draft.cursor()), ("", 0));
+    }
+
+    #[test]
+    fn a_paste_of_several_lines_is_one_line_that_a_key_ends() {
+        let mut draft = Draft::default();
+        assert_eq!(draft.take(b"see: \x1b[200~one\r\ntwo\rthree\n\x03"), Vec::<String>::new());
+        assert_eq!(draft.take(b"\x15four\x1b[20"), Vec::<String>::new());
+        assert_eq!(draft.take(b"1~."), Vec::<String>::new());
+        assert_eq!(draft.text(), "see: one\ntwo\nthree\nfour.");
+        assert_eq!(draft.take(b"\rnext"), ["see: one\ntwo\nthree\nfour."]);
+        assert_eq!(draft.text(), "next");
+    }
+
+    #[test]
+    fn a_paste_answers_no_question_before_a_key_does() {
+        let mut draft = Draft::default();
+        assert_eq!(draft.take_any(b"\x1b[200~y\r\x1b[201~"), None);
+        assert_eq!(draft.take_any(b"\r").as_deref(), Some("y\n"));
+        assert_eq!(draft.take_any(b"\r").as_deref(), Some(""));
+    }
+
+    #[test]
+    fn alt_moves_and_deletes_by_words() {
+        let mut draft = Draft::default();
+        draft.take("größer, als sie".as_bytes());
+        draft.take(b"\x1bb\x1bb");
+        assert_eq!(draft.cursor(), "größer, ".len());
+        draft.take(b"\x1bb\x1bf");
+        assert_eq!(draft.cursor(), "größer".len());
+        draft.take(b"\x1bd");
+        assert_eq!(draft.text(), "größer sie");
     }
 
     #[test]

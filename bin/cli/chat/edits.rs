@@ -54,7 +54,8 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
 /// A file that is not text, and is replaced.
 fn binary(path: &str, bytes: usize, fields: &Map<String, Value>) -> Option<Vec<String>> {
     let content = fields.get("content")?.as_str()?;
-    let head = [format!("file: {path}"), format!("a binary file of {bytes} bytes is replaced by this text:")];
+    let replaced = format!("a binary file of {bytes} bytes is replaced by this text, which cannot be undone:");
+    let head = [format!("file: {path}"), replaced];
     Some(head.into_iter().chain(content.lines().map(|line| format!("+ {line}"))).collect())
 }
 
@@ -182,7 +183,10 @@ mod tests {
         let forged = lines_in(folder.path(), &write("c\n+++ b/c")).expect("lines");
         assert_eq!(forged[0], "file: c\n+++ b/c", "one line, whose control characters the screen shows as such");
         std::fs::write(folder.path().join("b"), b"\0\x01\x02").expect("a file");
-        assert_eq!(shown(&write("b")), "file: b\na binary file of 3 bytes is replaced by this text:\n+ 1");
+        assert_eq!(
+            shown(&write("b")),
+            "file: b\na binary file of 3 bytes is replaced by this text, which cannot be undone:\n+ 1"
+        );
     }
 
     #[test]

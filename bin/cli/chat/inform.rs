@@ -4,10 +4,10 @@ use bob::approvals::PermissionMode;
 use bob::model::ToolResult;
 use bob::sessions::SessionFilter;
 use bob::store::Fact;
-use bob::store::Record;
+use bob::store::{Record, StepCost};
+use bob::tools::BackgroundCommand;
 use bob::tools::file_changes::of_records;
 use bob::tools::servers::ServerState;
-use bob::tools::{BackgroundCommand, CallStatus};
 use bob::{AgentRuntime, ModelName, SessionId};
 
 use bob_config::Config;
@@ -21,10 +21,10 @@ use crate::commands::{mcp, ps, tools};
 use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
 use crate::terminal::approval::visible;
-use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::took;
 use crate::terminal::spending::{Prices, Spending, grouped};
+use crate::terminal::{brief, print};
 
 /// How many sessions `/sessions` names.
 const SESSIONS_SHOWN: usize = 20;
@@ -231,30 +231,32 @@ fn background(commands: &[BackgroundCommand]) -> String {
 }
 
 fn whole(result: &ToolResult) -> String {
-    let status = match result.status {
-        CallStatus::Ok => "ok",
-        CallStatus::Error => "error",
-        CallStatus::Denied => "denied",
-        CallStatus::Unknown => "interrupted",
-        CallStatus::Cancelled => "cancelled",
-    };
+    let status = brief::ended(result);
     let output = result.output.plain();
     let lines = print::counted(output.lines().count(), "line");
     format!("{}  {status}, {}, {lines}:\n{}\n", result.name, took(result.duration_ms), output.trim_end_matches('\n'))
 }
 
+/// How many tokens a call of the model took, and whether that is an estimate.
+fn tokens_of(cost: &StepCost) -> (u64, &'static str) {
+    match &cost.usage {
+        Some(usage) => (usage.input_tokens + usage.output_tokens, ""),
+        None => (cost.prompt_bytes / BYTES_A_TOKEN, "about "),
+    }
+}
+
 /// How much of the model's context the last prompt and its answer filled.
 fn used(records: &[std::sync::Arc<Record>], model: &ModelName, view: View<'_>) -> String {
     let last = records.iter().rev().find_map(|record| match &record.fact {
-        Fact::Answered(answered) => Some(&answered.cost),
-        Fact::Malformed { cost, .. } => Some(&**cost),
+        Fact::Answered(answered) => Some(tokens_of(&answered.cost)),
+        Fact::Malformed { cost, .. } => Some(tokens_of(cost)),
+        // The end interrupted a call of the model.
+        Fact::Outcome(ended) => {
+            ended.estimated.as_ref().map(|usage| (usage.input_tokens + usage.output_tokens, "about "))
+        }
         _another => None,
     });
-    let Some(last) = last else { return "nothing is used yet\n".to_owned() };
-    let (tokens, about) = match &last.usage {
-        Some(usage) => (usage.input_tokens + usage.output_tokens, ""),
-        None => (last.prompt_bytes / BYTES_A_TOKEN, "about "),
-    };
+    let Some((tokens, about)) = last else { return "nothing is used yet\n".to_owned() };
     let Ok(can) = view.opened.model.capabilities(model) else {
         return format!("{about}{} tokens\n", grouped(tokens));
     };

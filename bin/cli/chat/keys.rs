@@ -11,6 +11,8 @@ use rustix::event::{PollFd, PollFlags, poll};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcsetattr};
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::terminal::settings;
+
 /// Bytes read at once.
 const AT_ONCE: usize = 1_024;
 
@@ -32,6 +34,7 @@ impl Keys {
         quiet.special_codes[SpecialCodeIndex::VTIME] = 0;
         let (leash, held) = UnixStream::pair().ok()?;
         tcsetattr(stdin(), OptionalActions::Now, &quiet).ok()?;
+        settings::tell_pastes(true);
         let thread = std::thread::Builder::new().name("keyboard".to_owned()).spawn(move || read(&held, &typed)).ok();
         Some(Self { found, leash: Some(leash), thread })
     }
@@ -43,6 +46,7 @@ impl Drop for Keys {
         if let Some(thread) = self.thread.take() {
             let _it_only_reads = thread.join();
         }
+        settings::tell_pastes(false);
         let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, &self.found);
     }
 }

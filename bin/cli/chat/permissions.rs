@@ -27,17 +27,19 @@ impl Rules {
             ("deny", &rules.deny),
             ("tools", &rules.allow_tools),
             ("never", &rules.deny_tools),
-            ("programs", &rules.deny_commands),
+            ("shell", &rules.deny_commands),
         ];
-        let listed = listed.into_iter().filter(|(_, patterns)| !patterns.is_empty());
+        // All tools are no rule.
+        let is_rule = |name: &str, patterns: &[String]| !patterns.is_empty() && !(name == "tools" && patterns == ["*"]);
+        let listed = listed.into_iter().filter(|(name, patterns)| is_rule(name, patterns));
         let rows = listed.map(|(name, patterns)| {
             let what = match name {
                 "allow" => "runs without asking: ",
                 "ask" => "asks in every mode: ",
                 "deny" => "is denied: ",
-                "tools" => "the only tools: ",
-                "never" => "tools that are denied: ",
-                _programs => "programs that are denied: ",
+                "tools" => "only these are offered: ",
+                "never" => "not offered: ",
+                _shell => "denied programs: ",
             };
             (name, format!("{what}{}", patterns.join(", ")))
         });
@@ -85,10 +87,12 @@ mod tests {
             "allow    runs without asking: local/shell_exec(git *)",
             "ask      asks in every mode: local/todo",
             "deny     is denied: local/write_file(src/**)",
+            "never    not offered: ",
             "sandbox  off",
             "always   ",
         ] {
             assert!(shown.lines().any(|line| line.starts_with(row)), "{row}: {shown}");
         }
+        assert!(!shown.contains("tools    "), "all tools are no rule: {shown}");
     }
 }

@@ -6,6 +6,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bob::approvals::Decision;
 use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
@@ -13,6 +14,7 @@ use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
 use bob::approvals::{Elicitation, ElicitationAnswer};
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::timeout;
 
 use super::approvals::{self, Said};
 use super::editor::Editor;
@@ -27,7 +29,10 @@ use crate::terminal::{notify, print};
 const EDIT_PROMPT: &str = "arguments> ";
 
 /// Shown when a question is withdrawn.
-const OVER: &str = "[the question is closed: it was answered elsewhere or timed out]";
+const OVER: &str = "[the question is closed: it no longer needs an answer]";
+
+/// How long a question waits before it is shown: the decision before it may answer it as well.
+const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
 
 /// A question under way, and where its answer goes.
 enum Open {
@@ -137,8 +142,11 @@ impl Asked {
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
-        while let Some(open) = self.open.recv().await {
+        while let Some(mut open) = self.open.recv().await {
             let _quiet = owner.quiet();
+            if is_answered(&mut open).await {
+                continue;
+            }
             notify::person("a question");
             match open {
                 Open::Call(question, mut answer) => {
@@ -187,6 +195,16 @@ enum About<D> {
     /// It was decided elsewhere, it timed out, or the turn has ended.
     TakenBack,
     Interrupted,
+}
+
+/// Whether a question about a call is answered before it was shown.
+async fn is_answered(open: &mut Open) -> bool {
+    match open {
+        Open::Call(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
+        Open::Limit(..) => false,
+        #[cfg(feature = "mcp")]
+        Open::Form(..) => false,
+    }
 }
 
 /// Shows a question once the terminal is free. Returns whether it is still open.

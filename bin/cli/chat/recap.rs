@@ -1,14 +1,16 @@
 //! The end of a conversation that is continued, as it was on the screen.
 
+use std::collections::HashMap;
 use std::io::stdout;
 use std::sync::Arc;
 
-use bob::model::Message;
+use bob::model::{Message, ToolResult};
 use bob::store::Session;
+use bob::tools::{CallId, CallStatus};
 
 use super::PROMPT;
-use crate::terminal::print;
 use crate::terminal::screen::{self, look::Look};
+use crate::terminal::{brief, print};
 
 /// How many lines are shown where the height of the terminal is not known, and at most.
 const USUAL_LINES: usize = 20;
@@ -36,11 +38,16 @@ pub(super) fn print(session: &Session) {
 
 /// The last messages that fit into this many lines, of the very last one the end, and how many are left out.
 fn last(history: &[&Arc<Message>], room: usize, look: Look) -> (String, usize) {
+    let returned = |message: &&Arc<Message>| match &***message {
+        Message::Tool { result } => Some((result.call.clone(), Arc::clone(result))),
+        Message::User { .. } | Message::Assistant { .. } => None,
+    };
+    let results: HashMap<CallId, Arc<ToolResult>> = history.iter().filter_map(returned).collect();
     let mut blocks: Vec<String> = Vec::new();
     let mut left = room;
     let mut shown = 0;
     for message in history.iter().rev() {
-        let block = block(message, look);
+        let block = block(message, &results, look);
         let lines = block.lines().count();
         if lines > left {
             if blocks.is_empty() {
@@ -58,8 +65,8 @@ fn last(history: &[&Arc<Message>], room: usize, look: Look) -> (String, usize) {
     (blocks.concat(), history.len() - shown)
 }
 
-/// A message as lines; nothing of a result, whose call is shown.
-fn block(message: &Message, look: Look) -> String {
+/// A message as lines; of a result only how it ended, behind its call.
+fn block(message: &Message, results: &HashMap<CallId, Arc<ToolResult>>, look: Look) -> String {
     match message {
         Message::User { parts } => {
             let text: Vec<String> = parts.iter().map(|part| part.as_text()).collect();
@@ -77,7 +84,12 @@ fn block(message: &Message, look: Look) -> String {
             };
             for call in calls {
                 let arguments = print::first_line(&call.arguments.to_string(), MOST_ARGUMENTS);
-                shown.push_str(&look.note(&format!("> {} {arguments}", call.name)));
+                let line = format!("{} {arguments}", call.name);
+                let result = results.get(&call.id);
+                let (status, ended) = result.map_or((CallStatus::Unknown, "not finished".to_owned()), |result| {
+                    (result.status, brief::ended(result))
+                });
+                shown.push_str(&look.call(Some(&line), status, &ended));
             }
             shown
         }
@@ -89,6 +101,8 @@ fn block(message: &Message, look: Look) -> String {
 mod tests {
     use super::*;
     use bob::model::ContentPart;
+    use bob::tools::{ToolCall, ToolName, ToolOutput};
+    use serde_json::json;
 
     const PLAIN: Look = Look { columns: 40, colour: false };
 
@@ -110,6 +124,37 @@ mod tests {
         assert_eq!(left_out, 0);
         let (text, left_out) = last(&history, 4, PLAIN);
         assert!(!text.contains("one") && text.contains("you> three\n") && left_out >= 2, "{text}");
+    }
+
+    #[test]
+    fn calls_that_did_not_run_are_told_from_those_that_did() {
+        let called = [
+            ("c1", CallStatus::Ok, "ok"),
+            ("c2", CallStatus::Denied, "denied"),
+            ("c3", CallStatus::Cancelled, "cancelled"),
+            ("c4", CallStatus::Error, "error"),
+            ("c5", CallStatus::Unknown, "interrupted"),
+        ];
+        let name = ToolName::new("local/a");
+        let call = |id: &str| ToolCall {
+            id: CallId::new(id),
+            name: name.clone(),
+            arguments: json!({}).into(),
+            argument_bytes: 2,
+            signatures: Vec::new(),
+        };
+        let calls = called.iter().map(|(id, ..)| Arc::new(call(id))).collect();
+        let mut history = vec![Arc::new(Message::Assistant { text: String::new(), calls })];
+        history.extend(called.iter().map(|(id, status, _)| {
+            let (call, name, output) = (CallId::new(*id), name.clone(), ToolOutput::text("said"));
+            let result = ToolResult { call, name, status: *status, output, duration_ms: 1 };
+            Arc::new(Message::Tool { result: Arc::new(result) })
+        }));
+        let history: Vec<_> = history.iter().collect();
+        let (text, _) = last(&history, 100, PLAIN);
+        let shown: Vec<&str> = text.lines().collect();
+        let expected: Vec<String> = called.iter().map(|(_, _, word)| format!("> local/a {{}}  {word}")).collect();
+        assert_eq!(shown, expected);
     }
 
     #[test]

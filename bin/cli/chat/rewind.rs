@@ -43,7 +43,7 @@ impl Chat {
         let turns = rewind::turns(&records);
         let mut words = argument.split_whitespace();
         let Some(first) = words.next() else {
-            print::text(&rewind::listed(&turns))?;
+            self.show(&rewind::listed(&turns))?;
             print::note(USAGE);
             return Ok(());
         };

@@ -10,9 +10,10 @@ use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
 use bob::{AgentRequest, AgentRuntime};
 use bob_config::sanitise;
 
+use super::help::COMMANDS;
 use super::inform::View;
 use super::terminal_owner::{TerminalOwner, Typed};
-use super::{Chat, Source, cost, mentions};
+use super::{Chat, Source, commands, cost, mentions};
 use crate::commands::attach;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
@@ -185,6 +186,15 @@ fn outcome_is_late(outcome: &TurnOutcome) -> bool {
     outcome.finish_reason != FinishReason::Cancelled && outcome.duration_ms >= notify::LONG_MS
 }
 
+/// Whether a line begins with the name of a command that is none.
+fn is_unknown(view: View<'_>, line: &str) -> bool {
+    let name = line.split(char::is_whitespace).next().unwrap_or_default();
+    let is_command = line.starts_with('/') && !mentions::begins_with_image(line);
+    is_command
+        && COMMANDS.iter().all(|command| command.name != name)
+        && view.own.listed().iter().all(|(own, _)| own != name)
+}
+
 /// Sends typed lines into the running turn, and obeys commands that only look. A line that the turn does not take, and
 /// a command that changes something, wait until it is over.
 async fn hear(
@@ -202,8 +212,9 @@ async fn hear(
             }
             if line.trim_start().starts_with(['/', '!']) {
                 match view.shown(&line).await {
-                    Some(Ok(text)) => print::report(&sanitise::clean(&text)),
+                    Some(Ok(text)) => print::report(&sanitise::clean(&print::wrapped(&text))),
                     Some(Err(failure)) => print::note(&format!("error: {failure}")),
+                    None if is_unknown(view, line.trim()) => print::note(&commands::unknown(&line)),
                     None => {
                         print::note(&format!("{} will run when this answer is finished", line.trim()));
                         wait(line);

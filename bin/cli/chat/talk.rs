@@ -60,7 +60,7 @@ impl Chat {
                 Input::Output(line) => {
                     if let Some(shown) = self.view().shown("/output").await {
                         match shown {
-                            Ok(text) => print::text(&text)?,
+                            Ok(text) => self.show(&text)?,
                             Err(failure) => self.tell(&failure),
                         }
                     }
@@ -142,6 +142,9 @@ impl Chat {
             }
             return Ok(Next::Input(Input::Line(line.into_bytes())));
         }
+        // Where no line editor reads the keys, the terminal itself takes the line away at Ctrl-C.
+        let is_plain = self.is_person && print::is_plain();
+        let mut is_warned = false;
         let begun = std::mem::take(&mut self.begun);
         let mut next = std::pin::pin!(source.next(prompt, &begun));
         loop {
@@ -150,8 +153,14 @@ impl Chat {
                 _ = tree.wait_for(Option::is_some) => return Err(self.opened.gave_up()),
                 input = &mut next => return Ok(Next::Input(input)),
                 caught = signals.next() => match caught {
+                    Caught::Interrupt if is_plain && !is_warned => {
+                        is_warned = true;
+                        signals.forget_interrupts();
+                        print::report("\npress Ctrl-C again to leave\n");
+                        print::cleaned(prompt)?;
+                    }
                     // It was meant for the answer that has just ended: the editor reads Ctrl-C as a key.
-                    Caught::Interrupt if self.ended.is_some_and(|ended| ended.elapsed() < LATE) => {
+                    Caught::Interrupt if !is_plain && self.ended.is_some_and(|ended| ended.elapsed() < LATE) => {
                         signals.forget_interrupts();
                     }
                     caught => return Ok(Next::Exit(caught.exit())),

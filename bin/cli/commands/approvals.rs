@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use bob::approvals::Standing;
-use bob::config::Millis;
 use bob_config::Config;
 use serde_json::{Value, json};
 
 use crate::arguments::DecisionsAction;
+use crate::commands::sessions::rows;
 use crate::exit::{Exit, Failure};
 use crate::runtime::remembered::{Known, Place};
 use crate::terminal::{approval, print};
@@ -91,15 +91,14 @@ fn id_of(standing: &Standing) -> String {
 fn row(standing: &Arc<Standing>, known: &Known) -> String {
     let shown = |text: &str| print::first_line(&approval::visible(text), MOST_SHOWN);
     let word = if standing.allowed { "allow" } else { "deny" };
-    let when = known.decided_at(standing).and_then(|at: Millis| jiff::Timestamp::from_millisecond(at).ok());
-    let when = when.map_or_else(|| "-".to_owned(), |when| when.strftime("%Y-%m-%d %H:%M:%S UTC").to_string());
+    let when = known.decided_at(standing).map_or_else(|| "-".to_owned(), rows::time);
     let calls = match (&standing.arguments, &standing.like[..]) {
         (None, _) => "all calls".to_owned(),
         (Some(arguments), []) => format!("exactly {}", shown(&arguments.to_string())),
         (Some(_), rules) => format!("like {}", shown(&rules.join(" and "))),
     };
     let why = if standing.reason.is_empty() { String::new() } else { format!(": {}", shown(&standing.reason)) };
-    format!("{}  {word:<5}  {when:<23}  {}  {calls}{why}", id_of(standing), shown(standing.tool.as_str()))
+    format!("{}  {word:<5}  {when:<16}  {}  {calls}{why}", id_of(standing), shown(standing.tool.as_str()))
 }
 
 fn as_json(standing: &Arc<Standing>, known: &Known) -> Value {

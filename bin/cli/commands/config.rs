@@ -80,16 +80,19 @@ fn target(files: &Files, is_global: bool) -> Result<PathBuf, Failure> {
     }
 }
 
+/// A model that every configuration has.
+const ANY_MODEL: &str = "openai:gpt-4o-mini";
+
 /// Why a text is no configuration; a model that it leaves open does not matter.
 fn refusal(files: &Files, file: &Path, text: &str) -> Option<Failure> {
     let environment = Environment::of_process();
-    let asked = Overrides::default();
-    let parsed = bob_config::parse(text, file, &environment, &asked);
+    let parse = |asked: &Overrides| bob_config::parse(text, file, &environment, asked);
     let is_open = |problem: &bob_config::Problem| problem.message == "`runtime.default_model` is missing";
-    let error = parsed.err()?;
+    let error = parse(&Overrides::default()).err()?;
     // Another layer may say what one leaves open.
-    if !files.is_named && error.problems().iter().all(is_open) {
-        return None;
+    if !files.is_named && error.problems().iter().any(is_open) {
+        let model = Some(ANY_MODEL.to_owned());
+        return parse(&Overrides { model, ..Overrides::default() }).err().map(Failure::from);
     }
     Some(error.into())
 }

@@ -176,6 +176,7 @@ pub(crate) fn take_back(
         return Err(Failure::usage(format!("there is nothing to undo; {OTHERS}")));
     }
     let in_the_way = |how: &Undone| matches!(how, Undone::Changed | Undone::NotKept | Undone::Failed(_));
+    let is_lost = undone.iter().any(|(_, how)| matches!(how, Undone::NotKept));
     let is_refused = undone.iter().any(|(_, how)| in_the_way(how)) && !overwrite;
     let mut names = Vec::new();
     for (path, how) in undone {
@@ -194,6 +195,10 @@ pub(crate) fn take_back(
         }
     }
     match is_refused {
+        true if is_lost => Err(Failure::usage(
+            "nothing was undone, since what was not kept cannot be put back; `force` behind the command in a chat, and \
+             --force elsewhere, undo the rest",
+        )),
         true => Err(Failure::usage(
             "nothing was undone; --force, in a chat `force` behind the command, overwrites what was changed since",
         )),

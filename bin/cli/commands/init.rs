@@ -21,7 +21,8 @@ struct Chosen {
     is_global: bool,
 }
 
-/// Writes a configuration: a short one with what was chosen, or the shipped one, which explains every key.
+/// Writes a configuration: a short one with what was chosen, or, beside the scripts that it names, the shipped one, which
+/// explains every key.
 ///
 /// # Errors
 /// When the file is there already and was not to be replaced, or cannot be written; when an answer is none.
@@ -29,7 +30,8 @@ pub(crate) fn init(args: &InitArgs, named: Option<&Path>, files: &Files) -> Resu
     let is_asked = !args.is_complete() && named.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal();
     let chosen = match is_asked {
         true => Some(ask(files)?),
-        false if args.global || args.model.is_some() || args.tools.is_some() => Some(Chosen {
+        // The shipped file starts a script and a server of the repository: elsewhere it would not work.
+        false if args.is_chosen() || !has_scripts(&args.project(named)) => Some(Chosen {
             model: args.model.clone().map_or_else(default_model, Ok)?,
             tools: args.tools.unwrap_or_default(),
             is_global: args.global,
@@ -49,14 +51,12 @@ pub(crate) fn init(args: &InitArgs, named: Option<&Path>, files: &Files) -> Resu
     // The user requested this file, so it is trusted.
     trust::take(&file, &text);
     print::note(&format!("wrote {}; next: cli-agent doctor", file.display()));
-    if chosen.is_none() && !file.with_file_name(MODEL_SCRIPT).exists() {
-        print::note(&format!(
-            "its model on this machine needs {MODEL_SCRIPT} of the repository beside it; without that, set \
-             runtime.default_model to a model of a provider, for example \"openai:gpt-4o-mini\", or write a short \
-             file: cli-agent init --force --model MODEL"
-        ));
-    }
     Ok(Exit::Success)
+}
+
+/// Whether the script of the shipped local model is beside this file.
+fn has_scripts(file: &Path) -> bool {
+    file.with_file_name(MODEL_SCRIPT).exists()
 }
 
 fn global(named: Option<&Path>, files: &Files) -> Result<PathBuf, Failure> {
@@ -73,31 +73,53 @@ fn default_model() -> Result<String, Failure> {
     Ok(bob_config::load_all(&Files::none(&environment), &environment, &Overrides::default())?.runtime.default_model)
 }
 
-/// Asks the three questions.
+/// Asks the three questions, each until its answer is one.
 fn ask(files: &Files) -> Result<Chosen, Failure> {
     let usual = default_model()?;
-    let model = answer(&format!("Which model, as provider:model? [{usual}] "))?;
-    let model = if model.is_empty() { usual } else { model };
+    let model = until_good(&format!("Which model, as provider:model? [{usual}] "), |answer| {
+        let model = if answer.is_empty() { usual.clone() } else { answer.to_owned() };
+        checked(&model).map(|()| model)
+    })?;
     print::note("What may tools do in the working folder?");
     print::note("  1  read and search files");
     print::note("  2  also change files");
     print::note("  3  also run commands; each is asked about");
-    let tools = match answer("1, 2 or 3? [2] ")?.as_str() {
-        "1" => ToolsLevel::Read,
-        "" | "2" => ToolsLevel::Edit,
-        "3" => ToolsLevel::Shell,
-        other => return Err(Failure::usage(format!("{other:?} is not one of 1, 2 and 3; nothing was written"))),
-    };
+    let tools = until_good("1, 2 or 3? [2] ", |answer| match answer {
+        "1" => Ok(ToolsLevel::Read),
+        "" | "2" => Ok(ToolsLevel::Edit),
+        "3" => Ok(ToolsLevel::Shell),
+        other => Err(format!("{other:?} is not one of 1, 2 and 3")),
+    })?;
     let place = files.user_place.as_deref().map(|place| place.display().to_string()).unwrap_or_default();
     print::note("For which projects?");
     print::note(&format!("  1  this one: {}", bob_config::NAME));
     print::note(&format!("  2  all of yours: {place}"));
-    let is_global = match answer("1 or 2? [1] ")?.as_str() {
-        "" | "1" => false,
-        "2" => true,
-        other => return Err(Failure::usage(format!("{other:?} is not one of 1 and 2; nothing was written"))),
-    };
+    let is_global = until_good("1 or 2? [1] ", |answer| match answer {
+        "" | "1" => Ok(false),
+        "2" => Ok(true),
+        other => Err(format!("{other:?} is not one of 1 and 2")),
+    })?;
     Ok(Chosen { model, tools, is_global })
+}
+
+/// Whether a configuration with this model would be good; or what is wrong with the model.
+fn checked(model: &str) -> Result<(), String> {
+    let text = short(&Chosen { model: model.to_owned(), tools: ToolsLevel::default(), is_global: false });
+    let read = bob_config::parse(&text, Path::new(bob_config::NAME), &Environment::of_process(), &Overrides::default());
+    read.map(drop).map_err(|error| {
+        // There is no file that a position would be in.
+        error.problems().iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
+    })
+}
+
+/// Asks until the answer is good.
+fn until_good<T>(question: &str, read: impl Fn(&str) -> Result<T, String>) -> Result<T, Failure> {
+    loop {
+        match read(&answer(question)?) {
+            Ok(good) => return Ok(good),
+            Err(why) => print::note(&why),
+        }
+    }
 }
 
 fn answer(question: &str) -> Result<String, Failure> {
@@ -125,8 +147,8 @@ fn short(chosen: &Chosen) -> String {
     };
     let model = model.replace('\\', "\\\\").replace('"', "\\\"");
     format!(
-        "# Written by `cli-agent init`. `cli-agent config set KEY VALUE` changes a key, `cli-agent init --force` in another\n\
-         # folder writes a file that explains all of them.\n\
+        "# Written by `cli-agent init`. `cli-agent config set KEY VALUE` changes a key, and `cli-agent config get` shows\n\
+         # what is in force. The agent.toml of the repository explains all keys.\n\
          \n\
          [runtime]\n\
          default_model = \"{model}\"\n\

@@ -27,8 +27,9 @@ pub(crate) fn turns(records: &[Arc<Record>]) -> Vec<String> {
     for record in records {
         match (&record.fact, &record.turn) {
             (Fact::Input(input), _) => {
-                let text: Vec<_> = input.parts.iter().map(ContentPart::as_text).collect();
-                said.insert(&input.turn, print::first_line(&text.join("\n"), MOST_SHOWN));
+                // What follows is attached, or tells the model what was undone.
+                let text = input.parts.first().map(ContentPart::as_text).unwrap_or_default();
+                said.insert(&input.turn, print::first_line(&text, MOST_SHOWN));
             }
             (Fact::Outcome(ended), Some(turn)) if ended.suspended.is_none() => {
                 turns.push(said.remove(turn).unwrap_or_default());
@@ -50,7 +51,7 @@ pub(crate) fn check(session: &SessionId, at: usize, turns: usize) -> Result<(), 
     match at > turns {
         true => {
             let has = print::counted(turns, "turn");
-            Err(Failure::usage(format!("the session {session} has {has} that are over, so {at} is none of them")))
+            Err(Failure::usage(format!("the session {session} has {has} that ended; there is no turn {at}")))
         }
         false => Ok(()),
     }

@@ -98,6 +98,21 @@ pub(crate) fn working_folder(cwd: &Path, config: &Config) -> Result<PathBuf, Fai
     }
 }
 
+/// The current folder, where a session that worked in another one is continued here and no project says where its sessions
+/// work. Says so.
+pub(crate) fn moved(opened: &OpenRuntime, worked_in: Option<&str>) -> Option<String> {
+    let here = opened.here.as_ref()?;
+    match worked_in {
+        Some(folder) if Path::new(folder).starts_with(here) => None,
+        Some(folder) => {
+            print::note(&format!("[the session worked in {folder}; it goes on in {here}]"));
+            Some(here.clone())
+        }
+        // Begun by an earlier version.
+        None => Some(here.clone()),
+    }
+}
+
 async fn one_turn(
     args: &RunArgs,
     opened: &OpenRuntime,
@@ -111,6 +126,13 @@ async fn one_turn(
         let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
         let patch = OptionsPatch { cwd: Change::Set(cwd.to_owned()), ..OptionsPatch::default() };
         opened.runtime.configure(session.clone(), patch, None).await?;
+    } else if opened.here.is_some() {
+        let worked_in = opened.runtime.session(session.clone()).await?.map(|look| look.options.cwd);
+        let folder = worked_in.map_or_else(|| opened.here.clone(), |cwd| moved(opened, cwd.as_deref()));
+        if let Some(folder) = folder {
+            let patch = OptionsPatch { cwd: Change::Set(folder), ..OptionsPatch::default() };
+            opened.runtime.configure(session.clone(), patch, None).await?;
+        }
     }
     let request = AgentRequest {
         model: args.model.as_deref().map(ModelName::parse).transpose()?,
@@ -175,10 +197,6 @@ pub(crate) async fn told(
             if ended.caught.is_none() {
                 told?;
             }
-            // A session in which nothing happened is nothing to come back to; if it cannot be removed now, it stays.
-            if is_new && show::is_nothing(&ended.outcome) {
-                let _removed_or_left = opened.runtime.delete(ended.outcome.session_id.clone()).await;
-            }
         }
         OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
         OutputForm::StreamJson => {
@@ -188,6 +206,10 @@ pub(crate) async fn told(
                 print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
             }
         }
+    }
+    // A session in which nothing happened is nothing to come back to; if it cannot be removed now, it stays.
+    if is_new && show::is_nothing(&ended.outcome) {
+        let _removed_or_left = opened.runtime.delete(ended.outcome.session_id.clone()).await;
     }
     if form != OutputForm::Text
         && let Some(how) = show::how_to_resume(&ended.outcome, opened.runtime.offers_always())
@@ -200,7 +222,7 @@ pub(crate) async fn told(
 /// Which session the turn belongs to.
 async fn session(args: &RunArgs, opened: &OpenRuntime) -> Result<SessionId, Failure> {
     if args.continue_last {
-        return Listing::Runtime(&opened.runtime).last().await;
+        return Listing::Runtime(&opened.runtime).last(opened.here.as_deref()).await;
     }
     if let Some(id) = &args.resume {
         let session = Listing::Runtime(&opened.runtime).find(id).await?;

@@ -1,8 +1,12 @@
 //! Advice for each kind of error, in one short sentence.
 
 use bob::AgentError;
+use bob::approvals::DeniedCall;
 use bob::model::{LlmError, LlmErrorKind};
 use bob::store::StoreError;
+
+/// About a session that another process owns.
+const TAKE_OVER: &str = "end the other process, or take the session over with --take-over";
 
 /// Returns the advice, without repeating the error.
 pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
@@ -15,11 +19,23 @@ pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
         AgentError::Policy(_) => "ask for something else, or change [policy]",
         AgentError::Timeout { .. } => "try again, or raise the timeout in [runtime]",
         AgentError::GuardExceeded(_) => "ask for less, or raise the limit in [runtime]",
+        AgentError::Busy { owner: Some(_), .. } => TAKE_OVER,
         AgentError::Busy { .. } | AgentError::Overloaded { .. } => "try again later",
         AgentError::Invalid(_) => "correct it and send it again",
         AgentError::Stopped(_) => "start the runtime again",
         _internal => "try again, and report it if it happens again",
     }
+}
+
+/// How calls would be allowed that were denied for want of a person, or by the mode.
+pub(crate) fn to_allow(denied: &[DeniedCall]) -> Option<&'static str> {
+    let says = |words: &str| denied.iter().any(|denied| denied.reason.contains(words));
+    if says("in the mode \"plan\"") {
+        return Some("[--mode edits allows changes of files, --mode auto all calls]");
+    }
+    let to_do = "[--mode edits allows changes of files, --mode auto all calls; --approvals suspend has them decided later, \
+                 and rules of [policy] allow single ones]";
+    says("needs a person's approval").then_some(to_do)
 }
 
 fn about_model(error: &LlmError) -> &'static str {
@@ -37,14 +53,14 @@ fn about_model(error: &LlmError) -> &'static str {
         LlmErrorKind::Malformed => "try again, or use another model",
         LlmErrorKind::NotScripted => "add the answer to the script, or record a new tape",
         LlmErrorKind::Panicked => "report it to the author of the model's adapter",
-        LlmErrorKind::NotStarted => "fix its start command; `cli-agent doctor` tests it",
+        LlmErrorKind::NotStarted => "`cli-agent doctor` tests the start",
         _of_a_later_version => "try again, or use another model",
     }
 }
 
 fn about_store(error: &StoreError) -> &'static str {
     match error {
-        StoreError::Busy { .. } => "end the other process, or take the session over with --take-over",
+        StoreError::Busy { .. } => TAKE_OVER,
         StoreError::Conflict { .. } | StoreError::Fenced { .. } => "continue where the session is in use now",
         StoreError::InDoubt(_) => "check the session before you retry",
         StoreError::Unavailable(_) => "check the disk and `store.path`, then retry",

@@ -51,6 +51,38 @@ pub(crate) fn result(result: &ToolResult) -> Option<String> {
     }
 }
 
+/// How a call ended, in a word or two.
+pub(crate) fn ended(result: &ToolResult) -> String {
+    let word = match result.status {
+        CallStatus::Ok => "ok",
+        CallStatus::Error => "error",
+        CallStatus::Denied => "denied",
+        CallStatus::Unknown => "interrupted",
+        CallStatus::Cancelled => "cancelled",
+    };
+    exit(result).unwrap_or_else(|| word.to_owned())
+}
+
+/// Whether its turn was ended while it ran.
+pub(crate) fn is_interrupted(result: &ToolResult) -> bool {
+    result.output.plain().starts_with("outcome unknown: the turn ended while the tool was running")
+}
+
+/// The text of a result without the status that it begins with, which is shown beside it.
+pub(crate) fn without_status(status: CallStatus, text: &str) -> &str {
+    let begins = match status {
+        CallStatus::Denied => "denied",
+        CallStatus::Cancelled => "cancelled",
+        CallStatus::Unknown => "outcome unknown",
+        CallStatus::Ok | CallStatus::Error => return text,
+    };
+    match text.strip_prefix(begins) {
+        Some("") => "",
+        Some(rest) => rest.strip_prefix(": ").unwrap_or(text),
+        None => text,
+    }
+}
+
 /// How a command ended that did not end well, which is no error of its call.
 pub(crate) fn exit(result: &ToolResult) -> Option<String> {
     let is_command = result.name.as_str().starts_with("local/shell_");

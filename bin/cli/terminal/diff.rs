@@ -79,6 +79,10 @@ pub(crate) fn beside(changes: &[FileChange]) -> Vec<String> {
             continue;
         }
         let (before, after) = (file.before.as_deref().unwrap_or_default(), file.after.as_deref().unwrap_or_default());
+        if before.contains('\0') || after.contains('\0') {
+            lines.push(format!("  {}: binary, {} bytes", file.path, after.len()));
+            continue;
+        }
         let diff = difference(before, after);
         let changed: Vec<String> = diff
             .iter_all_changes()

@@ -12,8 +12,13 @@ use std::sync::OnceLock;
 use bob_config::sanitise;
 use indicatif::ProgressBar;
 use serde::Serialize;
+use textwrap::{Options, WordSeparator, WordSplitter};
+use unicode_width::UnicodeWidthStr;
 
 use crate::terminal::stderr;
+
+/// Fewer columns are treated as this many.
+const LEAST_COLUMNS: usize = 16;
 
 /// A bar that is drawn on the terminal below everything else that is written.
 static BAR: OnceLock<ProgressBar> = OnceLock::new();
@@ -95,9 +100,43 @@ pub(crate) fn json_text(value: &impl Serialize) -> String {
     escaped
 }
 
-/// Writes one line to stderr, cleaned and in one piece.
+/// Writes one line to stderr, cleaned and in one piece; on a terminal it is wrapped between words.
 pub(crate) fn note(line: &str) {
-    report(&format!("{}\n", sanitise::clean(line)));
+    let line = sanitise::clean(line);
+    match io::stderr().is_terminal() {
+        true => report(&format!("{}\n", wrapped(&line))),
+        false => report(&format!("{line}\n")),
+    }
+}
+
+/// Text with its lines wrapped between words to the width of the terminal. A line of a list goes on below its last column.
+pub(crate) fn wrapped(text: &str) -> String {
+    let size = rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
+    match size.map_or(0, |size| usize::from(size.ws_col)) {
+        0 => text.to_owned(),
+        columns => wrapped_to(text, columns.max(LEAST_COLUMNS)),
+    }
+}
+
+fn wrapped_to(text: &str, columns: usize) -> String {
+    let wrapped = |line: &str| {
+        if line.width() <= columns {
+            return line.to_owned();
+        }
+        // An option or an address is one word.
+        let options = Options::new(columns).break_words(false).word_separator(WordSeparator::AsciiSpace);
+        let hang = " ".repeat(hang(line, columns));
+        textwrap::fill(line, options.word_splitter(WordSplitter::NoHyphenation).subsequent_indent(&hang))
+    };
+    text.split('\n').map(wrapped).collect::<Vec<_>>().join("\n")
+}
+
+/// Where the last column of a line of a list begins, in columns; 0 if that is too far to the right.
+fn hang(line: &str, columns: usize) -> usize {
+    let indent = line.len() - line.trim_start_matches(' ').len();
+    let gaps = line.match_indices("  ").map(|(at, _)| at + line[at..].len() - line[at..].trim_start_matches(' ').len());
+    let begins = gaps.filter(|at| line[..*at].width() <= columns / 2).max().unwrap_or(indent);
+    if line[..begins].width() <= columns / 2 { line[..begins].width() } else { 0 }
 }
 
 /// Writes sanitised, possibly coloured text to stderr, and waits a bounded time until it is written: for front ends.
@@ -186,6 +225,15 @@ mod tests {
         let text = json_text(&value);
         assert!(text.chars().all(|character| sanitise::is_shown(character) && character != '\n'), "{text:?}");
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn lines_are_wrapped_between_words_and_below_their_column() {
+        let text = "short\n[denied: --mode edits allows what changes files]\nmodel    demo:one, of the configuration\n";
+        let expected = "short\n[denied: --mode edits allows\nwhat changes files]\nmodel    demo:one, of the\n         configuration\n";
+        assert_eq!(wrapped_to(text, 30), expected);
+        let path = "error: /a/long/path/that/has/no/blank/in/it is not there";
+        assert_eq!(wrapped_to(path, 20), "error:\n/a/long/path/that/has/no/blank/in/it\nis not there");
     }
 
     #[test]

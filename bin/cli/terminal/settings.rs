@@ -2,10 +2,16 @@
 
 use std::io::stdin;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
 
+use crate::terminal::print;
+
 static FOUND: OnceLock<Termios> = OnceLock::new();
+
+/// Whether the terminal marks what is pasted.
+static TELLS_PASTES: AtomicBool = AtomicBool::new(false);
 
 /// Remembers how the terminal is, before anything is changed about it. Only the first time counts.
 pub(crate) fn remember() {
@@ -16,8 +22,16 @@ pub(crate) fn remember() {
 
 /// Restores the terminal's settings, also while it is still being read. Does nothing if nothing was changed.
 pub(crate) fn restore() {
+    tell_pastes(false);
     if let Some(found) = FOUND.get() {
         let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, found);
+    }
+}
+
+/// Has the terminal mark the beginning and the end of what is pasted, or not (bracketed paste).
+pub(crate) fn tell_pastes(tells: bool) {
+    if TELLS_PASTES.swap(tells, Ordering::AcqRel) != tells {
+        let _the_next_write_says_so = print::cleaned(if tells { "\u{1b}[?2004h" } else { "\u{1b}[?2004l" });
     }
 }
 

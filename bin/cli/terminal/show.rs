@@ -3,26 +3,35 @@
 //! Owns the wording and the order and prints nothing itself: [`crate::terminal::screen`] shows the pieces. The answer
 //! goes to stdout, everything else to stderr.
 //!
-//! - `guard`: the words for a limit that ended a turn
+//! - `remarks`: what is told beside the answer when a turn has ended; `guard`: the words for a limit that ended it
 //! - `below`: the lines of sub-agents
 
 mod below;
 pub(crate) mod guard;
+mod remarks;
 
 use std::time::Duration;
 
 use bob::events::{AgentEvent, CallState, Delta};
-use bob::model::{CondenseMethod, StopReason, ToolResult};
-use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
+use bob::model::{CondenseMethod, ToolResult};
+use bob::sessions::{FinishReason, TurnOutcome};
 use bob::tools::{CallId, CallStatus, ToolCall};
 use bob_config::sanitise::Sanitiser;
 use serde_json::Value;
 
-use crate::terminal::{advice, brief, diff, print};
+use crate::terminal::{brief, diff, print};
+use remarks::remarks;
+pub(crate) use remarks::{how_to_resume, is_nothing};
 
 /// How many characters of a call's arguments and of its result are shown, so that they fit a line.
 const MOST_ARGUMENTS: usize = 60;
 const MOST_RESULT: usize = 66;
+
+/// How many characters are shown of why a call was denied: what to do about it stands at the end.
+const MOST_REASON: usize = 400;
+
+/// The content of a turn that was cancelled before there was any.
+const NOTHING_YET: &str = "Cancelled before there was an answer.";
 
 /// Something to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,8 +205,10 @@ impl Show {
         // The outcome of a cancelled turn lacks the partial text that was shown.
         let is_shown =
             self.grows && !self.words.is_empty() && (is_said || outcome.finish_reason == FinishReason::Cancelled);
-        // In a chat the remark says what the sentence of a guard says.
-        let is_remark = self.is_talk && self.limit.is_some() && guard::is_sentence(outcome);
+        // In a chat the remark says what the sentence of a guard or of a cancelled turn says.
+        let is_remark = self.is_talk
+            && (self.limit.is_some() && guard::is_sentence(outcome)
+                || outcome.finish_reason == FinishReason::Cancelled && outcome.content == NOTHING_YET);
         if !outcome.content.trim().is_empty() && !is_shown && !is_remark {
             pieces.push(Piece::NewMessage);
             pieces.push(Piece::Answer(format!("{}\n", Sanitiser::new().push(outcome.content.trim_end()))));
@@ -258,22 +269,22 @@ impl Show {
     /// The status of a call, its duration, and the first line of its result.
     fn returned(&mut self, result: &ToolResult) -> String {
         let status = result.status;
-        let word = match status {
-            CallStatus::Ok => "ok",
-            CallStatus::Error => "error",
-            CallStatus::Denied => "denied",
-            CallStatus::Unknown => "unknown",
-            CallStatus::Cancelled => "cancelled",
-        };
-        let first = || print::first_line(&result.output.plain(), MOST_RESULT);
+        let word = brief::ended(result);
+        let most = if status == CallStatus::Denied { MOST_REASON } else { MOST_RESULT };
+        let first = || print::first_line(brief::without_status(status, &result.output.plain()), most);
         let first = brief::result(result).unwrap_or_else(first);
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
         self.has_denied |= status == CallStatus::Denied;
         match status {
-            // A denied call has no duration, and its result has the status.
-            CallStatus::Denied => first.strip_prefix("denied").map_or(format!("denied{said}"), |_| first.clone()),
-            CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
-                let word = brief::exit(result).unwrap_or_else(|| word.to_owned());
+            // The reason says it.
+            CallStatus::Denied if first.starts_with("denied") => first,
+            // They did not run.
+            CallStatus::Denied | CallStatus::Cancelled => format!("{word}{said}"),
+            // Why is clear to the person who interrupted it.
+            CallStatus::Unknown if brief::is_interrupted(result) => {
+                format!("{word} after {}", took(result.duration_ms))
+            }
+            CallStatus::Ok | CallStatus::Error | CallStatus::Unknown => {
                 format!("{word}, {}{said}", took(result.duration_ms))
             }
         }
@@ -313,81 +324,6 @@ fn called(call: &ToolCall) -> String {
 
 fn one_line(name: &str, arguments: &Value) -> String {
     format!("{name} {}", print::first_line(&arguments.to_string(), MOST_ARGUMENTS))
-}
-
-/// Remarks about an outcome besides its content.
-fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
-    let Show { has_denied, is_talk, limit, offers_always, is_new, .. } = *shown;
-    let mut remarks = Vec::new();
-    match outcome.finish_reason {
-        FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
-        FinishReason::GuardExceeded => {
-            remarks.extend(outcome.guard_reason.map(|reason| guard::remark(reason, limit, is_talk)));
-        }
-        FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
-        FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
-            remarks.push("[your next line is the answer]".to_owned())
-        }
-        FinishReason::Suspended => {
-            remarks.extend(how_to_resume(outcome, offers_always));
-        }
-        FinishReason::Error => {}
-    }
-    for denied in outcome.denied.iter().filter(|_| !has_denied) {
-        remarks.push(format!("[denied: {}: {}]", denied.name, print::first_line(&denied.reason, MOST_RESULT)));
-    }
-    let kept = match outcome.saved {
-        true => format!("saved in session {}", outcome.session_id),
-        false => "warning: this turn could not be saved, or is not saved yet".to_owned(),
-    };
-    match &outcome.error {
-        // There is nothing to come back to.
-        Some(error) if (is_new || is_talk) && outcome.saved && is_nothing(outcome) => {
-            remarks.extend([format!("error: {error}"), format!("[{}]", advice::what_to_do(error))]);
-        }
-        Some(error) => remarks.extend([format!("error: {error}"), format!("[{kept}; {}]", advice::what_to_do(error))]),
-        None if !outcome.saved => remarks.push(format!("[{kept}]")),
-        None => {}
-    }
-    remarks
-}
-
-/// Whether a turn failed before a model said or a tool did anything.
-pub(crate) fn is_nothing(outcome: &TurnOutcome) -> bool {
-    outcome.finish_reason == FinishReason::Error
-        && outcome.content.trim().is_empty()
-        && outcome.tool_transcript.is_empty()
-        && outcome.usage.total_tokens == 0
-}
-
-/// How to resume a suspended turn; `offers_always` as in the policy.
-pub(crate) fn how_to_resume(outcome: &TurnOutcome, offers_always: bool) -> Option<String> {
-    let (reason, token) = (outcome.suspend_reason?, outcome.token.as_ref()?);
-    Some(match reason {
-        SuspendReason::AskUser => format!(
-            "[the turn waits for your answer: send it as the next message of the session, or: \
-             cli-agent resume {token} ANSWER]"
-        ),
-        SuspendReason::ApprovalRequired => {
-            let (always, never) = if offers_always { (" always,", " deny-always REASON,") } else { ("", "") };
-            format!(
-                "[the turn waits for a decision: cli-agent resume {token} allow, \
-                 or allow-session,{always} deny REASON,{never} edit JSON]"
-            )
-        }
-        SuspendReason::ExternalWait => {
-            format!("[the turn waits for something outside: cli-agent resume {token} RESULT]")
-        }
-    })
-}
-
-fn cut_by(reason: StopReason) -> Option<&'static str> {
-    match reason {
-        StopReason::MaxTokens => Some("[the answer was cut at the model's limit of tokens]"),
-        StopReason::Refusal => Some("[the model declined]"),
-        StopReason::ContentFilter => Some("[the provider's content filter ended the answer]"),
-        StopReason::Stop | StopReason::ToolCalls | StopReason::Other => None,
-    }
 }
 
 #[cfg(test)]

@@ -92,7 +92,7 @@ fn every_error_says_what_failed_what_is_kept_and_what_to_do() {
         llm: error: NotScripted
             [saved in session s; add the answer to the script, or record a new tape]
         llm: error: NotStarted
-            [saved in session s; fix its start command; `cli-agent doctor` tests it]
+            [saved in session s; `cli-agent doctor` tests the start]
         llm: error: Gone
             [saved in session s; try again; `cli-agent doctor` checks the provider]
         llm: error: Panicked

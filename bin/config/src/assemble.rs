@@ -256,7 +256,8 @@ pub fn store_telling(
     take_over: bool,
     made: Option<Made>,
 ) -> Result<Arc<dyn SessionStore>, StoreError> {
-    let options = StoreOptions { take_over, ..StoreOptions::default() };
+    // What another terminal tells its user.
+    let options = StoreOptions { take_over, owner_name: format!("cli-agent (process {})", std::process::id()) };
     if config.store.kind == crate::StoreKind::Postgres {
         return database(config, options);
     }

@@ -301,6 +301,8 @@ impl<'j> Driver<'j> {
                 Effect::ListTools { ticket, .. } => owner.internal.push_back(Internal::Tools(ticket)),
                 Effect::Profile { ticket, model } => owner.internal.push_back(Internal::Profile(ticket, model)),
                 Effect::Infer { ticket, .. } => owner.pending.push(Pending::Infer(ticket)),
+                // What a lasting decision says about an open question is a decision in the journal.
+                Effect::Check { check, .. } if is_asked(&owner.turn, &check.call) => {}
                 Effect::Check { ticket, check, .. } => owner.pending.push(Pending::Check(ticket, check.call)),
                 Effect::Call { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
                 Effect::Child { ticket, call, child } => owner.pending.push(match *child {
@@ -375,6 +377,14 @@ impl Owner {
             | Internal::Output(_) => None,
         })
     }
+}
+
+/// Whether a person is asked about this call and has not decided.
+fn is_asked(turn: &Turn, call: &ToolCall) -> bool {
+    let open = turn.session().and_then(|session| session.open.as_ref()).and_then(|open| open.step.as_ref());
+    let calls = open.map_or(&[][..], |step| step.calls.as_slice());
+    let asked = calls.iter().find(|open| open.call.id == call.id).and_then(|open| open.approval.as_ref());
+    asked.is_some_and(|asked| asked.allowed.is_none())
 }
 
 impl Pending {

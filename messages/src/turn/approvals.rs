@@ -11,7 +11,7 @@ use crate::input::ApprovalsMode;
 use crate::session_state::{OpenApproval, OpenCall};
 use crate::store::Fact;
 use crate::submission::TurnNews;
-use crate::tools::{CheckRequest, Risk, ToolReturn};
+use crate::tools::{CheckRequest, Risk, ToolReturn, Verdict};
 use std::sync::Arc;
 
 /// How often a person is asked about one call whose tool changes under the question.
@@ -62,7 +62,7 @@ impl Turn {
         decision: Decision,
         effects: &mut Vec<Effect>,
     ) {
-        let at = calling.slots.iter().position(|slot| *slot == Slot::Asking(approval.clone()));
+        let at = calling.slots.iter().position(|slot| slot.question() == Some(approval));
         let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) else {
             self.state = State::CallTool(calling);
             return;
@@ -70,6 +70,7 @@ impl Turn {
         let decision = understood(decision);
         let allowed = self.record_decision(approval, &decision, effects);
         self.emit(effects, || decided(approval.clone(), &call, allowed));
+        let decision_reaches_further = decision.scope().is_some();
         calling.slots[at] = match decision {
             Decision::Deny { reason } | Decision::DenyAlways { reason } => {
                 self.refuse_call(&call, ToolReturn::note(CallStatus::Denied, denied(&reason)), effects)
@@ -77,7 +78,7 @@ impl Turn {
             Decision::AllowOnce | Decision::AllowSession | Decision::AllowAlways | Decision::Edit { .. } => {
                 let ticket = self.ticket();
                 // Read again: the person may have changed the arguments.
-                let call = self.call_at(at).unwrap_or(call);
+                let call = self.call_at(at).unwrap_or_else(|| Arc::clone(&call));
                 let asked = self.open_calls().get(at).and_then(|open| open.approval.as_ref());
                 let (approved, standing) = (asked.map(approved), self.standing(&call));
                 let check = CheckRequest { call, approved, standing, run: false };
@@ -85,11 +86,68 @@ impl Turn {
                 Slot::Checking { ticket, run: false }
             }
         };
-        let still_asked = calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)));
+        if decision_reaches_further {
+            self.rejudge(&mut calling, &call, effects);
+        }
+        let still_asked = calling.slots.iter().any(|slot| slot.question().is_some());
         if let Some(submission) = self.submission().filter(|_| !still_asked) {
             effects.push(Effect::Report(TurnNews::Unpaused { submission }));
         }
         self.advance(calling, effects);
+    }
+
+    /// The question to the tools room about a call that a person is asked about: by what was decided about other calls.
+    pub(super) fn recheck_of(&self, at: usize) -> Option<CheckRequest> {
+        let call = self.call_at(at)?;
+        Some(CheckRequest { approved: None, standing: self.standing(&call), call, run: false })
+    }
+
+    /// A call about which a person is still asked. It is judged anew where such calls were decided about, since that may
+    /// have been while the turn was suspended, or before a crash.
+    pub(super) fn asked_before(&self, call: &ToolCall, approval: &ApprovalId, tickets: &mut u64) -> Slot {
+        let approval = approval.clone();
+        if self.standing(call).is_empty() {
+            return Slot::Asking(approval);
+        }
+        *tickets += 1;
+        Slot::Rejudging { approval, ticket: Ticket(*tickets) }
+    }
+
+    /// Has the other questions about this tool judged anew: a lasting decision may answer them, too.
+    fn rejudge(&mut self, calling: &mut Calling, decided: &ToolCall, effects: &mut Vec<Effect>) {
+        for at in 0..calling.slots.len() {
+            let Some(approval) = calling.slots[at].question().cloned() else { continue };
+            let Some(check) = self.recheck_of(at).filter(|check| check.call.name == decided.name) else { continue };
+            let ticket = self.ticket();
+            effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
+            calling.slots[at] = Slot::Rejudging { approval, ticket };
+        }
+    }
+
+    /// The tools room judged a call anew about which a person is asked: a lasting decision answers the question, or it
+    /// stays open.
+    pub(super) fn rejudged(
+        &mut self,
+        mut calling: Calling,
+        (at, approval): (usize, ApprovalId),
+        verdict: Option<Verdict>,
+        effects: &mut Vec<Effect>,
+    ) {
+        calling.slots[at] = Slot::Asking(approval.clone());
+        let decision = match verdict {
+            Some(Verdict::Allow { .. }) => Decision::AllowOnce,
+            Some(Verdict::Deny { reason }) => Decision::Deny { reason },
+            Some(
+                Verdict::Ask { .. }
+                | Verdict::Invalid { .. }
+                | Verdict::Unavailable { .. }
+                | Verdict::Running
+                | Verdict::Ran(_),
+            )
+            | None => return self.advance(calling, effects),
+        };
+        effects.push(decision_heard(&approval, None, Heard::Counts));
+        self.decided(calling, &approval, decision, effects);
     }
 
     /// Writes a decision down; whether it allows.

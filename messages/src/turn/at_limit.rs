@@ -7,7 +7,7 @@
 //!
 //! The question and the decision are in the journal, so a turn that is continued asks again, or has its larger limit.
 
-use super::state::{Slot, State};
+use super::state::State;
 use super::{Effect, Turn};
 use crate::approvals::{Decision, Heard, LimitQuestion};
 use crate::chat::GuardReason;
@@ -103,7 +103,7 @@ impl Turn {
         if self.asked_below {
             return true;
         }
-        self.approvals() == ApprovalsMode::Wait && calling.slots.iter().any(|slot| matches!(slot, Slot::Asking(_)))
+        self.approvals() == ApprovalsMode::Wait && calling.slots.iter().any(|slot| slot.question().is_some())
     }
 
     /// Whether a person is being asked about a limit by this actor.

@@ -70,7 +70,7 @@ impl Turn {
                     Some((asked, None)) => {
                         blocked |= !suspends;
                         asked_again.push(at);
-                        Slot::Asking(asked.id.clone())
+                        self.asked_before(&open.call, &asked.id, &mut tickets)
                     }
                     Some((asked, Some(false))) => {
                         let denied = ToolReturn::note(CallStatus::Denied, denied(&asked.reason));
@@ -102,8 +102,12 @@ impl Turn {
         }
         self.tickets = tickets;
         for (at, slot) in calling.slots.iter().enumerate() {
-            let Slot::Checking { ticket, run } = *slot else { continue };
-            let Some(check) = self.check_of(at, run) else { continue };
+            let (ticket, check) = match slot {
+                Slot::Checking { ticket, run } => (*ticket, self.check_of(at, *run)),
+                Slot::Rejudging { ticket, .. } => (*ticket, self.recheck_of(at)),
+                _not_asked => continue,
+            };
+            let Some(check) = check else { continue };
             effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
         }
         self.advance(calling, effects);
@@ -121,6 +125,7 @@ impl Turn {
             Slot::Checking { ticket: awaiting, .. } => *awaiting == ticket,
             // It was noted as running; its result comes under the same ticket.
             Slot::Running(running) => running.ticket == ticket && matches!(verdict, Some(Verdict::Ran(_)) | None),
+            Slot::Rejudging { ticket: awaiting, .. } => *awaiting == ticket,
             Slot::Asking(_)
             | Slot::Granted { .. }
             | Slot::Recording { .. }
@@ -132,6 +137,10 @@ impl Turn {
             self.state = State::CallTool(calling);
             return;
         };
+        if let Slot::Rejudging { approval, .. } = &calling.slots[at] {
+            let approval = approval.clone();
+            return self.rejudged(calling, (at, approval), verdict, effects);
+        }
         let is_running = matches!(calling.slots[at], Slot::Running(_));
         if !matches!(verdict, Some(Verdict::Running)) {
             self.progressed(effects);
@@ -242,7 +251,7 @@ impl Turn {
                 Slot::Finished => {}
                 Slot::Question | Slot::Waiting => person = person.or(Some(at)),
                 Slot::Asking(_) if suspends => person = person.or(Some(at)),
-                Slot::Checking { .. } | Slot::Asking(_) | Slot::Recording { .. } => {
+                Slot::Checking { .. } | Slot::Asking(_) | Slot::Rejudging { .. } | Slot::Recording { .. } => {
                     (unfinished, blocked) = (true, true);
                 }
                 Slot::Running(running) => (unfinished, blocked) = (true, blocked || !running.read_only),

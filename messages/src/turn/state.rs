@@ -137,6 +137,11 @@ pub(super) enum Slot {
     },
     /// A person is asked.
     Asking(ApprovalId),
+    /// A person is asked, and the tools room once more: what was decided meanwhile may be about this call as well.
+    Rejudging {
+        approval: ApprovalId,
+        ticket: Ticket,
+    },
     /// It may run when its turn comes.
     Granted {
         grant: Grant,
@@ -173,6 +178,22 @@ pub(super) struct Running {
     /// What a sub-agent may use that works for it: so much is not given to another one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) holds: Option<Box<Limits>>,
+}
+
+impl Slot {
+    /// The question to a person, if there is one.
+    pub(super) fn question(&self) -> Option<&ApprovalId> {
+        match self {
+            Self::Asking(approval) | Self::Rejudging { approval, .. } => Some(approval),
+            Self::Checking { .. }
+            | Self::Granted { .. }
+            | Self::Recording { .. }
+            | Self::Running(_)
+            | Self::Finished
+            | Self::Question
+            | Self::Waiting => None,
+        }
+    }
 }
 
 impl Calling {

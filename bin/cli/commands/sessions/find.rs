@@ -1,6 +1,6 @@
 //! Finds a session by its id, by the beginning of its id, or as the one that was used last.
 
-use bob::sessions::{SessionFilter, SessionPage};
+use bob::sessions::{SessionFilter, SessionPage, SessionSummary};
 use bob::store::SessionStore;
 use bob::{AgentRuntime, Runtime, SessionId};
 
@@ -79,20 +79,31 @@ impl Listing<'_> {
         }
     }
 
-    /// The session that was used last.
+    /// The session that was used last; where a folder is given, of those that work in it.
     ///
     /// # Errors
     /// When there is none, or the store cannot be read.
-    pub(crate) async fn last(self) -> Result<SessionId, Failure> {
+    pub(crate) async fn last(self, folder: Option<&str>) -> Result<SessionId, Failure> {
         let filter = SessionFilter { limit: LARGE_PAGE, ..SessionFilter::default() };
         let mut cursor: Option<String> = None;
         loop {
             let page = self.page(filter.clone(), cursor.as_deref()).await?;
             // A child session is continued by its parent.
-            if let Some(last) = page.sessions.into_iter().find(|summary| summary.parent.is_none()) {
+            let works_here =
+                |summary: &SessionSummary| folder.is_none_or(|folder| summary.cwd.as_deref() == Some(folder));
+            let mut own = page.sessions.into_iter().filter(|summary| summary.parent.is_none());
+            if let Some(last) = own.find(works_here) {
                 return Ok(last.session);
             }
-            let nothing = || Failure::usage("there is no session to continue; begin one without --continue");
+            let nothing = || {
+                Failure::usage(match folder {
+                    None => "there is no session to continue; begin one without --continue".to_owned(),
+                    Some(folder) => format!(
+                        "there is no session to continue in {folder}; begin one without --continue, or choose one with \
+                         `cli-agent chat --resume`"
+                    ),
+                })
+            };
             cursor = Some(page.cursor.ok_or_else(nothing)?);
         }
     }

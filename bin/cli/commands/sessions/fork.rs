@@ -37,8 +37,8 @@ pub(crate) async fn fork(
     let (kept, turns) = beginning(records, at).map_err(|ended| {
         let has = print::counted(ended, "turn");
         Failure::usage(match at {
-            _ if ended == 0 => format!("the session {id} has no turn that is over; there is nothing to copy"),
-            Some(at) => format!("the session {id} has {has} that are over, so --at {at} is none of them"),
+            _ if ended == 0 => format!("the session {id} has no turn that ended; there is nothing to copy"),
+            Some(at) => format!("the session {id} has {has} that ended; there is no turn {at}"),
             None => format!("the session {id} has {has}"),
         })
     })?;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::model::ToolResult;
+use bob::sessions::FinishReason;
 use bob::store::Fact;
 use bob::store::{Glance, Record};
 use bob::tools::CallStatus;
@@ -48,6 +49,16 @@ fn add(text: &mut String, fact: &Fact) {
         }
         Fact::Result(result) => returned(text, result),
         Fact::Outcome(ended) => {
+            // Any other content is that of a message.
+            if ended.partial && !ended.content.trim().is_empty() {
+                say(text, &format!("\n{}\n", ended.content.trim()));
+            }
+            match ended.finish_reason {
+                FinishReason::Cancelled => say(text, "\n*The turn was cancelled.*\n"),
+                FinishReason::GuardExceeded if !ended.partial => say(text, &format!("\n*{}*\n", ended.content.trim())),
+                FinishReason::GuardExceeded => say(text, "\n*The turn reached a limit.*\n"),
+                FinishReason::Final | FinishReason::Suspended | FinishReason::Error => {}
+            }
             if let Some(error) = &ended.error {
                 say(text, &format!("\n*The turn failed: {error}*\n"));
             }

@@ -117,7 +117,7 @@ fn short(sessions: &[SessionSummary]) -> Vec<String> {
 }
 
 /// A time of day in the zone of this machine.
-pub(super) fn time(at: bob::config::Millis) -> String {
+pub(crate) fn time(at: bob::config::Millis) -> String {
     let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
     at.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }

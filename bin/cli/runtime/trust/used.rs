@@ -28,17 +28,20 @@ pub(super) fn tell(config: &Config, privileges: &[Privilege]) {
 
 fn difference(privileges: &[Privilege], now: &[String], before: &[String]) -> Option<String> {
     let new = privileges.iter().filter(|privilege| !before.contains(&privilege.text()));
-    let new = listed(new.map(|privilege| format!("{} {}", verb(privilege.kind), privilege.what)));
     // Of a removed privilege only the text is left; its first line is the description.
     let gone =
         before.iter().filter(|privilege| !now.contains(privilege)).filter_map(|privilege| privilege.lines().next());
-    let gone = listed(gone.filter_map(|line| line.split_once(": ")).map(|(_, what)| what.to_owned()));
-    match (new, gone) {
-        (Some(new), Some(gone)) => Some(format!("it now {new}; no longer: {gone}")),
-        (Some(new), None) => Some(format!("it now {new}")),
-        (None, Some(gone)) => Some(format!("no longer: {gone}")),
-        (None, None) => None,
-    }
+    let gone: Vec<&str> = gone.filter_map(|line| line.split_once(": ")).map(|(_, what)| what).collect();
+    // In both: it is there still, and differs in something, such as an address.
+    let (same, new): (Vec<&Privilege>, Vec<&Privilege>) = new.partition(|privilege| gone.contains(&&*privilege.what));
+    let is_gone = |what: &&&str| same.iter().all(|privilege| privilege.what != **what);
+    let lines = [
+        ("it now ", listed(new.iter().map(|privilege| format!("{} {}", verb(privilege.kind), privilege.what)))),
+        ("changed: ", listed(same.iter().map(|privilege| privilege.what.to_owned()))),
+        ("no longer: ", listed(gone.iter().filter(is_gone).map(|what| (*what).to_owned()))),
+    ];
+    let lines: Vec<String> = lines.into_iter().filter_map(|(head, what)| Some(format!("{head}{}", what?))).collect();
+    (!lines.is_empty()).then(|| lines.join("; "))
 }
 
 /// The verb of a privilege kind.

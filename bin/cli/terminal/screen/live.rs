@@ -26,6 +26,9 @@ const MOST_LINES: usize = 12;
 /// How many bytes of the unfinished part are wrapped: a multiple of the visible part.
 const MOST_BYTES: usize = 4_096;
 
+/// How the end of a line is shown in typed input.
+const LINE_END: &str = "↵";
+
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
 /// The content of the status lines.
@@ -162,8 +165,11 @@ impl LiveState {
     }
 }
 
-/// Typed input with its cursor; if it is too long, what is before the cursor, and behind it as far as it fits.
+/// Typed input with its cursor, on one line; if it is too long, what is before the cursor, and behind it as far as it fits.
 fn typed(prompt: &str, text: &str, cursor: usize, columns: usize) -> String {
+    // Lines that were pasted; the sign is longer than what it stands for.
+    let cursor = cursor + text[..text.floor_char_boundary(cursor)].matches('\n').count() * (LINE_END.len() - 1);
+    let text = text.replace('\n', LINE_END);
     let room = columns.saturating_sub(prompt.width() + 2);
     let (before, behind) = text.split_at(text.floor_char_boundary(cursor));
     let mut from = 0;
@@ -215,5 +221,7 @@ mod tests {
         assert!(shown[1].starts_with("» xx") && shown[1].ends_with("漢字▏") && shown[1].width() <= 40, "{shown:?}");
         let shown = lines(&LiveState { cursor: 2, typed: text, ..LiveState::default() });
         assert!(shown[1].starts_with("» xx▏xx") && shown[1].width() <= 40, "{shown:?}");
+        let shown = lines(&LiveState { cursor: 4, typed: "a\nb\nc".to_owned(), ..LiveState::default() });
+        assert_eq!(shown[1], "» a↵b↵▏c");
     }
 }

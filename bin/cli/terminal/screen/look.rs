@@ -59,7 +59,8 @@ impl Look {
         lines.iter().map(|line| format!("{style}{line}{style:#}\n")).collect()
     }
 
-    /// A finished call, on one line if it fits and on two otherwise, truncated to the terminal.
+    /// A finished call, on one line if it fits and on two otherwise, truncated to the terminal. Why one was denied is never
+    /// truncated.
     pub(crate) fn call(self, call: Option<&str>, status: CallStatus, result: &str) -> String {
         let style = match status {
             CallStatus::Ok => self.dimmed(),
@@ -67,14 +68,24 @@ impl Look {
             CallStatus::Denied | CallStatus::Unknown | CallStatus::Cancelled => self.coloured(AnsiColor::Yellow),
         };
         let result = sanitise::clean(result);
+        let below = |result: &str| match status {
+            CallStatus::Denied => {
+                let options = textwrap::Options::new(self.columns).break_words(true);
+                let lines = textwrap::wrap(result, options.initial_indent("  ").subsequent_indent("  "));
+                lines.iter().map(|line| format!("{style}{line}{style:#}\n")).collect()
+            }
+            CallStatus::Ok | CallStatus::Error | CallStatus::Unknown | CallStatus::Cancelled => {
+                format!("  {style}{}{style:#}\n", cut(result, self.columns - 2))
+            }
+        };
         let Some(call) = call else {
-            return format!("  {style}{}{style:#}\n", cut(&result, self.columns - 2));
+            return below(&result);
         };
         let call = format!("> {}", sanitise::clean(call));
         if call.width() + 2 + result.width() <= self.columns {
             return format!("{call}  {style}{result}{style:#}\n");
         }
-        format!("{}\n  {style}{}{style:#}\n", cut(&call, self.columns), cut(&result, self.columns - 2))
+        format!("{}\n{}", cut(&call, self.columns), below(&result))
     }
 }
 
@@ -106,6 +117,15 @@ mod tests {
         let two = PLAIN.call(Some(long), CallStatus::Ok, "ok, 3 ms: a line of text that is rather long");
         assert_eq!(two, "> local/read_file {\"path\":\"notes.txt\"}\n  ok, 3 ms: a line of text that is rath…\n");
         assert!(two.lines().all(|line| line.width() <= 40), "{two}");
+    }
+
+    #[test]
+    fn why_a_call_was_denied_is_shown_whole() {
+        let why = "denied: the tool changes something, and this session is in the mode \"plan\"";
+        let shown = PLAIN.call(Some("local/edit_file {}"), CallStatus::Denied, why);
+        let said: Vec<&str> = shown.lines().skip(1).map(str::trim).collect();
+        assert_eq!(said.join(" "), why);
+        assert!(shown.lines().all(|line| line.width() <= 40), "{shown}");
     }
 
     #[test]

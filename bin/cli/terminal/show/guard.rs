@@ -20,7 +20,9 @@ pub(crate) fn used(guard: GuardReason, limit: Option<u64>) -> (String, &'static 
         Some(1) => format!("1 {what}"),
         Some(limit) => format!("{limit} {what}s"),
     };
-    let time = || limit.map_or_else(|| "its time".to_owned(), took);
+    let of_time = |before: &str, unknown: &str| {
+        limit.map_or_else(|| unknown.to_owned(), |limit| format!("{before} {}", took(limit)))
+    };
     match guard {
         GuardReason::MaxSteps => (format!("{} used in this turn", of("model call")), "max_steps"),
         GuardReason::MaxToolCalls => (format!("{} used in this turn", of("tool call")), "max_tool_calls"),
@@ -29,19 +31,23 @@ pub(crate) fn used(guard: GuardReason, limit: Option<u64>) -> (String, &'static 
         GuardReason::MaxTotalTokens => (format!("{} used in this turn", of("token")), "max_total_tokens"),
         GuardReason::MaxCost => (
             limit.map_or_else(
-                || "its money".to_owned(),
+                || "the turn reached its limit of cost".to_owned(),
                 |micros| format!("{} spent in this turn", Cost::from_nanos(micros * 1_000)),
             ),
             "max_cost",
         ),
-        GuardReason::TurnTimeout => (format!("the turn took {}", time()), "turn_timeout_ms"),
-        GuardReason::NoProgress => (format!("no progress for {}", time()), "progress_timeout_ms"),
+        GuardReason::TurnTimeout => (of_time("the turn took", "the turn reached its limit of time"), "turn_timeout_ms"),
+        GuardReason::NoProgress => (of_time("no progress for", "no progress for too long"), "progress_timeout_ms"),
     }
 }
 
-/// What was used up, and what to do about it. `is_talk`: the next line of input belongs to the session.
-pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool) -> String {
+/// What was used up, and what to do about it. `is_talk`: the next line of input belongs to the session. `is_told`: the
+/// content of the turn says what was used up.
+pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool, is_told: bool) -> String {
     let (used, key) = used(guard, limit);
+    if is_told && !is_talk {
+        return format!("[send a message to go on, or raise runtime.{key}]");
+    }
     let on = if is_talk { "Type \"continue\"" } else { "Send a message to go on" };
     format!("{SENTENCE}{used}. {on}, or raise runtime.{key}.")
 }
@@ -52,13 +58,17 @@ mod tests {
 
     #[test]
     fn a_remark_says_what_was_used_up_and_what_to_do() {
-        let calls = remark(GuardReason::MaxToolCalls, Some(8), true);
+        let calls = remark(GuardReason::MaxToolCalls, Some(8), true, true);
         let expected = "Stopped: 8 tool calls used in this turn. Type \"continue\", or raise runtime.max_tool_calls.";
         assert_eq!(calls, expected);
-        let quiet = remark(GuardReason::NoProgress, Some(600_000), false);
+        let quiet = remark(GuardReason::NoProgress, Some(600_000), false, false);
         let expected =
             "Stopped: no progress for 10 min 0 s. Send a message to go on, or raise runtime.progress_timeout_ms.";
         assert_eq!(quiet, expected);
-        assert!(remark(GuardReason::MaxSteps, None, true).starts_with("Stopped: all model calls used"));
+        assert!(remark(GuardReason::MaxSteps, None, true, false).starts_with("Stopped: all model calls used"));
+        let timed = remark(GuardReason::TurnTimeout, None, false, false);
+        assert!(timed.starts_with("Stopped: the turn reached its limit of time. "), "{timed}");
+        let told = remark(GuardReason::MaxToolCalls, Some(3), false, true);
+        assert_eq!(told, "[send a message to go on, or raise runtime.max_tool_calls]");
     }
 }

@@ -84,6 +84,12 @@ impl Monitor {
         }
     }
 
+    /// Whether a lasting decision says so about further calls.
+    pub(super) fn stands_for(&self, allowed: bool) -> bool {
+        let lasting = self.decisions.stands.as_ref().map(|(_, allowed)| *allowed);
+        lasting == Some(allowed) || self.life.remembered.contains(&allowed)
+    }
+
     /// A call of a tool that asks runs: somebody allowed this very call, or such calls, of the tool as it is now.
     fn runs_as_shown(&mut self, call: &ToolCall, now: &str) {
         if call.name.own_name() != "ask" {

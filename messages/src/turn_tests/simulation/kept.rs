@@ -146,6 +146,8 @@ impl Monitor {
             });
             said.approval == *approval && (said.allowed, said.scope) == (allowed, scope) && saw
         });
+        // Judged anew after a lasting decision about such calls.
+        let so = so || scope.is_none() && self.stands_for(allowed);
         self.must(so, || format!("{approval} is decided as nobody who saw the call has said"));
     }
 }

@@ -156,3 +156,95 @@ fn two_refusals_of_a_person_in_a_row_are_no_errors() {
         "#]],
     );
 }
+
+#[test]
+fn a_lasting_decision_answers_the_other_questions_about_such_calls() {
+    let asks = ["user go", "calls local__ask {\"a\":1}; local__ask {\"a\":2}; local__ask {\"a\":3}"];
+    check(
+        waiting(),
+        &[&asks[..], &["approve-all s-c00000002", "ok 1 done"]].concat(),
+        expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > calls local__ask {"a":1}; local__ask {"a":2}; local__ask {"a":3}
+            pause the clock
+            pause the clock
+            save answered, approval_asked, approval_asked, approval_asked
+            pause the clock
+        > approve-all s-c00000002
+            save approval_decided
+            the clock goes on
+            save approval_decided, approval_decided, intent
+            run c00000001 local/ask {"a":1}
+        > ok 1 done
+            save result
+            save intent
+            run c00000002 local/ask {"a":2}
+    "#]],
+    );
+    check(
+        waiting(),
+        &[&asks[..], &["deny-all s-c00000001"]].concat(),
+        expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > calls local__ask {"a":1}; local__ask {"a":2}; local__ask {"a":3}
+            pause the clock
+            pause the clock
+            save answered, approval_asked, approval_asked, approval_asked
+            pause the clock
+        > deny-all s-c00000001
+            save approval_decided, result
+            save approval_decided, result
+            the clock goes on
+            save approval_decided, result
+            infer step 2 with 5 messages
+    "#]],
+    );
+    // The tool is another one by now: the others stay as they were asked.
+    check(
+        waiting(),
+        &[&asks[..], &["drift", "approve-all s-c00000001"]].concat(),
+        expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > calls local__ask {"a":1}; local__ask {"a":2}; local__ask {"a":3}
+            pause the clock
+            pause the clock
+            save answered, approval_asked, approval_asked, approval_asked
+            pause the clock
+        > drift
+        > approve-all s-c00000001
+            save approval_decided, approval_asked
+            pause the clock
+    "#]],
+    );
+    // The process ended between the decision and what it means for the others.
+    check(
+        waiting(),
+        &[&asks[..], &["approve-all s-c00000001", "crash"]].concat(),
+        expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > calls local__ask {"a":1}; local__ask {"a":2}; local__ask {"a":3}
+            pause the clock
+            pause the clock
+            save answered, approval_asked, approval_asked, approval_asked
+            pause the clock
+        > approve-all s-c00000001
+            save approval_decided, intent
+            the clock goes on
+            run c00000001 local/ask {"a":1}
+            save approval_decided, approval_decided
+        > crash
+            save result
+            t1 begins
+            save intent
+            run c00000002 local/ask {"a":2}
+    "#]],
+    );
+}

@@ -1,0 +1,89 @@
+//! What is told beside the answer when a turn has ended.
+
+use bob::model::StopReason;
+use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
+use bob::tools::CallStatus;
+
+use super::{MOST_REASON, Show, guard};
+use crate::terminal::{advice, brief, print};
+
+/// Remarks about an outcome besides its content.
+pub(super) fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
+    let Show { has_denied, is_talk, limit, offers_always, is_new, .. } = *shown;
+    let mut remarks = Vec::new();
+    match outcome.finish_reason {
+        FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
+        FinishReason::GuardExceeded => {
+            remarks.extend(
+                outcome.guard_reason.map(|reason| guard::remark(reason, limit, is_talk, guard::is_sentence(outcome))),
+            );
+        }
+        FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
+        FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
+            remarks.push("[your next line is the answer]".to_owned())
+        }
+        FinishReason::Suspended => {
+            remarks.extend(how_to_resume(outcome, offers_always));
+        }
+        FinishReason::Error => {}
+    }
+    for denied in outcome.denied.iter().filter(|_| !has_denied) {
+        let reason = print::first_line(brief::without_status(CallStatus::Denied, &denied.reason), MOST_REASON);
+        remarks.push(format!("[denied: {}: {reason}]", denied.name));
+    }
+    if !is_talk {
+        remarks.extend(advice::to_allow(&outcome.denied).map(str::to_owned));
+    }
+    let kept = match outcome.saved {
+        true => format!("saved in session {}", outcome.session_id),
+        false => "warning: this turn could not be saved, or is not saved yet".to_owned(),
+    };
+    match &outcome.error {
+        // There is nothing to come back to.
+        Some(error) if (is_new || is_talk) && outcome.saved && is_nothing(outcome) => {
+            remarks.extend([format!("error: {error}"), format!("[{}]", advice::what_to_do(error))]);
+        }
+        Some(error) => remarks.extend([format!("error: {error}"), format!("[{kept}; {}]", advice::what_to_do(error))]),
+        None if !outcome.saved => remarks.push(format!("[{kept}]")),
+        None => {}
+    }
+    remarks
+}
+
+/// Whether a turn failed before a model said or a tool did anything.
+pub(crate) fn is_nothing(outcome: &TurnOutcome) -> bool {
+    outcome.finish_reason == FinishReason::Error
+        && outcome.content.trim().is_empty()
+        && outcome.tool_transcript.is_empty()
+        && outcome.usage.total_tokens == 0
+}
+
+/// How to resume a suspended turn; `offers_always` as in the policy.
+pub(crate) fn how_to_resume(outcome: &TurnOutcome, offers_always: bool) -> Option<String> {
+    let (reason, token) = (outcome.suspend_reason?, outcome.token.as_ref()?);
+    Some(match reason {
+        SuspendReason::AskUser => format!(
+            "[the turn waits for your answer: send it as the next message of the session, or: \
+             cli-agent resume {token} ANSWER]"
+        ),
+        SuspendReason::ApprovalRequired => {
+            let (always, never) = if offers_always { (" always,", " deny-always REASON,") } else { ("", "") };
+            format!(
+                "[the turn waits for a decision: cli-agent resume {token} allow, \
+                 or allow-session,{always} deny REASON,{never} edit JSON]"
+            )
+        }
+        SuspendReason::ExternalWait => {
+            format!("[the turn waits for something outside: cli-agent resume {token} RESULT]")
+        }
+    })
+}
+
+fn cut_by(reason: StopReason) -> Option<&'static str> {
+    match reason {
+        StopReason::MaxTokens => Some("[the answer was cut at the model's limit of tokens]"),
+        StopReason::Refusal => Some("[the model declined]"),
+        StopReason::ContentFilter => Some("[the provider's content filter ended the answer]"),
+        StopReason::Stop | StopReason::ToolCalls | StopReason::Other => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! Questions about calls on a terminal: what a lasting yes covers, and what does not answer a question.
+
+use serde_json::{Value, json};
+use std::time::Duration;
+
+use crate::home::{AGENT, Home};
+use crate::support::terminal::{CTRL_D, ENTER, Terminal};
+
+const PROMPT: &str = "you>";
+const ASKED: &str = "allow? [y/s/a/e/N]";
+
+fn write(path: &str) -> Value {
+    json!({ "name": "local/write_file", "arguments": { "path": path, "content": "y" } })
+}
+
+/// A model that makes these calls in one step, and is done.
+fn home(calls: &[Value]) -> Home {
+    let home = Home::scripted(&json!([{ "when": "go", "replies": [{ "calls": calls }, { "text": "It is done." }] },
+                                      { "replies": [{ "text": "Something else." }] }]));
+    for folder in ["src", "deep"] {
+        std::fs::create_dir(home.scratch.join(folder)).expect("a folder");
+    }
+    home
+}
+
+fn chat(home: &Home) -> Terminal {
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
+    terminal.wait_for(PROMPT);
+    terminal
+}
+
+fn leave(mut terminal: Terminal) {
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
+    terminal.press(CTRL_D);
+    assert!(terminal.wait_exit().success());
+}
+
+#[test]
+fn a_lasting_yes_answers_the_other_questions_of_its_step() {
+    for (word, told) in [("s", "[allowed in this session]"), ("a", "[allowed always]")] {
+        let home = home(&[write("src/a.rs"), write("src/b.rs"), write("deep/c.rs")]);
+        let state = home.scratch.join("state").display().to_string();
+        let args = ["--config", "agent.toml", "chat", "--session", "s"];
+        let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[("XDG_STATE_HOME", &state)]);
+        let mut terminal = terminal.deadline(Duration::from_secs(60));
+        terminal.wait_for(PROMPT);
+        terminal.type_line("go");
+        terminal.wait_for(ASKED);
+        terminal.type_line(word);
+        terminal.wait_for(told);
+        // The next question is about the file in the other folder.
+        terminal.wait_for("b/deep/c.rs");
+        assert!(!terminal.screen().contains("b/src/b.rs"), "{}", terminal.screen());
+        terminal.wait_for(ASKED);
+        terminal.type_line("n");
+        terminal.wait_for("It is done.");
+        let there = ["src/a.rs", "src/b.rs", "deep/c.rs"].map(|path| home.scratch.join(path).exists());
+        assert_eq!(there, [true, true, false], "{word}");
+        leave(terminal);
+    }
+}
+
+#[test]
+fn a_lasting_yes_to_a_path_with_no_pattern_is_of_that_call_alone() {
+    let home = home(&[write("src/../x")]);
+    let mut terminal = chat(&home);
+    terminal.type_line("go");
+    terminal.wait_for(ASKED);
+    assert!(terminal.screen().contains("s: this exact call, this session"), "{}", terminal.screen());
+    terminal.type_line("s");
+    terminal.wait_for("It is done.");
+    leave(terminal);
+    let script = json!([{ "replies": [{ "calls": [write("src/../x"), write("deep/other")] }, { "text": "Again." }] }]);
+    home.scratch.write("s.json", script.to_string());
+    let (code, line) = home.json(["--session", "s", "go"]);
+    let statuses: Vec<&Value> =
+        line["tool_transcript"].as_array().unwrap().iter().map(|call| &call["status"]).collect();
+    assert_eq!((code, statuses), (Some(0), vec![&json!("ok"), &json!("denied")]), "{line}");
+}
+
+#[test]
+fn a_paste_answers_no_question_and_is_sent_into_no_turn_before_a_key_is_pressed() {
+    let home = home(&[write("src/a.rs")]);
+    let script = json!([{ "when": "slow", "stall": true, "replies": [{ "text": "I begin" }] },
+                        { "replies": [{ "calls": [write("src/a.rs")] }, { "text": "It is done." }] }]);
+    home.scratch.write("s.json", script.to_string());
+    let mut terminal = chat(&home);
+    terminal.type_line("go");
+    terminal.wait_for(ASKED);
+    let tells_pastes = String::from_utf8_lossy(&terminal.bytes()).matches("\x1b[?2004h").count();
+    assert!(tells_pastes >= 2, "at the prompt, and during the turn");
+    terminal.press(b"\x1b[200~y\r\x1b[201~");
+    terminal.wait_for("N] y↵");
+    terminal.press(b"\x15");
+    terminal.press(ENTER);
+    terminal.wait_for("[denied]");
+    assert!(!home.scratch.join("src/a.rs").exists());
+    terminal.wait_for("It is done.");
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
+    terminal.type_line("slow");
+    terminal.wait_for("I begin");
+    terminal.press(b"\x1b[200~one\rtwo\r\x1b[201~");
+    terminal.wait_for("» one↵two↵▏");
+    let steered = || home.run(["sessions", "export", "s"]).stdout.matches("\"steered\"").count();
+    assert_eq!(steered(), 0);
+    terminal.press(b"three\r");
+    terminal.wait_for("» one\n");
+    assert_eq!(steered(), 1);
+    terminal.press(b"\x1b");
+    terminal.wait_for("[cancelled]");
+    leave(terminal);
+}
