@@ -83,7 +83,7 @@ fn sessions_are_renamed_copied_searched_and_exported() {
         let shown = home.run(["sessions", "show", new]).stdout;
         assert_eq!(shown, "you: the first question\nmodel: An answer.\nyou: second\nmodel: The second answer.\n");
         failed(&home.run(["sessions", "fork", "s", "--at", "4"]), "3 turns");
-        failed(&home.run(["sessions", "fork", "s", "--at", "0"]), "--at 0");
+        failed(&home.run(["sessions", "fork", "s", "--at", "0"]), "there is no turn 0");
         // The copy goes its own way, and the session stays as it was.
         assert_eq!(home.run(["run", "--resume", new, "second again"]).code, Some(0));
         assert_eq!(home.run(["sessions", "show", new]).stdout.matches("The second answer.").count(), 2);

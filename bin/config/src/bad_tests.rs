@@ -107,7 +107,25 @@ fn b1_pools_and_tenants() {
             "tenants.acme.max_cost_per_day = -1.0",
             "tenants.acme.max_tokens = 3",
         ],
-        expect![[r#""#]],
+        expect![[r#"
+            > [[mcp.servers]]
+            > id = 'a'
+            > command = 'c'
+            > isolation = 'process'
+            5:13 `mcp.servers[0].isolation`: unknown word, expected one of: shared, tenant, session
+            > mcp.pool.idle_ttl_ms = 0
+            2:24 `mcp.pool.idle_ttl_ms` must be between 1 and 604800000
+            > mcp.pool.max_processes = 0
+            2:26 `mcp.pool.max_processes` must be between 1 and 10000
+            > mcp.pool.min_processes = 1
+            2:10 unknown key `min_processes` in `mcp.pool` (did you mean `max_processes`?)
+            > tenants.'' = {}
+            2:9 `tenants` has a tenant with an empty name; leave it out for none
+            > tenants.acme.max_cost_per_day = -1.0
+            2:33 `tenants.acme.max_cost_per_day` must be between 0 and 1000000
+            > tenants.acme.max_tokens = 3
+            2:14 unknown key `max_tokens` in `tenants.acme` (did you mean `max_tokens_per_day`?)
+        "#]],
     );
 }
 
@@ -303,7 +321,6 @@ fn b1_relations_between_keys() {
             > [[skills.sources]]
             > type = 'git'
             2:1 `skills.sources[0]` has the type git and needs `url`
-            2:1 `skills.sources[0]` has the type git and needs `rev`
             > [[skills.sources]]
             > type = 'hub'
             3:8 `skills.sources[0].type`: unknown word, expected one of: directory, git
@@ -316,8 +333,8 @@ fn b1_relations_between_keys() {
             > url = 'ssh://h/a'
             > rev = '0123456789abcdef0123456789abcdef01234567'
             > watch = true
-            6:1 `skills.sources[0].watch` means nothing with the type git
             4:7 `skills.sources[0].url`: `url` must begin with https:// or file://; no other protocol is used, since none does without a key
+            6:1 `skills.sources[0].watch` means nothing with the type git
             > [[skills.sources]]
             > type = 'git'
             > url = 'https://h/a'
