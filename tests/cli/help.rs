@@ -30,6 +30,7 @@ const COMMANDS: [&[&str]; 43] = [
     &["skills"],
     &["skills", "list"],
     &["skills", "show"],
+    &["skills", "update"],
     &["skills", "validate"],
     &["mcp"],
     &["mcp", "list"],

@@ -58,7 +58,7 @@ fn example_in_full() -> String {
         (text.starts_with('[') || is_assignment).then(|| text.to_owned())
     };
     let lines = Config::example().lines().map(|line| is_key(line).unwrap_or_else(|| line.to_owned()));
-    let contradictions = ["script = ", "token_budget_tokens = "];
+    let contradictions = ["script = ", "token_budget_tokens = ", "role = "];
     lines.filter(|line| !contradictions.iter().any(|key| line.starts_with(key))).collect::<Vec<_>>().join("\n")
 }
 
@@ -165,6 +165,7 @@ fn every_default_that_the_example_states_is_the_one_that_holds() {
         } else if plain.starts_with('[') {
             let header = plain.split_inclusive(' ').next().unwrap_or_default();
             let needed = match header.trim_start_matches('[').split(['.', ']']).next() {
+                _ if header.starts_with("[mcp.pool]") => "",
                 Some("mcp") => "id = 'x'\ncommand = 'x'\n",
                 Some("hooks") => "on = 'before_call'\ncommand = 'x'\n",
                 Some("prices") => "input = 1\noutput = 1\n",
