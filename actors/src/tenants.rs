@@ -115,6 +115,6 @@ impl Tenants {
             }
             Ok(())
         };
-        cell.get_or_try_init(settle).await.map(|()| ())
+        cell.get_or_try_init(settle).await.copied()
     }
 }

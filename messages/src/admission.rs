@@ -8,7 +8,7 @@
 
 use crate::ids::{SessionId, TenantId};
 use crate::tenants::TenantRules;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 /// The default limit of queued submissions of all sessions together.
@@ -26,7 +26,7 @@ pub struct Admission {
     running: usize,
     waiting: usize,
     /// Those that have a slot, or something that waits.
-    tenants: HashMap<Option<TenantId>, Share>,
+    tenants: BTreeMap<Option<TenantId>, Share>,
     /// Counts what orders the tenants that wait.
     turns: u64,
 }
@@ -47,7 +47,7 @@ impl Admission {
     /// At least one turn may run; otherwise no submission would ever be answered.
     pub fn new(most_running: usize, most_waiting: usize, rules: Arc<TenantRules>) -> Self {
         let most_running = most_running.max(1);
-        Self { most_running, most_waiting, rules, running: 0, waiting: 0, tenants: HashMap::new(), turns: 0 }
+        Self { most_running, most_waiting, rules, running: 0, waiting: 0, tenants: BTreeMap::new(), turns: 0 }
     }
 
     /// Whether a session of a tenant is admitted without waiting. One with a slot needs no other, but does not overtake
@@ -102,7 +102,7 @@ impl Admission {
     }
 
     /// Takes a slot for the session that is next, if there is one, and returns both it and the tenant whose slot it is.
-    pub fn next(&mut self) -> Option<(SessionId, Option<TenantId>)> {
+    pub fn admit_next(&mut self) -> Option<(SessionId, Option<TenantId>)> {
         if self.running >= self.most_running {
             return None;
         }

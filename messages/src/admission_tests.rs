@@ -24,7 +24,7 @@ fn limited(most_running: usize, most_waiting: usize, each: usize) -> Admission {
 }
 
 fn next(admission: &mut Admission) -> Option<SessionId> {
-    admission.next().map(|(session, _)| session)
+    admission.admit_next().map(|(session, _)| session)
 }
 
 #[test]
@@ -43,12 +43,12 @@ fn exactly_so_many_come_in_and_exactly_so_many_wait() {
     }
     assert!(admission.is_full(None));
     assert!(!admission.is_open(None, true), "but goes before nobody who waits");
-    assert_eq!(admission.next(), None, "there is no place");
+    assert_eq!(admission.admit_next(), None, "there is no place");
     admission.slot_freed(None);
-    assert_eq!(admission.next(), Some((session(0), None)));
+    assert_eq!(admission.admit_next(), Some((session(0), None)));
     admission.dequeued(None);
     assert!(!admission.is_full(None));
-    assert_eq!((admission.next(), admission.running(), admission.waiting()), (None, 2, 2));
+    assert_eq!((admission.admit_next(), admission.running(), admission.waiting()), (None, 2, 2));
 }
 
 #[test]
@@ -79,12 +79,12 @@ fn a_tenant_at_its_limit_waits_though_there_are_slots_and_delays_no_other() {
     assert!(!admission.is_open(one.as_ref(), false) && admission.is_at_limit(one.as_ref()));
     admission.enqueued(one.as_ref());
     admission.queue(one.as_ref(), session(1));
-    assert_eq!(admission.next(), None);
+    assert_eq!(admission.admit_next(), None);
     assert!(admission.is_open(other.as_ref(), false) && admission.is_open(None, false));
     admission.slot_taken(other.as_ref());
     assert!(admission.is_open(other.as_ref(), true), "those at their own limit are not overtaken");
     admission.slot_freed(one.as_ref());
-    assert_eq!(admission.next(), Some((session(1), one.clone())));
+    assert_eq!(admission.admit_next(), Some((session(1), one.clone())));
     assert_eq!(admission.of(one.as_ref()), (2, 1));
 }
 
@@ -173,7 +173,7 @@ proptest! {
                 Step::End(at) if !running.is_empty() => {
                     let name = running.remove(at % running.len());
                     admission.slot_freed(tenant(name).as_ref());
-                    while let Some((id, of)) = admission.next() {
+                    while let Some((id, of)) = admission.admit_next() {
                         let name = (0..4).find(|name| tenant(*name) == of).unwrap();
                         let has = |name: u8| running.iter().filter(|other| **other == name).count();
                         prop_assert_eq!(waiting.get_mut(&name).unwrap().pop_front(), Some(id));
@@ -216,7 +216,7 @@ proptest! {
         }
         let mut turns = BTreeMap::<Option<TenantId>, usize>::new();
         for _ in 0..rounds * sessions.len() {
-            let (session, of) = admission.next().unwrap();
+            let (session, of) = admission.admit_next().unwrap();
             *turns.entry(of.clone()).or_default() += 1;
             admission.slot_freed(of.as_ref());
             admission.queue(of.as_ref(), session);

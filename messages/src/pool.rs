@@ -24,7 +24,6 @@ pub enum Isolation {
 
 impl Isolation {
     /// Whether all sessions share one process.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks in this form")]
     pub fn is_shared(&self) -> bool {
         *self == Self::Shared
     }

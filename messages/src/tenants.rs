@@ -4,7 +4,7 @@ use crate::Millis;
 use crate::cost::Cost;
 use crate::ids::TenantId;
 use crate::store::{Fact, Record};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 #[cfg(test)]
 #[path = "tenants_tests.rs"]
@@ -101,7 +101,7 @@ pub struct UsedUp {
 pub struct DayBook {
     /// Days since the Unix epoch, by UTC.
     day: Millis,
-    spent: HashMap<TenantId, Spent>,
+    spent: BTreeMap<TenantId, Spent>,
 }
 
 impl DayBook {
@@ -109,7 +109,7 @@ impl DayBook {
     pub fn add(&mut self, tenant: &TenantId, at: Millis, spent: Spent) {
         let day = day(at);
         if day > self.day {
-            *self = Self { day, spent: HashMap::new() };
+            *self = Self { day, spent: BTreeMap::new() };
         }
         if day == self.day && spent != Spent::default() {
             let sum = self.spent.entry(tenant.clone()).or_default();

@@ -109,7 +109,7 @@ async fn the_script_of_the_documentation_does_what_the_page_says() {
     assert_eq!(first("good day").await.unwrap().text, "Hello.");
     assert_eq!(first("fail").await.unwrap_err().kind, LlmErrorKind::RateLimited);
     assert_eq!(first("the weather").await.unwrap().calls[0].name, "local/list_dir");
-    let (_, kinds) = page.split_once("| fails: ").expect("the kinds of errors");
+    let (_, kinds) = page.split_once("(`llm.retry_max`): ").expect("the kinds of errors");
     for kind in kinds.split(", …").next().unwrap().split(", ") {
         let script = format!(r#"[{{"replies": [{{"error": "{}"}}]}}]"#, kind.trim_matches('`'));
         assert!(ScriptedLlm::from_json(&script).is_ok(), "{kind}");

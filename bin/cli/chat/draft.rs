@@ -103,6 +103,7 @@ impl Line {
 
 impl Perform for Line {
     fn print(&mut self, character: char) {
+        self.is_return = false;
         let is_letter = !std::mem::take(&mut self.is_key);
         if is_letter && self.text.len() < MOST_BYTES && bob_config::sanitise::is_shown(character) {
             self.text.insert(self.cursor, character);
@@ -145,10 +146,9 @@ impl Perform for Line {
         self.is_return = self.is_paste && byte == b'\r';
         match byte {
             b'\r' | b'\n' if self.is_paste => {
-                if !is_second && self.text.len() < MOST_BYTES {
-                    self.text.insert(self.cursor, '\n');
-                    self.cursor += 1;
-                }
+                let line = if is_second || self.text.len() >= MOST_BYTES { "" } else { "\n" };
+                self.text.insert_str(self.cursor, line);
+                self.cursor += line.len();
             }
             b'\t' => self.print(' '),
             // No other key is meant by what was pasted.

@@ -30,7 +30,8 @@ impl Rules {
             ("shell", &rules.deny_commands),
         ];
         // All tools are no rule.
-        let is_rule = |name: &str, patterns: &[String]| !patterns.is_empty() && !(name == "tools" && patterns == ["*"]);
+        let is_rule =
+            |name: &str, patterns: &[String]| !(patterns.is_empty() || (name == "tools" && patterns == ["*"]));
         let listed = listed.into_iter().filter(|(name, patterns)| is_rule(name, patterns));
         let rows = listed.map(|(name, patterns)| {
             let what = match name {

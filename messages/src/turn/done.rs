@@ -11,7 +11,7 @@ use crate::ids::{ResumeToken, TurnId};
 use crate::limits::Limits;
 use crate::outcome::{EndReason, SuspendReason, TurnOutcome};
 use crate::session_state::OpenTurn;
-use crate::store::{Ended, Fact, Suspension};
+use crate::store::{Ended, Fact, StoreError, Suspension};
 
 impl Turn {
     pub(super) fn finish_final(&mut self, content: String, effects: &mut Vec<Effect>) {
@@ -117,8 +117,22 @@ impl Turn {
         self.flush(effects);
     }
 
+    /// The store has answered while the outcome was on its way: it is told once it is durable, or cannot be.
+    pub(super) fn outcome_saved(
+        &mut self,
+        finishing: Finishing,
+        result: &Result<u64, StoreError>,
+        effects: &mut Vec<Effect>,
+    ) {
+        if finishing.is_settled(result, self.outbox.durable) {
+            return self.finish(finishing, result.is_ok(), effects);
+        }
+        self.state = State::Done(finishing);
+        self.tell_the_end(result.is_err(), effects);
+    }
+
     /// Reports the outcome, which is durable or was refused by the store, and begins the next turn.
-    pub(super) fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
+    fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
         self.report_outcome(finishing.submission, saved, effects);
         self.bring_result(effects);
         self.begin_next(effects);

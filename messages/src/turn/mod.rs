@@ -297,14 +297,7 @@ impl Turn {
             (State::CallTool(calling), M::Saved { result, .. }) if calling.entered => {
                 self.intents_stored(calling, result, e);
             }
-            (State::Done(finishing), M::Saved { result, .. }) if finishing.is_settled(&result, self.outbox.durable) => {
-                self.finish(finishing, result.is_ok(), e);
-            }
-
-            (State::Done(finishing), M::Saved { result, .. }) => {
-                self.state = State::Done(finishing);
-                self.tell_the_end(result.is_err(), e);
-            }
+            (State::Done(finishing), M::Saved { result, .. }) => self.outcome_saved(finishing, &result, e),
 
             // What comes from callers while a turn runs, or concerns none.
             (state, M::Start { input, .. }) => {

@@ -125,7 +125,7 @@ impl SessionsState {
         if entry.queued_count() > 0 {
             self.admission.queue(entry.queued_for(), session.clone());
         }
-        while let Some((next, tenant)) = self.admission.next() {
+        while let Some((next, tenant)) = self.admission.admit_next() {
             if let Some(entry) = self.table.get_mut(&next) {
                 entry.slot_of = tenant;
             }

@@ -24,12 +24,15 @@ const MAX_JOBS: usize = 4_096;
 const MAX_APPENDS: usize = 500;
 const MAX_BYTES: usize = 8 << 20;
 
+/// A session that is claimed, how much of it is read, and who is told.
+type AskedClaim = (SessionId, Span, Reply<Result<Claim, StoreError>>);
+
 /// Jobs of which each concerns another session.
 #[derive(Default)]
 struct Stage {
     sessions: HashSet<SessionId>,
     appends: Vec<Item>,
-    claims: Vec<(SessionId, Span, Reply<Result<Claim, StoreError>>)>,
+    claims: Vec<AskedClaim>,
     releases: Vec<(SessionId, u64, Reply<()>)>,
     deletions: Vec<(SessionId, Reply<Result<bool, StoreError>>)>,
 }

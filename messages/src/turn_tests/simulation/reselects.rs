@@ -169,11 +169,11 @@ impl Monitor {
         });
         // What the store does not take goes with the next append.
         let on_the_way = on_the_way.flatten().chain(world.turn.unsent());
-        let again = on_the_way.filter_map(|record: &Arc<Record>| match &record.fact {
+        let mut again = on_the_way.filter_map(|record: &Arc<Record>| match &record.fact {
             Fact::SkillsReselected(again) => Some(again.skills.clone()),
             _other => None,
         });
-        let again = again.last();
+        let again = again.next_back();
         let is_late = again.is_none() && !self.reselects.due.is_empty() && own == world.epoch;
         let due = self.reselects.due.clone();
         self.must(!is_late, || format!("the model is asked while skills are to be chosen again for {due:?}"));
