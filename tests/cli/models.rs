@@ -146,7 +146,8 @@ fn max_cost_ends_a_turn() {
     let line = read(&run);
     assert_eq!((run.code, &line["guard_reason"]), (Some(3), &json!("max_cost")), "{run:?}");
     let shown = program(&home, ["run", "hi"]).run();
-    assert!(shown.stderr.contains("0.0001 spent in this turn"), "{shown:?}");
+    assert_eq!(shown.stdout, "Stopped: the turn cost its 0.0001 (max_cost).\n", "{shown:?}");
+    assert!(shown.stderr.contains("raise runtime.max_cost"), "{shown:?}");
     // A price of the configuration wins, and a model without one is refused.
     let unpriced = program(&home, ["run", "--model", "demo:unheard-of", "hi"]).run();
     assert!(unpriced.code == Some(2) && unpriced.stderr.contains("[prices.\"demo:unheard-of\"]"), "{unpriced:?}");

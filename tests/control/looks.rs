@@ -69,9 +69,9 @@ fn a_chat_shows_its_own_tree() {
     let home = home();
     let run = home.agent(["chat", "--session", "mine"]).stdin("hi\n/ps\n").run();
     assert_eq!(run.code, Some(0), "{run:?}");
-    let line = run.stdout.lines().find(|line| line.contains("mine")).expect("its own session");
+    let line = run.stderr.lines().find(|line| line.contains("mine")).expect("its own session");
     assert!(line.contains("idle"), "{run:?}");
-    assert!(run.stdout.contains("actor ") && run.stdout.contains("store "), "{run:?}");
+    assert!(run.stderr.contains("actor ") && run.stderr.contains("store "), "{run:?}");
 }
 
 #[test]

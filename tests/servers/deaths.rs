@@ -1,6 +1,6 @@
 //! Servers that die: in the middle of a call, again and again, and with the program.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
@@ -70,22 +70,16 @@ fn m7_a_crash_loop_opens_the_breaker_and_a_restart_by_hand_tries_again() {
     let provider = FakeProvider::repeating([Reply::text("hi")]);
     let fixture = Fixture::new(&provider, &(drill("bad", &["init-exit"], "") + &drill("good", &[], "")));
     let mut chat = fixture.agent(["chat"]).open_stdin().spawn();
-    let mut gave_up = || {
-        loop {
-            chat.type_line("/mcp");
-            let row = loop {
-                let line = chat.next_line().expect("a table");
-                if line.starts_with("bad") {
-                    break line;
-                }
-            };
-            if row.contains("gave up") {
-                break row;
-            }
-            std::thread::sleep(Duration::from_millis(20));
+    let until = Instant::now() + Duration::from_secs(60);
+    let row = loop {
+        assert!(Instant::now() < until, "it does not give up: {}", chat.so_far());
+        chat.type_line("/mcp");
+        let said = chat.so_far();
+        if let Some(row) = said.lines().find(|line| line.starts_with("bad") && line.contains("gave up")) {
+            break row.to_owned();
         }
+        std::thread::sleep(Duration::from_millis(20));
     };
-    let row = gave_up();
     assert_eq!(row.split_whitespace().collect::<Vec<_>>()[..5], ["bad", "stdio", "gave", "up", "0"]);
     assert_eq!(fixture.pids("bad").len(), 6, "the first start and five restarts");
     chat.type_line("hi");

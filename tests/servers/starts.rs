@@ -51,7 +51,7 @@ fn a_lazy_server_starts_with_the_first_turn() {
     let fixture = Fixture::new(&provider, &drill("lazy", &[], "start = \"lazy\""));
     let mut chat = fixture.agent(["chat"]).open_stdin().spawn();
     chat.type_line("/mcp");
-    chat.wait_stdout("asleep");
+    chat.wait_stderr("asleep");
     assert!(fixture.pids("lazy").is_empty());
     chat.type_line("hi");
     chat.wait_stdout("hi\n");

@@ -20,8 +20,11 @@ use crate::tenants::artifacts::{Leaking, SESSIONS, mark_of, obedient, report};
 use crate::tenants::stage::{Notebook, Seen, context, pay};
 use crate::tenants::view::View;
 
-/// How many interleavings there are.
-const INTERLEAVINGS: u64 = 1_000;
+/// How many interleavings there are: the variable `TENANT_INTERLEAVINGS`, else 200. The night plays 1,000.
+fn interleavings() -> u64 {
+    let given = std::env::var("TENANT_INTERLEAVINGS").ok();
+    given.map_or(200, |given| given.parse().expect("TENANT_INTERLEAVINGS is a number"))
+}
 
 /// How many operations an interleaving has.
 const OPERATIONS: usize = 14;
@@ -354,14 +357,14 @@ async fn play(seed: u64, defect: Defect, happened: &Mutex<BTreeMap<&'static str,
 }
 
 #[tokio::test]
-async fn a_thousand_interleavings_show_and_decide_nothing_of_the_other_tenant() {
+async fn no_interleaving_shows_or_decides_anything_of_the_other_tenant() {
     let happened = Mutex::default();
-    for seed in 0..INTERLEAVINGS {
+    for seed in 0..interleavings() {
         play(seed, Defect::Nothing, &happened).await.unwrap();
     }
     let happened = happened.into_inner().unwrap_or_else(PoisonError::into_inner);
     println!("{happened:?}");
-    assert!(happened.values().all(|times| *times > 100), "enough happened: {happened:?}");
+    assert!(happened.values().all(|times| *times > 0), "each of these happened: {happened:?}");
 }
 
 #[tokio::test]
@@ -372,7 +375,7 @@ async fn planted_defects_are_found() {
         (Defect::SharedArtifacts, &["an answer shows", "an export shows"]),
     ] {
         let (happened, mut found) = (Mutex::default(), BTreeSet::<&str>::new());
-        for seed in 0..INTERLEAVINGS {
+        for seed in 0..interleavings() {
             if let Err(why) = play(seed, defect, &happened).await {
                 found.extend(expected.iter().filter(|part| why.contains(**part)));
             }

@@ -44,7 +44,7 @@ fn a_hook_that_changed_is_told() {
     found.configure(&hook("false"));
     let run = found.named(["tools"]);
     let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("note:")).collect();
-    assert!(told.len() == 1 && told[0].contains("starts the hook guard, before calls of tools"), "{run:?}");
+    assert!(told.len() == 1 && told[0].contains("changed: the hook guard, before calls of tools"), "{run:?}");
 }
 
 #[test]

@@ -114,8 +114,7 @@ fn a_tool_that_changed_shows_how() {
         &ApprovalQuestion { changes, exact: false, ..question(json!({})) },
         60,
         expect![[r#"
-            ┌ allow this call? local/shell_exec (Run a command; high
-            │ risk)
+            ┌ allow this call? local/shell_exec (shell exec; high risk)
             │ {}
             │ the tool has changed since you decided about it:
             │ - reads a file

@@ -342,3 +342,19 @@ impl Driver<'_> {
         } || complaint.contains("before the JSON object ended"))
     }
 }
+
+impl Pending {
+    pub(super) fn ticket(&self) -> Ticket {
+        match self {
+            Self::Infer(ticket) | Self::Check(ticket, _) | Self::Call(ticket, _) | Self::Read(ticket, _) => *ticket,
+        }
+    }
+
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Infer(_) => "the model".to_owned(),
+            Self::Check(_, call) => format!("the verdict on call {} of {}", call.id, call.name),
+            Self::Call(_, call) | Self::Read(_, call) => format!("the result of call {} of {}", call.id, call.name),
+        }
+    }
+}

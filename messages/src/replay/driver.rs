@@ -386,19 +386,3 @@ fn is_asked(turn: &Turn, call: &ToolCall) -> bool {
     let asked = calls.iter().find(|open| open.call.id == call.id).and_then(|open| open.approval.as_ref());
     asked.is_some_and(|asked| asked.allowed.is_none())
 }
-
-impl Pending {
-    fn ticket(&self) -> Ticket {
-        match self {
-            Self::Infer(ticket) | Self::Check(ticket, _) | Self::Call(ticket, _) | Self::Read(ticket, _) => *ticket,
-        }
-    }
-
-    fn shown(&self) -> String {
-        match self {
-            Self::Infer(_) => "the model".to_owned(),
-            Self::Check(_, call) => format!("the verdict on call {} of {}", call.id, call.name),
-            Self::Call(_, call) | Self::Read(_, call) => format!("the result of call {} of {}", call.id, call.name),
-        }
-    }
-}

@@ -3,8 +3,7 @@
 //! An input is accepted when it is durable.
 
 use super::acks::Ack;
-use super::news::{refused, refused_token};
-use super::start::began;
+use super::news::{began, refused, refused_token};
 use super::{Effect, Turn};
 use crate::approvals::Decision;
 use crate::error::AgentError;

@@ -18,6 +18,10 @@ use std::sync::Arc;
 const MOST_ASKED: u32 = 3;
 
 impl Turn {
+    pub(super) fn approvals(&self) -> ApprovalsMode {
+        self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
+    }
+
     /// Checks whether a decision is about an open question of the running turn, and reports it. The first decision
     /// counts.
     pub(super) fn counts(&self, approval: &ApprovalId, asker: Option<Ticket>, effects: &mut Vec<Effect>) -> bool {

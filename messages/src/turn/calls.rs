@@ -397,8 +397,4 @@ impl Turn {
     pub(super) fn call_at(&self, at: usize) -> Option<Arc<ToolCall>> {
         self.open_calls().get(at).map(|open| Arc::clone(&open.call))
     }
-
-    pub(super) fn approvals(&self) -> ApprovalsMode {
-        self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
-    }
 }

@@ -60,3 +60,11 @@ pub(super) fn decision_heard(approval: &ApprovalId, asker: Option<Ticket>, heard
 pub(super) fn in_doubt(why: String) -> AgentError {
     AgentError::Store(StoreError::InDoubt(why))
 }
+
+pub(super) fn began(submission: &TurnId, input: &TurnInput) -> Effect {
+    Effect::Report(TurnNews::Began {
+        submission: submission.clone(),
+        limits: Box::new(input.limits),
+        asks_at_limits: input.may_ask_at_limits(),
+    })
+}

@@ -3,7 +3,7 @@
 
 use super::accept::resumed;
 use super::done::unread;
-use super::news::{finished, refused};
+use super::news::{began, finished, refused};
 use super::skills::Listed;
 use super::state::{Gathering, State};
 use super::{Effect, Recover, Turn, TurnMessage};
@@ -15,7 +15,6 @@ use crate::input::TurnInput;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::session_state::Session;
 use crate::store::{Claim, Fact, StoreError};
-use crate::submission::TurnNews;
 use crate::tools::ToolSet;
 use crate::turn::prompt::Frame;
 use crate::turn_config::{OnRestart, TurnConfig};
@@ -296,14 +295,6 @@ impl Turn {
 fn told(tools: &ToolSet, session: &Session) -> Vec<ToolName> {
     let plain = tools.without_reader().filter(|_| !session.has_artifacts());
     plain.map_or(tools, |plain| plain).tools().iter().map(|tool| tool.id.clone()).collect()
-}
-
-pub(super) fn began(submission: &TurnId, input: &TurnInput) -> Effect {
-    Effect::Report(TurnNews::Began {
-        submission: submission.clone(),
-        limits: Box::new(input.limits),
-        asks_at_limits: input.may_ask_at_limits(),
-    })
 }
 
 /// A final answer that is in the journal while the outcome is not.
