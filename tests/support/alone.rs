@@ -1,5 +1,7 @@
 //! Tests that measure their own process.
 
+#![allow(clippy::print_stdout, reason = "what the other process measured is for whoever asks with --nocapture")]
+
 use std::process::Command;
 
 /// Set in the process that runs one test.

@@ -23,7 +23,7 @@ impl ToolServers {
     ///
     /// # Errors
     /// Returns an error if two have one id, an id is invalid or belongs to another server of the configuration, a key
-    /// is missing, or the [bounds](Surroundings::brought_bounds) are exceeded. Then nothing changes.
+    /// is missing, or the bounds of brought servers are exceeded. Then nothing changes.
     pub fn bring(
         &self,
         (session, tenant): (&SessionId, Option<&TenantId>),

@@ -1,6 +1,6 @@
 //! Skills from git repositories, each pinned to one commit.
 //!
-//! A commit is mirrored once by the program `git` ([`mirror`]) into a folder of its own in the cache; after that it is
+//! A commit is mirrored once by the program `git` (`mirror`) into a folder of its own in the cache; after that it is
 //! read like any other folder, without `git` and without a network. The mirror has no `.git`, and a manifest with a hash of
 //! its files: one that was changed is not used.
 
