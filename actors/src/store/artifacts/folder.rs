@@ -320,6 +320,7 @@ fn session_of(folder: &str) -> Option<SessionId> {
 }
 
 /// The folder of artifacts beside a file or a folder of sessions.
+#[cfg(feature = "sqlite")]
 pub(in crate::store) fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push("-artifacts");
