@@ -45,6 +45,7 @@ fn server() -> ServerSpec {
         tool_timeout_ms: None,
         start,
         required: false,
+        isolation: bob::tools::servers::Isolation::default(),
         roots: Arc::default(),
     }
 }
