@@ -25,7 +25,7 @@ mod help;
 #[path = "cli/hooks.rs"]
 mod hooks;
 #[path = "cli/limits.rs"]
-mod limits;
+pub(crate) mod limits;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/models.rs"]

@@ -29,14 +29,16 @@ fn home(runtime: &str) -> Home {
     home
 }
 
-fn chat(home: &Home) -> Terminal {
+/// A chat of the session `s`, at its first prompt.
+pub(crate) fn chat(home: &Home) -> Terminal {
     let args = ["--config", "agent.toml", "chat", "--session", "s"];
     let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
     terminal.wait_for(PROMPT);
     terminal
 }
 
-fn leave(mut terminal: Terminal) {
+/// Leaves a chat at its prompt.
+pub(crate) fn leave(mut terminal: Terminal) {
     terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().success());

@@ -3,8 +3,9 @@
 use serde_json::{Value, json};
 use std::time::Duration;
 
+use crate::cli::limits::{chat, leave};
 use crate::home::{AGENT, Home};
-use crate::support::terminal::{CTRL_D, ENTER, Terminal};
+use crate::support::terminal::{ENTER, Terminal};
 
 const PROMPT: &str = "you>";
 const ASKED: &str = "allow? [y/s/a/e/N]";
@@ -21,19 +22,6 @@ fn home(calls: &[Value]) -> Home {
         std::fs::create_dir(home.scratch.join(folder)).expect("a folder");
     }
     home
-}
-
-fn chat(home: &Home) -> Terminal {
-    let args = ["--config", "agent.toml", "chat", "--session", "s"];
-    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
-    terminal.wait_for(PROMPT);
-    terminal
-}
-
-fn leave(mut terminal: Terminal) {
-    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
-    terminal.press(CTRL_D);
-    assert!(terminal.wait_exit().success());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests that measure their own process.
 
-#![allow(clippy::print_stdout, reason = "what the other process measured is for whoever asks with --nocapture")]
+#![allow(clippy::print_stdout, reason = "measurements are shown with --nocapture")]
 
 use std::process::Command;
 

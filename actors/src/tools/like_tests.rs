@@ -125,7 +125,7 @@ fn a_yes_without_a_pattern_is_of_exactly_its_call_whatever_path_the_model_chose(
     let asks_for_docs = vec!["local/x(docs/**)".to_owned()];
     for (kind, key, values, ask) in [
         (ToolKind::Edit, "path", &["src/../x", "../x", "/etc/passwd", "", "."][..], Vec::new()),
-        (ToolKind::Other, "path", &["src/../x", "/second/root/a"], Vec::new()),
+        (ToolKind::Other, "path", &["src/../x", "/second/folder/a"], Vec::new()),
         (ToolKind::Delete, "path", &["src/a"], Vec::new()),
         (ToolKind::Move, "from", &["src/a"], Vec::new()),
         (ToolKind::Fetch, "url", &["https://docs.rs", "https://docs.rs@other.example/x"], Vec::new()),

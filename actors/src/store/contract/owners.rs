@@ -75,8 +75,8 @@ pub async fn taking_over_fences_the_living_owner(folder: &Path, open: Open) {
     assert_eq!(ann.claim(&one).await, Err(busy("ben")));
 }
 
-/// Who owned a session before another process deleted it writes nothing into the one that has its name afterwards,
-/// also where versions are the same, and whoever claims it.
+/// An owner from before a deletion writes nothing into the session that has the name afterwards, even where versions are
+/// equal, and whichever process claims that one.
 pub async fn an_owner_from_before_a_deletion_stays_fenced(folder: &Path, open: Open) {
     let (ann, one) = (enter(folder, open, "ann", false), session("one"));
     let mut old = vec![claim(&ann, &one).await];

@@ -59,8 +59,8 @@ enum Held {
 }
 
 impl Writer {
-    /// Claims a session, and reads these of its records. A claim that was lost with a connection is made again, by
-    /// the same owner.
+    /// Claims a session, and reads these of its records. A claim that was lost with its connection is made again
+    /// under the same name.
     pub(super) async fn claim(&self, session: &SessionId, span: Span) -> Result<Claimed, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {

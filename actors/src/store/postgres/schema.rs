@@ -131,8 +131,8 @@ const STEP_WITHIN: Duration = Duration::from_secs(600);
 pub(super) async fn bring_up(up: &Up, address: &Address) -> Result<(), StoreError> {
     let done = up.ask_within(STEP_WITHIN, take_steps(up, address)).await;
     if done.is_err() {
-        // Whatever failed, the transaction may have begun. When this fails, the connection is gone, and the transaction
-        // with it.
+        // The transaction may have begun, also when its first statement failed. If the rollback fails as well, the
+        // connection is lost, which ends the transaction.
         let _ = up.ask(up.client.batch_execute("ROLLBACK")).await;
     }
     done

@@ -34,7 +34,7 @@ pub(super) fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> T
     }
 }
 
-/// Sends a question to whoever comes next, as soon as it is ready.
+/// Sends a question to the next actor of the host, as soon as it is ready.
 pub(super) fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
     if let Some(why) = host.down() {
         return not_sent(message, &why);
@@ -54,15 +54,15 @@ pub(super) fn wait_for(host: Arc<Host>, mut message: ToolsMessage) {
                 Ok(()) => return,
                 Err(unsent) => message = *unsent,
             }
-            // Whoever was there is about to be gone.
+            // The actor that was there is about to end.
             tokio::task::yield_now().await;
         }
-        let why = host.away().unwrap_or_else(|| "whoever runs it is being started again".to_owned());
+        let why = host.away().unwrap_or_else(|| "its actor is being restarted".to_owned());
         not_sent(message, &why);
     });
 }
 
-/// Answers a question that reached nobody who could run it, so that nothing was run.
+/// Answers a question that reached no actor that could run it, so that nothing was run.
 pub(crate) fn not_sent(message: ToolsMessage, why: &str) {
     let why = format!("not run: {} is not available: {why}", name_of(&message));
     match message {
