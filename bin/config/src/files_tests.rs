@@ -89,6 +89,21 @@ fn a_key_is_for_the_address_it_was_given_for() {
 }
 
 #[test]
+fn the_headers_of_telemetry_are_for_the_receiver_they_were_given_for() {
+    let user = format!("{MODEL}[telemetry]\notlp_endpoint = 'http://u/'\nheaders = {{ k = 'canary' }}\n");
+    let headers = |project: &str| Place::new(Some(project), Some(&user)).load().telemetry.headers.len();
+    for (project, expected) in [
+        ("[telemetry]\ncapture_content = true\n", 1),
+        ("[telemetry]\notlp_endpoint = 'http://u'\n", 1),
+        ("[telemetry]\notlp_endpoint = 'http://elsewhere/'\n", 0),
+        ("telemetry.otlp_endpoint = 'http://u.elsewhere/'\n", 0),
+        ("telemetry = { otlp_endpoint = 'http://elsewhere/', headers = { a = 'own', b = 'own' } }\n", 2),
+    ] {
+        assert_eq!(headers(project), expected, "{project}");
+    }
+}
+
+#[test]
 fn each_error_names_the_file_it_is_in() {
     let place =
         Place::new(Some("[runtime]\nmax_steps = 0\n"), Some("[llm]\n# mine\nretry_max = 'x'\n[log]\nlevel = 1"));

@@ -141,9 +141,17 @@ fn replaced_policy(root: &Table<'_>, over: &Table<'_>) -> Vec<String> {
     replaced
 }
 
-/// Removes the keys of providers that a higher file sends to another address, or to a program that it starts itself: a
-/// key is for the address it was given for.
+/// Removes the keys of providers, and the headers of telemetry, that a higher file sends to another address, or to a program
+/// that it starts itself: a key is for the address it was given for.
 fn forget_keys(root: &mut Table<'_>, over: &Table<'_>) {
+    if let (Some(below), Some(receiver)) =
+        (table_mut(root.get_mut("telemetry")), tree::get(over, "telemetry.otlp_endpoint").map(tree::text))
+    {
+        let before = below.get("otlp_endpoint").and_then(tree::text).unwrap_or_default();
+        if receiver.unwrap_or_default().trim_end_matches('/') != before.trim_end_matches('/') {
+            below.remove("headers");
+        }
+    }
     let Some(below) = table_mut(root.get_mut("providers")) else { return };
     for (name, provider) in over.get("providers").and_then(tree::table).into_iter().flatten() {
         let name: &str = name.get_ref();
