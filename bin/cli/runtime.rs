@@ -193,15 +193,17 @@ fn hooks_time(config: &Config) -> Duration {
 #[cfg(feature = "otel")]
 fn telemetry(settings: &bob_config::Telemetry) -> Option<Arc<Telemetry>> {
     let variable = |name: &str| std::env::var(name).ok();
+    let contents = settings.capture_content;
     let settings = match &settings.otlp_endpoint {
         None => TelemetrySettings::from_variables(&variable, SERVICE),
         Some(address) => {
             let named = TelemetrySettings::new(address, SERVICE);
             let named = settings.headers.iter().fold(named, |all, (name, value)| all.header(name, value.expose()));
-            let named = if settings.capture_content { named.with_contents() } else { named };
             named.overridden_by(&variable)
         }
     };
+    let with_contents = |one: TelemetrySettings| if contents { one.with_contents() } else { one };
+    let settings = settings.map(|settings| settings.map(with_contents));
     settings.and_then(|settings| settings.map(Telemetry::start).transpose()).unwrap_or_else(|error| {
         print::note(&format!("warning: no telemetry is sent: {error}"));
         None

@@ -268,6 +268,16 @@ fn variables_come_before_the_settings_and_a_key_goes_to_its_own_receiver_only() 
     assert_eq!((settings.traces.as_deref(), settings.headers.len()), (Some("http://127.0.0.1:2/v1/traces"), 0));
     assert_eq!(settings.service, "other");
     assert!(read(&[("OTEL_SDK_DISABLED", "TRUE")]).is_none());
+    let one = |pairs: &'static [(&str, &str)], set: TelemetrySettings| {
+        let find = move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+        set.overridden_by(&find)
+    };
+    const SPANS: &[(&str, &str)] = &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:2/x")];
+    let settings = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap().unwrap();
+    let (traces, metrics) = (settings.traces.as_deref(), settings.metrics.as_deref());
+    assert_eq!((traces, metrics), (Some("http://127.0.0.1:2/x"), Some("http://127.0.0.1:1/v1/metrics")));
+    let refused = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("k", "canary")).unwrap_err();
+    assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
     let settings = read(&[("OTEL_TRACES_EXPORTER", "none")]).unwrap();
     assert_eq!((settings.traces, settings.metrics.as_deref()), (None, Some("http://127.0.0.1:1/v1/metrics")));
 }

@@ -247,7 +247,7 @@ impl Sender {
     /// Tells the first of several failures.
     fn warn(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_failing, true) {
-            warn!(target: "bob::telemetry", why, "the receiver of telemetry takes nothing");
+            warn!(target: "bob::telemetry", why, "telemetry could not be sent; it is tried again, and what does not fit the queue is dropped");
         }
     }
 }
