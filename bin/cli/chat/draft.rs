@@ -62,6 +62,11 @@ impl Draft {
     pub(super) fn take_text(&mut self) -> String {
         self.line.take()
     }
+
+    /// The keyboard goes to another reader: the rest of a key or of a paste that has begun does not come here.
+    pub(super) fn interrupt(&mut self) {
+        (self.parser, self.line.is_paste, self.line.is_return, self.line.is_key) = Default::default();
+    }
 }
 
 impl Line {
@@ -219,6 +224,15 @@ mod tests {
         assert_eq!(draft.text(), "see: one\ntwo\nthree\nfour.");
         assert_eq!(draft.take(b"\rnext"), ["see: one\ntwo\nthree\nfour."]);
         assert_eq!(draft.text(), "next");
+    }
+
+    #[test]
+    fn a_paste_that_another_reader_has_the_end_of_leaves_the_key_enter() {
+        let mut draft = Draft::default();
+        assert_eq!(draft.take(b"\x1b[200~one\rtwo"), Vec::<String>::new());
+        draft.interrupt();
+        assert_eq!(draft.take_text(), "one\ntwo");
+        assert_eq!(draft.take(b"next\r"), ["next"]);
     }
 
     #[test]

@@ -57,6 +57,7 @@ impl Typing {
         while let Ok(bytes) = keys.try_recv() {
             waiting.extend(draft.take(&bytes));
         }
+        draft.interrupt();
         draft.take_text()
     }
 }
@@ -174,6 +175,7 @@ impl<'a> TerminalOwner<'a> {
     pub(super) fn edit(&self) -> Editing<'_> {
         drop(self.typing.keys.take());
         throw_away();
+        self.typing.draft.borrow_mut().interrupt();
         self.live.iter().for_each(|live| live.pause());
         Editing(self)
     }
