@@ -216,7 +216,8 @@ fn configured(files: &Files, overrides: &Overrides) -> Result<Config, Failure> {
 fn configured_with(files: &Files, overrides: &Overrides, environment: Environment) -> Result<Config, Failure> {
     let config = bob_config::load_all(files, &environment, overrides).map_err(|error| {
         let has_home = std::env::var_os("HOME").is_some_and(|home| !home.is_empty());
-        match has_home || files.is_named || files.all().next().is_some() {
+        let is_about_more = !error.problems().iter().all(commands::config::is_open);
+        match has_home || files.is_named || files.all().next().is_some() || is_about_more {
             true => Failure::from(error),
             // Without a file, no position of the error is in one.
             false => Failure::usage(

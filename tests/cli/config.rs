@@ -101,6 +101,10 @@ fn without_a_home_and_a_file_the_error_names_the_home() {
         Program::new(AGENT).dir(scratch.path()).env("HOME", "").env("XDG_CACHE_HOME", "").args(["run", "hi"]).run();
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.stderr.contains("HOME is not set") && !run.stderr.contains("agent.toml"), "{run:?}");
+    let wrong = Program::new(AGENT).dir(scratch.path()).env("HOME", "").env("XDG_CACHE_HOME", "");
+    let run = wrong.env("BOB__RUNTIME__MAX_STEPS", "many").args(["run", "hi"]).run();
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("max_steps") && !run.stderr.contains("HOME"), "{run:?}");
 }
 
 #[test]

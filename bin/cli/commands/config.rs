@@ -83,11 +83,15 @@ fn target(files: &Files, is_global: bool) -> Result<PathBuf, Failure> {
 /// A model that every configuration has.
 const ANY_MODEL: &str = "openai:gpt-4o-mini";
 
+/// Whether only the choice of a model is missing, which another layer may make.
+pub(crate) fn is_open(problem: &bob_config::Problem) -> bool {
+    problem.message == "`runtime.default_model` is missing"
+}
+
 /// Why a text is no configuration; a model that it leaves open does not matter.
 fn refusal(files: &Files, file: &Path, text: &str) -> Option<Failure> {
     let environment = Environment::of_process();
     let parse = |asked: &Overrides| bob_config::parse(text, file, &environment, asked);
-    let is_open = |problem: &bob_config::Problem| problem.message == "`runtime.default_model` is missing";
     let error = parse(&Overrides::default()).err()?;
     // Another layer may say what one leaves open.
     if !files.is_named && error.problems().iter().any(is_open) {

@@ -207,8 +207,9 @@ pub(crate) async fn told(
             }
         }
     }
-    // A session in which nothing happened is nothing to come back to; if it cannot be removed now, it stays.
-    if is_new && show::is_nothing(&ended.outcome) {
+    // A session in which nothing happened is nothing to come back to; if it cannot be removed now, it stays. A program was
+    // told its id, and that its outcome is saved.
+    if form == OutputForm::Text && is_new && show::is_nothing(&ended.outcome) {
         let _removed_or_left = opened.runtime.delete(ended.outcome.session_id.clone()).await;
     }
     if form != OutputForm::Text
