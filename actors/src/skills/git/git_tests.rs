@@ -105,6 +105,35 @@ async fn a_commit_is_mirrored_once_and_read_without_the_repository() {
 }
 
 #[tokio::test]
+async fn several_that_mirror_one_commit_at_once_all_have_it() {
+    let (repository, cache) = (Repository::new(), TempDir::new().unwrap());
+    repository.write("skills/paint/SKILL.md", SKILL);
+    let source = repository.skills(&repository.commit());
+    // One that was changed is there before.
+    assert!(mirror(&source, cache.path()).await.unwrap());
+    fs::write(source.folder(cache.path()).join("paint/SKILL.md"), "changed").unwrap();
+    let all = futures_util::future::join_all((0..4).map(|_| mirror(&source, cache.path()))).await;
+    assert!(all.iter().all(Result::is_ok), "{all:?}");
+    assert_eq!(names(&source.checked(cache.path()).unwrap()), ["paint: Use blue."]);
+    assert_eq!(fs::read_dir(cache.path()).unwrap().count(), 1, "no work is left behind");
+}
+
+#[tokio::test]
+async fn what_a_killed_process_left_is_removed_by_the_next_one() {
+    let (repository, cache) = (Repository::new(), TempDir::new().unwrap());
+    repository.write("skills/paint/SKILL.md", SKILL);
+    let source = repository.skills(&repository.commit());
+    let (old, new) = (cache.path().join(".mirror-old"), cache.path().join(".mirror-new"));
+    fs::create_dir(&new).unwrap();
+    fs::create_dir(&old).unwrap();
+    fs::write(old.join("file"), "x").unwrap();
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(3_600);
+    fs::File::open(&old).unwrap().set_modified(long_ago).unwrap();
+    assert!(mirror(&source, cache.path()).await.unwrap());
+    assert!(!old.exists() && new.exists(), "one that may still be at work is left alone");
+}
+
+#[tokio::test]
 async fn a_commit_that_is_not_there_leaves_nothing() {
     let (repository, cache) = (Repository::new(), TempDir::new().unwrap());
     repository.write("skills/paint/SKILL.md", SKILL);
@@ -184,11 +213,19 @@ async fn a_mirror_that_was_changed_is_not_used_and_made_again() {
 async fn a_repository_that_is_too_large_or_takes_too_long_is_given_up() {
     let (repository, cache) = (Repository::new(), TempDir::new().unwrap());
     repository.write("skills/paint/SKILL.md", SKILL);
-    repository.write("large", &"x".repeat(4 * 1024 * 1024));
-    let source = repository.skills(&repository.commit());
+    // What does not pack, and what has no size.
+    let mut noise = fastrand::Rng::with_seed(1);
+    repository.write("large", &(0..4 * 1024 * 1024).map(|_| noise.alphanumeric()).collect::<String>());
+    let large = repository.skills(&repository.commit());
+    fs::remove_file(repository.path().join("large")).unwrap();
+    (0..600).for_each(|n| repository.write(&format!("many/{n}"), ""));
+    let many = repository.skills(&repository.commit());
     let small = MirrorBounds { bytes: 1024 * 1024, ..MirrorBounds::default() };
-    let error = source.mirror(cache.path(), small, &Watcher::new()).await.unwrap_err();
-    assert!(matches!(error, MirrorError::Size { bytes: 1_048_576, .. }), "{error}");
+    for source in [&large, &many] {
+        let error = source.mirror(cache.path(), small, &Watcher::new()).await.unwrap_err();
+        assert!(matches!(error, MirrorError::Size { bytes: 1_048_576, .. }), "{error}");
+    }
+    let source = large;
     let short = MirrorBounds { time: Duration::ZERO, ..MirrorBounds::default() };
     let error = source.mirror(cache.path(), short, &Watcher::new()).await.unwrap_err();
     assert!(matches!(error, MirrorError::Time { .. }), "{error}");

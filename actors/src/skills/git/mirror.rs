@@ -17,8 +17,14 @@ use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
 
+/// How the folder begins in which a commit is mirrored.
+const WORK: &str = ".mirror-";
+
 /// How often the size of what was received is looked at.
 const LOOK: Duration = Duration::from_millis(100);
+
+/// What a file takes at least, in bytes.
+const BLOCK: u64 = 4 * 1024;
 
 /// How much of what `git` prints is read, in bytes.
 const MOST_PRINTED: u64 = 4 * 1024;
@@ -115,29 +121,48 @@ impl GitSkills {
         }
         let cannot = |error| MirrorError::Cache(cache.to_owned(), error);
         DirBuilder::new().recursive(true).mode(0o700).create(cache).map_err(cannot)?;
-        let work = tempfile::Builder::new().prefix(".mirror-").tempdir_in(cache).map_err(cannot)?;
+        sweep(cache, bounds.time);
+        let work = tempfile::Builder::new().prefix(WORK).tempdir_in(cache).map_err(cannot)?;
         let git = Git { source: self, work: &work, watcher, bounds, until: Instant::now() + bounds.time };
         git.check_out().await?;
         self.keep(cache, &work).map_err(cannot)?;
         Ok(true)
     }
 
-    /// Moves what was checked out into its place.
+    /// Moves what was checked out into its place, unless another process did so meanwhile.
     fn keep(&self, cache: &Path, work: &TempDir) -> io::Result<()> {
         let files = work.path().join(FILES);
         fs::remove_dir_all(files.join(".git"))?;
         let manifest = Manifest { url: self.url.clone(), rev: self.rev.clone(), files: digest(&files)? };
-        let place = self.place(cache);
-        // One that was changed, or that another version of the program made.
-        if place.exists() {
-            fs::remove_dir_all(&place)?;
-        }
         let made = work.path().join("made");
         fs::create_dir(&made)?;
         fs::rename(&files, made.join(FILES))?;
         fs::write(made.join(MANIFEST), serde_json::to_vec(&manifest)?)?;
+        let place = self.place(cache);
         place.parent().map_or(Ok(()), fs::create_dir_all)?;
-        fs::rename(&made, &place)
+        if self.checked(cache).is_ok() {
+            return Ok(());
+        }
+        // One that was changed, or that another version of the program made, is moved away whole.
+        match fs::rename(&place, work.path().join("old")) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+        match fs::rename(&made, &place) {
+            Err(_is_there) if self.checked(cache).is_ok() => Ok(()),
+            moved => moved,
+        }
+    }
+}
+
+/// Removes what processes left behind that were killed while they mirrored; one that still does began within this time.
+fn sweep(cache: &Path, time: Duration) {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let is_work = entry.file_name().to_str().is_some_and(|name| name.starts_with(WORK));
+        let age = entry.metadata().and_then(|found| found.modified()).ok().and_then(|made| made.elapsed().ok());
+        if is_work && age.is_some_and(|age| age > 2 * time) {
+            drop(fs::remove_dir_all(entry.path()));
+        }
     }
 }
 
@@ -180,6 +205,7 @@ impl Git<'_> {
         let settings = SETTINGS.iter().flat_map(|setting| ["-c", setting]);
         let args: Vec<OsString> = settings.chain(args.iter().copied()).map(OsString::from).collect();
         let home = self.work.path().join("home");
+        let (protocol, _address) = self.source.url.split_once(':').unwrap_or_default();
         let env = [
             ("HOME", home.as_os_str()),
             ("XDG_CONFIG_HOME", home.as_os_str()),
@@ -189,7 +215,7 @@ impl Git<'_> {
             ("GIT_TERMINAL_PROMPT", "0".as_ref()),
             ("GIT_ASKPASS", "/bin/false".as_ref()),
             ("SSH_ASKPASS", "/bin/false".as_ref()),
-            ("GIT_ALLOW_PROTOCOL", "https:file".as_ref()),
+            ("GIT_ALLOW_PROTOCOL", protocol.as_ref()),
             ("GIT_PROTOCOL_FROM_USER", "0".as_ref()),
             ("GIT_NO_REPLACE_OBJECTS", "1".as_ref()),
             ("GIT_LFS_SKIP_SMUDGE", "1".as_ref()),
@@ -236,16 +262,28 @@ impl Git<'_> {
         if Instant::now() >= self.until {
             return Err(MirrorError::Time { url, time });
         }
-        match size(self.work.path()) {
-            size if size > bytes => Err(MirrorError::Size { url, bytes }),
-            _within => Ok(()),
+        match exceeds(self.work.path(), bytes) {
+            true => Err(MirrorError::Size { url, bytes }),
+            false => Ok(()),
         }
     }
 }
 
-/// The size of the files below a folder, in bytes, as far as they can be seen: `git` moves them meanwhile.
-fn size(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let sizes = entries.filter_map(|entry| entry.metadata().ok().map(|found| (entry, found)));
-    sizes.map(|(entry, found)| if found.is_dir() { size(&entry.path()) } else { found.len() }).sum()
+/// Whether what is below a folder takes more than so many bytes, as far as it can be seen: `git` moves files meanwhile. An
+/// entry counts as a block of a disk at least, so many small files are many bytes.
+fn exceeds(folder: &Path, bytes: u64) -> bool {
+    let (mut folders, mut sum) = (vec![folder.to_owned()], 0);
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            let Ok(found) = entry.metadata() else { continue };
+            sum += found.len().max(BLOCK);
+            if sum > bytes {
+                return true;
+            }
+            if found.is_dir() {
+                folders.push(entry.path());
+            }
+        }
+    }
+    false
 }
