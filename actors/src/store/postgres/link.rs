@@ -7,6 +7,7 @@ use super::up::{Unread, Up};
 use bob_messages::store::StoreError;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, timeout};
@@ -112,10 +113,11 @@ impl Link {
         let refused = |error: Error| (self.address.refused(&error), is_lasting(&error));
         let failed = |error: Error| (self.address.failed("read", &error), is_lasting(&error));
         let (client, connection) = self.address.config.connect(Tls).await.map_err(refused)?;
-        let ended = Arc::clone(&self.ended);
+        let (told, is_used) = (Arc::clone(&self.ended), Arc::new(AtomicBool::new(false)));
+        let notifies = NotifiesAtItsEnd(told, Arc::clone(&is_used));
         let driver = tokio::spawn(async move {
             // Also when it is ended from here.
-            let _ended = NotifiesAtItsEnd(ended);
+            let _ended = notifies;
             if let Err(error) = connection.await {
                 tracing::debug!(%error, "a connection to the database ended");
             }
@@ -128,7 +130,9 @@ impl Link {
                         current_setting('server_encoding'), current_setting('server_version_num')::integer,
                         current_setting('server_version'), pg_is_in_recovery(),
                         set_config('lock_timeout', CASE current_setting('lock_timeout')
-                          WHEN '0' THEN '1s' ELSE current_setting('lock_timeout') END, false)";
+                          WHEN '0' THEN '1s'
+                          ELSE round(1000 * least(5, extract(epoch FROM current_setting('lock_timeout')::interval)))
+                            || 'ms' END, false)";
         let row = up.client.query_one(settings, &[]).await.map_err(failed)?;
         let refuse = |why: &str| Err((self.address.refuse(why), true));
         if row.get::<_, i32>(2) < OLDEST {
@@ -144,14 +148,19 @@ impl Link {
             Unread::Bad(error) => (error, true),
             Unread::Failed(error) => failed(error),
         })?;
+        is_used.store(true, Ordering::Release);
         Ok(Held { up, nature })
     }
 }
 
-struct NotifiesAtItsEnd(Arc<Notify>);
+/// Tells the end of a connection that was used. The end of one that was refused would have the next one made at once, and
+/// refused as well.
+struct NotifiesAtItsEnd(Arc<Notify>, Arc<AtomicBool>);
 
 impl Drop for NotifiesAtItsEnd {
     fn drop(&mut self) {
-        self.0.notify_one();
+        if self.1.load(Ordering::Acquire) {
+            self.0.notify_one();
+        }
     }
 }
