@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 #[path = "pool_tests.rs"]
 mod tests;
 
-/// Who shares a process of a tool server.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Who shares a process of a tool server, the widest circle first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {
     /// All sessions. Of a server that a session brings: all sessions of its tenant that bring the same.

@@ -154,6 +154,9 @@ pub enum TurnNews {
         /// Whether a person is asked before it ends at a limit.
         #[serde(default)]
         asks_at_limits: bool,
+        /// The tenant whose place it takes if it has none yet.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        tenant: Option<TenantId>,
     },
     /// The input was not taken.
     Refused { submission: TurnId, error: AgentError },

@@ -301,8 +301,8 @@ impl SessionsState {
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
         match news {
-            TurnNews::Began { submission, limits, asks_at_limits } => {
-                self.began(session, submission, (&limits, asks_at_limits), myself);
+            TurnNews::Began { submission, limits, asks_at_limits, tenant } => {
+                self.began(session, (submission, tenant), (&limits, asks_at_limits), myself);
             }
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),

@@ -222,6 +222,39 @@ async fn what_sessions_of_two_tenants_bring_is_not_shared_even_if_it_is_the_same
     runtime.shutdown().await;
 }
 
+#[tokio::test]
+async fn a_refused_request_gives_the_session_of_another_tenant_no_server() {
+    let runtime = built(fixture()).await;
+    let bring =
+        |tenant: &str| AgentRequest { options: Some(bringing(&[drill("x")])), ..request(tenant, "a.1", "mcp/x/pid") };
+    let pid_of = async |request: AgentRequest| {
+        let said = within(runtime.run(request)).await.expect("it is taken").response().content.clone();
+        said.trim().parse::<i32>().unwrap_or_else(|_| panic!("no process id: {said}"))
+    };
+    let own = pid_of(bring("acme")).await;
+    let refused = within(runtime.run(bring("globex"))).await.expect_err("it is acme's");
+    assert!(refused.to_string().contains("belongs to another tenant"), "{refused}");
+    let opened = within(runtime.tenant("globex").unwrap().open(session("a.1"), bringing(&[drill("x")]))).await;
+    assert!(opened.expect_err("it is acme's").to_string().contains("belongs to another tenant"));
+    assert_eq!(pid_of(request("acme", "a.1", "mcp/x/pid")).await, own);
+    let pids: BTreeSet<_> = runtime.servers().into_iter().filter_map(|server| server.pid).collect();
+    assert_eq!(pids, BTreeSet::from([own]), "no process was started for the other one");
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_configured_server_is_not_taken_for_one_that_a_session_wants_to_itself() {
+    let runtime = built(fixture().tool_server(drill("x"))).await;
+    let bring = |isolation| AgentRequest {
+        options: Some(bringing(&[isolated("x", isolation)])),
+        ..request("acme", "a.1", "mcp/x/pid")
+    };
+    let refused = within(runtime.run(bring(Isolation::Session))).await.expect_err("more sessions share that one");
+    assert!(refused.to_string().contains("the configuration has another tool server of the id"), "{refused}");
+    within(runtime.run(bring(Isolation::Shared))).await.expect("it is the configured one");
+    runtime.shutdown().await;
+}
+
 /// Turns of two tenants with kills, closes and a time without use that is over at random.
 #[tokio::test]
 async fn no_process_ever_runs_calls_of_two_owners() {

@@ -8,7 +8,7 @@ use bob::context::{TenantLimits, TenantUse};
 use bob::model::catalogue::Cost;
 use bob::model::{LlmErrorKind, LlmRequest, ScriptedLlm, ScriptedReply};
 use bob::sessions::{FinishReason, GuardReason};
-use bob::store::{MemoryStore, SessionStore};
+use bob::store::{Append, MemoryStore, SessionStore};
 use bob::tools::{Invocation, tool};
 use bob::{AgentError, AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder};
 use bob_messages::chat::Message;
@@ -62,6 +62,15 @@ fn spawned(
 
 async fn uses(runtime: &Runtime, tenant: &str) -> TenantUse {
     within(runtime.tenant(tenant).expect("a tenant").usage()).await.expect("its use")
+}
+
+/// Gives another store the records of a session.
+async fn copy(from: &dyn SessionStore, to: &dyn SessionStore, id: &str) {
+    let records = from.load(&session(id)).await.expect("its records");
+    let claim = to.claim(&session(id)).await.expect("a claim");
+    let append = Append { session: session(id), epoch: claim.epoch, expected_version: 0, records };
+    assert!(to.append(vec![append]).await.remove(0).is_ok());
+    to.release(&session(id), claim.epoch).await;
 }
 
 /// Waits until so many turns of a tenant run, and so many inputs wait.
@@ -191,6 +200,34 @@ async fn the_tokens_of_a_day_are_used_up_also_for_the_next_process() {
     assert_eq!(uses(&runtime, "acme").await.tokens_today, turn, "it is read from the journals");
     overloaded(runs(&runtime, "acme", "a.3", "hi").await);
     runtime.shutdown().await;
+}
+
+#[tokio::test]
+async fn what_a_finished_turn_spends_is_counted_once_in_the_next_process() {
+    let turn = of_a_turn().await;
+    let store: Arc<dyn SessionStore> = MemoryStore::new();
+    let day = a_day(100 * turn);
+    let (builder, _gate, entered) = waiting();
+    let runtime = build(builder.store(Arc::clone(&store)).tenant_limits(day.clone())).await;
+    let left = spawned(&runtime, "acme", "a.1".to_owned(), "wait for it");
+    within(async {
+        while entered.take().is_empty() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    })
+    .await;
+    // What the next process finds if this one ends within the call.
+    let copied = MemoryStore::new();
+    copy(&*store, &*copied, "a.1").await;
+    let (builder, gate, _entered) = waiting();
+    let next = build(builder.store(copied).tenant_limits(day)).await;
+    gate.add_permits(1);
+    let results = within(next.finish(session("a.1"))).await.expect("it goes on");
+    let whole = results[0].response().usage.total_tokens;
+    assert_eq!(uses(&next, "acme").await.tokens_today, whole, "once");
+    next.shutdown().await;
+    runtime.shutdown().await;
+    drop(left);
 }
 
 #[tokio::test]

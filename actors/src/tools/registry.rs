@@ -165,10 +165,17 @@ impl ToolRegistry {
         (SessionHost(host), publisher)
     }
 
-    /// No turn of the session runs any more: it uses no process that it shares.
+    /// A turn of the session has ended: it uses no process that it shares, unless its next turn has begun by now.
     pub fn rest(&self, session: &SessionId) {
         if self.0.isolated.is_set() {
             self.0.brought.rest(session);
+        }
+    }
+
+    /// The session has no actor: no turn of it uses a process that it shares, and none that ended is told any more.
+    pub fn release(&self, session: &SessionId) {
+        if self.0.isolated.is_set() {
+            self.0.brought.release(session);
         }
     }
 

@@ -317,3 +317,32 @@ async fn sets_are_shared_until_something_is_published() {
     registry.leave(&ServerId::new("x"));
     assert_eq!(names(listed(&registry, &[]).await), ["local/a", "local/b"]);
 }
+
+/// Whether the turn has begun whose end is told later: the processes of it are not taken for unused.
+#[test]
+fn the_end_of_a_turn_that_is_told_late_takes_nothing_from_the_next_one() {
+    let (brought, session) = (Brought::default(), SessionId::parse("s").unwrap());
+    let over = Arc::new(AtomicUsize::new(0));
+    let begins = || {
+        let (host, over) =
+            (SessionHost::template(&server("x", ServerStart::Lazy), &KnownTools::default()), over.clone());
+        let lease = Lease::new(move || _ = over.fetch_add(1, Ordering::SeqCst));
+        brought.turn_begins(&session, &[], vec![Isolated::Host { host, lease: Some(lease) }]);
+    };
+    let seen = || (brought.hosts(&session).len(), over.load(Ordering::SeqCst));
+    begins();
+    begins();
+    assert_eq!(seen(), (1, 1), "the lease of the first turn ends with the beginning of the second");
+    brought.rest(&session);
+    assert_eq!(seen(), (1, 1), "that was the end of the first turn");
+    brought.rest(&session);
+    assert_eq!(seen(), (0, 2));
+    // An actor that dies tells no end.
+    begins();
+    begins();
+    brought.release(&session);
+    assert_eq!(seen(), (0, 4));
+    begins();
+    brought.rest(&session);
+    assert_eq!(seen(), (0, 5));
+}

@@ -251,6 +251,8 @@ impl TurnState {
         match effect {
             Effect::Tell(message) => drop(myself.cast(message)),
             Effect::Claim { ticket, session, whole } => {
+                // What was appended and lost has versions that are given again.
+                self.noted = 0;
                 again::claim(&rooms.store, session, whole, ticket, myself.clone(), self.tenant.0.clone());
             }
             Effect::Append { ticket, confirm, pause_ms, append } => {

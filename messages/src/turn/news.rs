@@ -66,5 +66,6 @@ pub(super) fn began(submission: &TurnId, input: &TurnInput) -> Effect {
         submission: submission.clone(),
         limits: Box::new(input.limits),
         asks_at_limits: input.may_ask_at_limits(),
+        tenant: input.tenant().cloned(),
     })
 }

@@ -116,7 +116,10 @@ impl SessionsState {
         if entry.running().is_some() {
             return;
         }
-        self.started.rooms.tools.rest(session);
+        match entry.actor {
+            Some(_) => self.started.rooms.tools.rest(session),
+            None => self.started.rooms.tools.release(session),
+        }
         if !entry.has_slot {
             return;
         }

@@ -8,7 +8,7 @@ use crate::deadlines::Due;
 use crate::session_table::{ApprovalTask, Clock, OpenQuestion, RecoveredTurn, SessionEntry};
 use bob_messages::approvals::{Decision, LimitQuestion};
 use bob_messages::chat::GuardReason;
-use bob_messages::ids::{ApprovalId, SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, SessionId, TenantId, TurnId};
 use bob_messages::limits::Limits;
 use bob_messages::outcome::EndReason;
 use bob_messages::turn::TurnMessage;
@@ -40,7 +40,7 @@ impl SessionsState {
     pub(super) fn began(
         &mut self,
         session: &SessionId,
-        turn: TurnId,
+        (turn, tenant): (TurnId, Option<TenantId>),
         (limits, asks): (&Limits, bool),
         myself: &Myself,
     ) {
@@ -58,7 +58,7 @@ impl SessionsState {
         entry.since = Instant::now();
         if !entry.has_slot {
             entry.has_slot = true;
-            entry.slot_of = admitted.and_then(|at| entry.pending[at].tenant.clone());
+            entry.slot_of = admitted.and_then(|at| entry.pending[at].tenant.clone()).or(tenant);
             self.admission.slot_taken(entry.slot_of.as_ref());
             // Its queued submissions wait for its next slot.
             self.admission.leave_queue(session);

@@ -269,6 +269,8 @@ impl SessionsState {
         let requests: Vec<_> = admitted.clone().map(|pending| pending.request.clone()).collect();
         let cancelled: Vec<_> =
             admitted.filter(|pending| pending.cancelled).map(|pending| pending.submission.clone()).collect();
+        let is_closing = matches!(recover, Recover::Close(_));
+        self.started.rooms.tools.release(session);
         self.open(session, myself);
         self.send(session, TurnMessage::Wake { turn_config, recover });
         for request in requests {
@@ -282,7 +284,10 @@ impl SessionsState {
         if self.table.get_mut(session).is_some_and(|entry| entry.asking_below > 0) {
             self.send(session, TurnMessage::AskedBelow { asking: true });
         }
-        self.arm_first(session, myself);
+        // At the end of the grace an actor that closes a turn is not stopped: the next one would have to close it as well.
+        if !(self.grace_over && is_closing) {
+            self.arm_first(session, myself);
+        }
         self.check_idle(session, myself);
     }
 

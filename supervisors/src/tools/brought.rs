@@ -153,8 +153,12 @@ fn owner(spec: &ServerSpec, tenant: Option<&TenantId>, session: &SessionId) -> S
     }
 }
 
-/// Whether a configured server equals one that a session brings, which then uses the configured one.
+/// Whether a configured server equals one that a session brings, which then uses the configured one. One that more sessions
+/// share than the session asks for is another one.
 fn is_same(configured: &ServerSpec, brought: &ServerSpec, launch: &ServerSpec) -> bool {
+    if configured.isolation < brought.isolation {
+        return false;
+    }
     let names_no_folder = matches!(&launch.transport, ServerTransport::Stdio(command) if command.folder.is_none());
     match (&configured.transport, &brought.transport) {
         (ServerTransport::Stdio(one), ServerTransport::Stdio(other)) => {

@@ -102,6 +102,8 @@ struct Entry {
     missing: Vec<ServerId>,
     /// Those of the configuration that the running turn cannot use, and why.
     full: Vec<(ServerId, String)>,
+    /// Turns that have ended and whose end is told later than the beginning of the next one.
+    late_ends: u32,
 }
 
 #[derive(Debug)]
@@ -185,6 +187,8 @@ impl Brought {
             let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].attachment.host.as_ref());
             let shares = shared.iter().map(|(host, _)| Arc::clone(host));
             entry.in_force = hosts.map(|host| Arc::clone(&host.0)).chain(shares).collect();
+            // Its actor began it before the supervisor heard of the end of the turn before.
+            entry.late_ends += u32::from(!entry.is_resting());
             entry.full = full;
             let used_before = std::mem::replace(&mut entry.shared, shared);
             let missing = named.iter().zip(&used).filter(|(_, at)| at.is_none()).map(|(launch, _)| launch.id.clone());
@@ -205,8 +209,22 @@ impl Brought {
         in_force
     }
 
-    /// No turn of the session runs: it uses nothing that it shares.
+    /// A turn of the session has ended: it uses nothing that it shares, unless the next one has begun.
     pub(super) fn rest(&self, session: &SessionId) {
+        if self.read(session, Entry::is_resting).unwrap_or(true) {
+            return;
+        }
+        let _ends_here = self.change(session, |entry| match entry.late_ends.checked_sub(1) {
+            Some(left) => {
+                entry.late_ends = left;
+                Vec::new()
+            }
+            None => entry.rest(),
+        });
+    }
+
+    /// No turn of the session runs, and no end of one is told any more.
+    pub(super) fn release(&self, session: &SessionId) {
         if self.read(session, Entry::is_resting).unwrap_or(true) {
             return;
         }
@@ -268,6 +286,7 @@ impl Entry {
 
     /// Takes out what its last turn shared.
     fn rest(&mut self) -> Vec<(Arc<Host>, Option<Lease>)> {
+        self.late_ends = 0;
         let shared = std::mem::take(&mut self.shared);
         let is_shared = |host: &Arc<Host>| shared.iter().any(|(other, _)| Arc::ptr_eq(host, other));
         self.in_force = self.in_force.iter().filter(|host| !is_shared(host)).cloned().collect();

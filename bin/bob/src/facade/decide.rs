@@ -96,6 +96,7 @@ async fn take_up(
 ) -> Result<bool, AgentError> {
     let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*runtime.turn_config_now()).clone() });
     let input = super::finish::as_owed(open);
+    runtime.settle_tenant(folded.tenant.as_ref()).await?;
     let mut owed = runtime.hand_in(folded.id.clone(), input, turn_config);
     let mut said = pin!(say_when_live(runtime, &folded.id, approval, decision));
     let waits = || AgentError::busy("the turn waits for its place; decide again when it has one");

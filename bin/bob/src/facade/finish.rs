@@ -22,6 +22,7 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
     let found = runtime.folded(session.clone()).await?;
+    runtime.settle_tenant(found.tenant.as_ref()).await?;
     let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*runtime.turn_config_now()).clone() });
     let owed: Vec<_> = interrupted(&found)
         .into_iter()

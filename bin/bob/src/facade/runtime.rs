@@ -140,9 +140,11 @@ impl Runtime {
         Ok(owed)
     }
 
-    /// Checks the size of an input, and puts its large parts into the artifact store: they are durable before the record
-    /// that names them.
+    /// Checks an input before anything is done for it, and puts its large parts into the artifact store: they are durable
+    /// before the record that names them.
     pub(super) async fn lighten(&self, request: &mut AgentRequest) -> Result<(), AgentError> {
+        let tenant = request.context.as_ref().and_then(|context| context.tenant.as_ref());
+        self.refuse_foreign_servers(&request.session, request.options.as_ref(), tenant).await?;
         let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
         refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
         refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;

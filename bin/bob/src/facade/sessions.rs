@@ -21,6 +21,7 @@ const FIRST_RECORDS: usize = 32;
 /// `Invalid` for invalid options, or when the session exists with other options.
 pub(super) async fn open(runtime: &Runtime, session: SessionId, options: SessionOptions) -> Result<(), AgentError> {
     let options = runtime.judged(options)?;
+    runtime.refuse_foreign_servers(&session, Some(&options), None).await?;
     let take_back = runtime.to_take_back(&session, &options.servers);
     let options = runtime.bring(&session, options)?;
     let asked = Configuring { request_id: new_name(), change: SessionChange::Open(Box::new(options)) };

@@ -51,6 +51,27 @@ impl Runtime {
             None => Ok(self.folded(session.clone()).await?.tenant),
         }
     }
+
+    /// Refuses options with tool servers for a session of another tenant. The session itself would refuse them later, with
+    /// the servers given to it by then.
+    ///
+    /// # Errors
+    /// `Invalid` when the session is another tenant's; errors of the store.
+    pub(super) async fn refuse_foreign_servers(
+        &self,
+        session: &SessionId,
+        options: Option<&SessionOptions>,
+        tenant: Option<&TenantId>,
+    ) -> Result<(), AgentError> {
+        let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return Ok(()) };
+        // Boxed, since it is rare and its future is large.
+        match Box::pin(self.tenant_of(session)).await? {
+            Some(owner) if tenant.or(options.tenant.as_ref()) != Some(&owner) => Err(AgentError::Invalid(format!(
+                "the session {session} belongs to another tenant; choose another session id"
+            ))),
+            Some(_) | None => Ok(()),
+        }
+    }
 }
 
 impl TenantRuntime {
