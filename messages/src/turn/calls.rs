@@ -189,6 +189,10 @@ impl Turn {
         let at = calling.slots.iter().position(runs);
         if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
             self.progressed(effects);
+            let is_lost = returned.status == CallStatus::Cancelled && agents::is_agent(&call);
+            if is_lost && matches!(&calling.slots[at], Slot::Running(running) if running.doubted) {
+                self.tell_orphan(&call, effects);
+            }
             let returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = self.came_back(&call, returned, effects);
             self.flush(effects);

@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::outcome::{EndReason, SuspendReason, TurnOutcome};
 use crate::session_state::OpenTurn;
 use crate::store::{Ended, Fact, StoreError, Suspension};
+use crate::submission::TurnNews;
 
 impl Turn {
     pub(super) fn finish_final(&mut self, content: String, effects: &mut Vec<Effect>) {
@@ -112,9 +113,11 @@ impl Turn {
 
     /// Journals the outcome; it is reported when it is durable.
     pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
+        let lost = self.lost_children(ended.finish_reason);
         self.record_end(ended);
         finishing.version = Some(self.awaited());
         self.flush(effects);
+        effects.extend(lost.into_iter().map(|child| Effect::Report(TurnNews::Orphaned { child })));
     }
 
     /// The store has answered while the outcome was on its way: it is told once it is durable, or cannot be.

@@ -63,7 +63,9 @@ impl Turn {
         // A port that failed lists none: the skills are those that were known.
         let index = if index.skills.is_empty() { Arc::clone(&skilled.index) } else { index };
         let (offered, profile) = (Arc::clone(&skilled.offered), Arc::clone(profile));
-        let is_of_user = causes.iter().copied().any(ReselectCause::is_of_user);
+        let mut of_user = causes.iter().copied().map(ReselectCause::is_of_user);
+        // The scores of a port are of everything that was said, also by tools.
+        let is_of_user = if scores.is_some() { of_user.all(|is_it| is_it) } else { of_user.any(|is_it| is_it) };
         let tools = if is_of_user { Arc::clone(&offered) } else { limited(allow_tools.as_deref(), &offered) };
         let Some(selection) = self.selection(Listed { index: &index, scores }, &profile, &tools) else { return };
         let mut chosen = selection.chosen;

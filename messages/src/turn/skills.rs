@@ -6,7 +6,7 @@
 
 use super::Turn;
 use super::layers::SKILLS_CAP;
-use crate::agent::Agent;
+use crate::agent::{Agent, RESULT, STATUS};
 use crate::chat::{CallStatus, Message, complaint};
 use crate::event::{AgentEvent, SkillChoice};
 use crate::ids::{Ticket, ToolName};
@@ -192,11 +192,13 @@ impl Turn {
     }
 }
 
-/// The tools that patterns leave, and the one that asks for a skill.
+/// The tools that patterns leave, the one that asks for a skill, and those that follow tasks of agents: without them the
+/// result of a task that began before could not be read.
 pub(super) fn limited(patterns: Option<&[String]>, tools: &Arc<ToolSet>) -> Arc<ToolSet> {
     let Some(patterns) = patterns else { return Arc::clone(tools) };
     let is_meant = |name: &ToolName| patterns.iter().any(|pattern| matches(pattern, name.as_str()));
-    let left = tools.tools().iter().filter(|tool| is_meant(&tool.id) || is_use_skill(&tool.id));
+    let follows = |name: &ToolName| matches!(name.as_str(), STATUS | RESULT);
+    let left = tools.tools().iter().filter(|tool| is_meant(&tool.id) || is_use_skill(&tool.id) || follows(&tool.id));
     Arc::new(ToolSet::from(left.cloned().collect::<Vec<_>>()))
 }
 

@@ -129,6 +129,17 @@ impl Turn {
         self.background.as_ref().is_some_and(|background| background.asked.iter().any(|(of, _)| of == call))
     }
 
+    /// The children of tasks that end with the turn and are not asked: they could not be reached when they were asked again.
+    /// They get no further.
+    pub(super) fn lost_children(&self, how: FinishReason) -> Vec<SessionId> {
+        let Some(session) = self.session.as_ref().filter(|session| !session.tasks.is_empty()) else {
+            return Vec::new();
+        };
+        let Some(open) = session.running() else { return Vec::new() };
+        let is_lost = |task: &&Task| task.ends_with(&open.input.turn, how) && !self.asks_child_of(&task.call.id);
+        session.tasks.iter().filter(is_lost).map(|task| task.child.session.clone()).collect()
+    }
+
     /// Ends the children in the background of a suspended turn that is given up: no answer of them is wanted.
     pub(super) fn give_up_tasks(&mut self, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
