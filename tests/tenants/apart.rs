@@ -20,14 +20,14 @@ use crate::tenants::artifacts::{Leaking, SESSIONS, mark_of, obedient, report};
 use crate::tenants::stage::{Notebook, Seen, context, pay};
 use crate::tenants::view::View;
 
-/// How many interleavings there are: the variable `TENANT_INTERLEAVINGS`, else 200. The night plays 1,000.
+/// How many interleavings there are: the variable `TENANT_INTERLEAVINGS`, else 100. The night plays 1,000.
 fn interleavings() -> u64 {
     let given = std::env::var("TENANT_INTERLEAVINGS").ok();
-    given.map_or(200, |given| given.parse().expect("TENANT_INTERLEAVINGS is a number"))
+    given.map_or(100, |given| given.parse().expect("TENANT_INTERLEAVINGS is a number"))
 }
 
-/// How many operations an interleaving has.
-const OPERATIONS: usize = 14;
+/// How many operations an interleaving has: enough that a call of one tenant leaves an artifact that the other one may ask for.
+const OPERATIONS: usize = 40;
 
 const TENANTS: [&str; 2] = ["acme", "globex"];
 
