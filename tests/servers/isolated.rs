@@ -232,13 +232,14 @@ async fn a_refused_request_gives_the_session_of_another_tenant_no_server() {
         said.trim().parse::<i32>().unwrap_or_else(|_| panic!("no process id: {said}"))
     };
     let own = pid_of(bring("acme")).await;
+    let before = nodes(&runtime).await;
+    assert_eq!(before.len(), 1);
     let refused = within(runtime.run(bring("globex"))).await.expect_err("it is acme's");
     assert!(refused.to_string().contains("belongs to another tenant"), "{refused}");
     let opened = within(runtime.tenant("globex").unwrap().open(session("a.1"), bringing(&[drill("x")]))).await;
     assert!(opened.expect_err("it is acme's").to_string().contains("belongs to another tenant"));
     assert_eq!(pid_of(request("acme", "a.1", "mcp/x/pid")).await, own);
-    let pids: BTreeSet<_> = runtime.servers().into_iter().filter_map(|server| server.pid).collect();
-    assert_eq!(pids, BTreeSet::from([own]), "no process was started for the other one");
+    assert_eq!(nodes(&runtime).await, before, "no process was started for the other one");
     runtime.shutdown().await;
 }
 

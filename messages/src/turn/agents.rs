@@ -7,7 +7,7 @@
 use super::state::{Calling, Slot};
 use super::{Effect, Turn};
 use crate::agent::{Agent, Caller, NAMESPACE, Task, session_of};
-use crate::chat::{FinishReason, Message, ToolCall};
+use crate::chat::{Message, ToolCall};
 use crate::limits::Limits;
 use crate::session_state::{OpenCall, Session};
 use crate::submission::TurnNews;
@@ -80,14 +80,10 @@ impl Turn {
     }
 
     /// Tells which sessions may still work for calls that get no answer of theirs: the turn is closed without going on. One
-    /// that is stopped while it runs needs not tell, since its children are known then.
-    pub(super) fn tell_orphans(&self, how: FinishReason, effects: &mut Vec<Effect>) {
-        let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
+    /// that is stopped while it runs needs not tell, since its children are known then. Those of tasks are told at the end.
+    pub(super) fn tell_orphans(&self, effects: &mut Vec<Effect>) {
         let begun = |open: &&OpenCall| open.result.is_none() && open.intent.is_some() && is_agent(&open.call);
         self.open_calls().iter().filter(begun).for_each(|open| self.tell_orphan(&open.call, effects));
-        let ended = session.tasks.iter().filter(|task| task.ends_with(&open.input.turn, how));
-        let orphaned = |task: &Task| Effect::Report(TurnNews::Orphaned { child: task.child.session.clone() });
-        effects.extend(ended.map(orphaned));
     }
 
     /// Tells which session may still work for a call that gets no answer of it.
@@ -95,6 +91,13 @@ impl Turn {
         let (Some(session), Some(open)) = (&self.session, self.open_turn()) else { return };
         if let Some(child) = session_of(&session.id, &open.input.turn, &call.id) {
             effects.push(Effect::Report(TurnNews::Orphaned { child }));
+        }
+    }
+
+    /// Tells it of a call that began before a crash and was not reached when it was asked again.
+    pub(super) fn tell_lost(&self, call: &ToolCall, is_lost: bool, effects: &mut Vec<Effect>) {
+        if is_lost && is_agent(call) {
+            self.tell_orphan(call, effects);
         }
     }
 

@@ -189,10 +189,8 @@ impl Turn {
         let at = calling.slots.iter().position(runs);
         if let Some((at, call)) = at.and_then(|at| Some((at, self.call_at(at)?))) {
             self.progressed(effects);
-            let is_lost = returned.status == CallStatus::Cancelled && agents::is_agent(&call);
-            if is_lost && matches!(&calling.slots[at], Slot::Running(running) if running.doubted) {
-                self.tell_orphan(&call, effects);
-            }
+            let is_doubted = matches!(&calling.slots[at], Slot::Running(running) if running.doubted);
+            self.tell_lost(&call, is_doubted && returned.status == CallStatus::Cancelled, effects);
             let returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = self.came_back(&call, returned, effects);
             self.flush(effects);
@@ -224,9 +222,7 @@ impl Turn {
                 Err(error) => {
                     let text = format!("not run: it could not be journaled first ({error})");
                     let why = ToolReturn::note(CallStatus::Error, text);
-                    if doubted && agents::is_agent(&call) {
-                        self.tell_orphan(&call, effects);
-                    }
+                    self.tell_lost(&call, doubted, effects);
                     self.answer(&call, if doubted { interrupted::doubted(&why) } else { why }, effects)
                 }
             };

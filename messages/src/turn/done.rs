@@ -30,7 +30,7 @@ impl Turn {
 
     pub(super) fn fail(&mut self, error: AgentError, effects: &mut Vec<Effect>) {
         // A turn that was taken up again may fail before it comes back to its calls.
-        self.tell_orphans(FinishReason::Error, effects);
+        self.tell_orphans(effects);
         self.settle_calls(&[], effects);
         let content = self.open_turn().and_then(so_far).unwrap_or_default();
         self.end(Ended { content, error: Some(error), ..Ended::new(FinishReason::Error) }, effects);
@@ -60,7 +60,7 @@ impl Turn {
 
     /// Closes a turn whose actor was killed before it could close it.
     pub(super) fn close(&mut self, reason: EndReason, effects: &mut Vec<Effect>) {
-        self.tell_orphans(reason.finishes().0, effects);
+        self.tell_orphans(effects);
         self.settle_calls(&[], effects);
         let Some(open) = self.open_turn() else { return };
         let ended = ended_by(reason, open);
@@ -81,7 +81,7 @@ impl Turn {
     pub(super) fn close_failed(&mut self, why: &str, effects: &mut Vec<Effect>) {
         self.read_outcomes(effects);
         if self.background.is_none() {
-            self.tell_orphans(FinishReason::Error, effects);
+            self.tell_orphans(effects);
             self.settle_calls(&[], effects);
         }
         let open = self.open_turn();

@@ -332,7 +332,7 @@ impl Turn {
         if !matches!(self.state, State::Done(_)) || self.ends_behind_children(&ended, effects) {
             return;
         }
-        self.tell_orphans(ended.finish_reason, effects);
+        self.tell_orphans(effects);
         self.settle_calls(&[], effects);
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
     }
