@@ -58,6 +58,26 @@ pub enum ToolsMessage {
     },
 }
 
+/// The mailbox of the actor that hosts the tools of this process.
+#[derive(Debug)]
+pub enum LocalToolsMessage {
+    /// What every actor that hosts tools is asked.
+    Tools(ToolsMessage),
+    /// A port has listed its tools again.
+    Listed {
+        /// The number of the port.
+        port: usize,
+        /// What it has now.
+        tools: Vec<ToolDescriptor>,
+    },
+}
+
+impl From<ToolsMessage> for LocalToolsMessage {
+    fn from(message: ToolsMessage) -> Self {
+        Self::Tools(message)
+    }
+}
+
 /// The kind of a tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

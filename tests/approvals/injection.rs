@@ -25,8 +25,8 @@ struct World {
 }
 
 impl ToolPort for World {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
-        self.suite.descriptors()
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        Box::pin(std::future::ready(self.suite.descriptors()))
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

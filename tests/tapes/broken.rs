@@ -39,16 +39,17 @@ fn a_tape_that_is_there_is_not_written_over() {
     assert_eq!(scratch.read("some.tape"), "mine");
 }
 
-#[test]
-fn a_secret_that_is_a_word_of_the_format_makes_no_tape() {
+#[tokio::test]
+async fn a_secret_that_is_a_word_of_the_format_makes_no_tape() {
     let scratch = Scratch::new();
     let file = scratch.join("some.tape");
     let recorder = Recorder::create(&file, Redactor::new(["offered".into()]), "").unwrap();
-    let _tools = bob::tools::ToolPort::list_tools(&*recorder.tools(std::sync::Arc::new(bob::tools::tool(
+    let tools = recorder.tools(std::sync::Arc::new(bob::tools::tool(
         "test/none",
         "Does nothing.",
         |_: serde_json::Map<String, serde_json::Value>, _| async { Ok(bob::tools::ToolOutput::text("")) },
-    ))));
+    )));
+    let _listed = tools.list_tools().await;
     let told = recorder.keep().expect_err("it cannot be read back").to_string();
     assert!(told.contains("spelled like a word"), "{told}");
 }

@@ -233,7 +233,10 @@ async fn what_a_finished_turn_spends_is_counted_once_in_the_next_process() {
 #[tokio::test]
 async fn a_turn_may_spend_what_is_left_of_the_day_and_no_more() {
     let turn = of_a_turn().await;
-    let runtime = build(waiting().0.tenant_limits(a_day(turn + 1))).await;
+    let (builder, gate, _entered) = waiting();
+    // Its calls do not wait.
+    gate.add_permits(2);
+    let runtime = build(builder.tenant_limits(a_day(turn + 1))).await;
     runs(&runtime, "acme", "a.1", "hi").await.expect("it runs");
     // One token is left: the turn ends at its guard after its first step.
     let cut = within(runtime.tenant("acme").unwrap().run(AgentRequest::text(session("a.2"), "wait"))).await;

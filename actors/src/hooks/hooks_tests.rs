@@ -4,7 +4,7 @@ use super::*;
 use crate::child::ChildSpec;
 use crate::feed::EventSink;
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::{FnTool, ToolPort, tool};
+use crate::tools::{FnTool, tool};
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::outcome::TurnOutcome;
@@ -36,7 +36,7 @@ fn shell() -> FnTool {
 }
 
 fn hooked(workspace: &Workspace, tool: &FnTool, arguments: Value) -> HookedCall {
-    let descriptor = tool.list_tools().remove(0);
+    let descriptor = tool.listed().remove(0);
     let call = call(descriptor.id.as_str(), arguments);
     HookedCall { tool: Arc::new(descriptor), call, context: Arc::new(workspace.context()) }
 }
@@ -191,7 +191,7 @@ async fn patterns_say_which_calls_a_program_is_asked_about() {
         let call = hooked(&workspace, &tool, arguments.clone());
         let concern = programs.before_call(&call).expect("its tool is named").await;
         assert_eq!(concern.is_some(), is_asked, "{arguments}");
-        if tool.list_tools()[0].id.as_str() == "local/read_file" {
+        if tool.listed()[0].id.as_str() == "local/read_file" {
             for (path, is_asked) in [("way/a.txt", true), ("other/a.txt", false)] {
                 let call = hooked(&workspace, &tool, json!({ "path": path }));
                 let concern = programs.before_call(&call).expect("its tool is named").await;

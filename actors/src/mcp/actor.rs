@@ -14,6 +14,7 @@ use crate::tools::registry::{Publisher, not_sent};
 use bob_messages::mcp::McpMessage;
 use bob_messages::options::ServerStart;
 use bob_messages::tools::ToolsMessage;
+use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::collections::VecDeque;
 use std::fmt;
@@ -167,7 +168,9 @@ impl McpServerState {
                 Some(recorder) => recorder.tools(port),
                 None => port,
             };
-            self.host.renew(vec![port])?;
+            // It was read from the server already.
+            let tools = port.list_tools().now_or_never().unwrap_or_default();
+            self.host.renew(vec![(port, tools)])?;
             if let Some(publisher) = &self.arguments.publisher {
                 publisher.offer(self.host.offered(), server);
             }

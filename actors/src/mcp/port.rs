@@ -13,6 +13,7 @@ use bob_messages::ids::{ServerId, ToolName};
 use bob_messages::tools::{ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
 use std::fmt;
+use std::future::ready;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -42,8 +43,8 @@ enum Went {
 }
 
 impl ToolPort for ServerPort {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
-        self.tools.clone()
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        Box::pin(ready(self.tools.clone()))
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

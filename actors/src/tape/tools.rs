@@ -9,7 +9,9 @@ use bob_messages::chat::ToolCall;
 use bob_messages::ids::SessionId;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
+use std::future::ready;
 use std::sync::Arc;
+use tokio::sync::watch;
 
 /// A tool port that records another one, or replays a tape.
 ///
@@ -71,14 +73,21 @@ impl ToolPort for TapeTools {
         }
     }
 
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
         match &self.0 {
-            Side::Recording(recorder, port) => {
-                let tools = port.list_tools();
+            Side::Recording(recorder, port) => Box::pin(async move {
+                let tools = port.list_tools().await;
                 recorder.tell(Seen::Offered(tools.clone()));
                 tools
-            }
-            Side::Replaying(tape) => tape.offered(),
+            }),
+            Side::Replaying(tape) => Box::pin(ready(tape.offered())),
+        }
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        match &self.0 {
+            Side::Recording(_, port) => port.changes(),
+            Side::Replaying(_) => None,
         }
     }
 

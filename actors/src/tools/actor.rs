@@ -1,20 +1,29 @@
 //! The actor that hosts the tools of this process.
 //!
 //! It publishes what there is on its publisher of the tool registry; turns ask it what may
-//! run ([`ToolsMessage::Check`]) and to run it ([`ToolsMessage::Call`]). Each call runs
+//! run ([`ToolsMessage::Check`](bob_messages::tools::ToolsMessage::Check)) and to run it
+//! ([`ToolsMessage::Call`](bob_messages::tools::ToolsMessage::Call)). Each call runs
 //! in a task of its own, so the mailbox never waits for a tool, and nothing a tool
-//! does ends the actor.
+//! does ends the actor. A port whose tools change is listed again by a task of the actor.
 
 use super::grant::KeyPlace;
 use super::host::Host;
 use super::policy::Policy;
 use super::port::ToolPort;
 use super::registry::Publisher;
-use bob_messages::tools::ToolsMessage;
+use bob_messages::tools::{LocalToolsMessage, ToolDescriptor};
+use futures_util::FutureExt;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::fmt;
 use std::future::ready;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+/// How long a port may take to list its tools.
+const LISTS_WITHIN: Duration = Duration::from_secs(30);
 
 /// Hosts the tools of this process.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,35 +52,112 @@ impl fmt::Debug for ToolsArguments {
 #[derive(Debug)]
 pub struct ToolsState {
     host: Host,
+    /// The tools of each port.
+    lists: Vec<Vec<ToolDescriptor>>,
+    publisher: Option<Publisher>,
 }
 
 impl Actor for ToolsActor {
-    type Msg = ToolsMessage;
+    type Msg = LocalToolsMessage;
     type State = ToolsState;
     type Arguments = ToolsArguments;
 
     async fn pre_start(
         &self,
-        _myself: ActorRef<ToolsMessage>,
+        myself: ActorRef<LocalToolsMessage>,
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
         let ToolsArguments { ports, policy, publisher, key } = arguments;
-        let host = Host::new(ports, policy, &key)?;
+        let mut lists = Vec::with_capacity(ports.len());
+        for (at, port) in ports.iter().enumerate() {
+            // What changes while the list is made is listed again.
+            let changes = port.changes().map(|mut changes| {
+                changes.mark_unchanged();
+                changes
+            });
+            lists.push(listed(&**port).await?);
+            if let Some(changes) = changes {
+                tokio::spawn(list_again(at, Arc::clone(port), changes, myself.clone()));
+            }
+        }
+        let host = Host::new(ports.into_iter().zip(lists.iter().cloned()).collect(), policy, &key)?;
         let progress = publisher.as_ref().map(Publisher::progress).unwrap_or_default();
-        if let Some(publisher) = publisher {
+        if let Some(publisher) = &publisher {
             publisher.offer(host.offered(), None);
         }
-        Ok(ToolsState { host: host.telling(progress) })
+        Ok(ToolsState { host: host.telling(progress), lists, publisher })
     }
 
     fn handle(
         &self,
-        myself: ActorRef<ToolsMessage>,
-        message: ToolsMessage,
+        myself: ActorRef<LocalToolsMessage>,
+        message: LocalToolsMessage,
         state: &mut ToolsState,
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
-        state.host.attend(message, &myself.get_cell());
+        match message {
+            LocalToolsMessage::Tools(question) => state.host.attend(question, &myself.get_cell()),
+            LocalToolsMessage::Listed { port, tools } => state.relist(port, tools),
+        }
         ready(Ok(()))
+    }
+}
+
+impl ToolsState {
+    /// A port has another list. One that cannot stand beside the others changes nothing.
+    fn relist(&mut self, port: usize, tools: Vec<ToolDescriptor>) {
+        let mut lists = self.lists.clone();
+        let Some(list) = lists.get_mut(port) else { return };
+        if *list == tools {
+            return;
+        }
+        *list = tools;
+        if let Err(error) = self.host.relist(lists.clone()) {
+            tracing::warn!(target: "bob::tools", %error, "a changed list of tools is not taken");
+            return;
+        }
+        self.lists = lists;
+        if let Some(publisher) = &self.publisher {
+            publisher.offer(self.host.offered(), None);
+        }
+    }
+}
+
+/// Why a port has no list.
+#[derive(Debug, thiserror::Error)]
+enum Unlisted {
+    #[error("the tools of a port were not listed within {LISTS_WITHIN:?}")]
+    TooSlow,
+    #[error("a port of tools panicked while it listed them")]
+    Panicked,
+}
+
+async fn listed(port: &dyn ToolPort) -> Result<Vec<ToolDescriptor>, Unlisted> {
+    let listing = AssertUnwindSafe(async { port.list_tools().await }).catch_unwind();
+    timeout(LISTS_WITHIN, listing).await.map_err(|_elapsed| Unlisted::TooSlow)?.map_err(|_panic| Unlisted::Panicked)
+}
+
+/// Sends the list of a port to the actor after each change, as long as both are there.
+async fn list_again(
+    at: usize,
+    port: Arc<dyn ToolPort>,
+    mut changes: watch::Receiver<u64>,
+    actor: ActorRef<LocalToolsMessage>,
+) {
+    loop {
+        let listed = async {
+            changes.changed().await.ok()?;
+            Some(listed(&*port).await)
+        };
+        let listed = tokio::select! {
+            biased;
+            _ = actor.wait(None) => return,
+            listed = listed => listed,
+        };
+        match listed {
+            None => return,
+            Some(Ok(tools)) => drop(actor.cast(LocalToolsMessage::Listed { port: at, tools })),
+            Some(Err(error)) => tracing::warn!(target: "bob::tools", %error, "a changed list of tools was not read"),
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 use super::*;
 use crate::tools::local;
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::{FnTool, ToolError, ToolOverride, tool};
+use crate::tools::{FnTool, Invocation, ToolError, ToolOverride, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::{Answer, Interest, Reply};
-use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolOutput, ToolReturn, Verdict};
+use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolOutput, ToolReturn, ToolsMessage, Verdict};
 use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -26,7 +27,7 @@ fn simple(name: &str, run: impl Fn() -> Result<ToolOutput, ToolError> + Send + S
     })
 }
 
-async fn start(tools: Vec<FnTool>, policy: Policy) -> (ActorRef<ToolsMessage>, JoinHandle<()>) {
+async fn start(tools: Vec<FnTool>, policy: Policy) -> (ActorRef<LocalToolsMessage>, JoinHandle<()>) {
     let ports = tools.into_iter().map(|tool| -> Arc<dyn ToolPort> { Arc::new(tool) }).collect();
     Actor::spawn(None, ToolsActor, ToolsArguments { ports, policy, ..ToolsArguments::default() })
         .await
@@ -38,15 +39,15 @@ fn context() -> Arc<CallContext> {
 }
 
 async fn ask<T: Send + 'static>(
-    actor: &ActorRef<ToolsMessage>,
+    actor: &ActorRef<LocalToolsMessage>,
     question: impl FnOnce(Reply<T>) -> ToolsMessage,
 ) -> Option<T> {
     let (reply, answer) = Reply::channel();
-    actor.send_message(question(reply)).expect("the actor is there");
+    actor.send_message(question(reply).into()).expect("the actor is there");
     answer.await
 }
 
-async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
+async fn granted(actor: &ActorRef<LocalToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
     let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
     let context = Arc::clone(context);
     match ask(actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict") {
@@ -55,15 +56,15 @@ async fn granted(actor: &ActorRef<ToolsMessage>, call: &Arc<ToolCall>, context: 
     }
 }
 
-async fn begin(actor: &ActorRef<ToolsMessage>, name: &str) -> Answer<ToolReturn> {
+async fn begin(actor: &ActorRef<LocalToolsMessage>, name: &str) -> Answer<ToolReturn> {
     let (call, context) = (call(name, json!({})), context());
     let grant = granted(actor, &call, &context).await;
     let (reply, answer) = Reply::channel();
-    actor.send_message(ToolsMessage::Call { call, grant, context, reply }).expect("the actor is there");
+    actor.send_message(ToolsMessage::Call { call, grant, context, reply }.into()).expect("the actor is there");
     answer
 }
 
-async fn perform(actor: &ActorRef<ToolsMessage>, name: &str) -> ToolReturn {
+async fn perform(actor: &ActorRef<LocalToolsMessage>, name: &str) -> ToolReturn {
     begin(actor, name).await.await.expect("an answer")
 }
 
@@ -172,14 +173,14 @@ async fn an_abandoned_call_is_dropped_and_the_mailbox_stays_free() {
 
 /// Asks whether a call may run, and to run it at once; each word that comes.
 fn check_and_run(
-    actor: &ActorRef<ToolsMessage>,
+    actor: &ActorRef<LocalToolsMessage>,
     name: &str,
 ) -> (Interest, tokio::sync::mpsc::UnboundedReceiver<Option<Verdict>>) {
     check_and_run_in(actor, name, PermissionMode::Auto)
 }
 
 fn check_and_run_in(
-    actor: &ActorRef<ToolsMessage>,
+    actor: &ActorRef<LocalToolsMessage>,
     name: &str,
     mode: PermissionMode,
 ) -> (Interest, tokio::sync::mpsc::UnboundedReceiver<Option<Verdict>>) {
@@ -187,7 +188,7 @@ fn check_and_run_in(
     let (told, heard) = tokio::sync::mpsc::unbounded_channel();
     let (reply, interest) = Reply::noted(move |verdict| drop(told.send(verdict)));
     let context = Arc::new(CallContext { mode: Some(mode), ..(*context()).clone() });
-    actor.send_message(ToolsMessage::Check { check, context, reply }).expect("the actor is there");
+    actor.send_message(ToolsMessage::Check { check, context, reply }.into()).expect("the actor is there");
     (interest, heard)
 }
 
@@ -259,7 +260,7 @@ async fn a_call_that_was_allowed_before_a_restart_of_the_actor_runs_after_it() {
     let (call, context) = (call("demo/act", json!({})), context());
     let grant = granted(&first, &call, &context).await;
     first.kill_and_wait(None).await.expect("it ends");
-    let run = async |actor: &ActorRef<ToolsMessage>| {
+    let run = async |actor: &ActorRef<LocalToolsMessage>| {
         let (call, grant, context) = (Arc::clone(&call), grant.clone(), Arc::clone(&context));
         ask(actor, |reply| ToolsMessage::Call { call, grant, context, reply }).await.expect("an answer")
     };
@@ -306,4 +307,101 @@ async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
     let grant = granted(&actor, &call, &context).await;
     let returned = ask(&actor, |reply| ToolsMessage::Call { call, grant, context, reply }).await.expect("an answer");
     assert_eq!(returned.output.plain(), "hello.txt");
+}
+
+/// A port whose tools come and go.
+struct Changing {
+    tools: Mutex<Vec<FnTool>>,
+    changes: watch::Sender<u64>,
+}
+
+impl Changing {
+    fn new(tools: Vec<FnTool>) -> Arc<Self> {
+        Arc::new(Self { tools: Mutex::new(tools), changes: watch::Sender::new(0) })
+    }
+
+    fn change(&self, tools: Vec<FnTool>) {
+        *self.tools.lock().unwrap() = tools;
+        self.changes.send_modify(|changes| *changes += 1);
+    }
+}
+
+impl ToolPort for Changing {
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        async {
+            tokio::task::yield_now().await;
+            self.tools.lock().unwrap().iter().flat_map(FnTool::listed).collect()
+        }
+        .boxed()
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        Some(self.changes.subscribe())
+    }
+
+    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        ready(Ok(ToolOutput::text(invocation.call.name.to_string()))).boxed()
+    }
+}
+
+#[tokio::test]
+async fn tools_that_come_and_go_are_offered_and_called_as_they_are_now() {
+    let named = |names: &[&str]| names.iter().map(|name| simple(name, || Ok(ToolOutput::default()))).collect();
+    let (registry, port) = (crate::tools::ToolRegistry::default(), Changing::new(named(&["own/a", "own/b"])));
+    let other = Arc::new(simple("demo/other", || Ok(ToolOutput::default())));
+    let arguments = ToolsArguments {
+        ports: vec![Arc::clone(&port) as _, other],
+        publisher: Some(registry.local_publisher()),
+        ..ToolsArguments::default()
+    };
+    let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
+    let offered = async || {
+        let (reply, listed) = Reply::channel();
+        registry.list(None, |set| reply.send(set));
+        let set = listed.await.expect("the tools");
+        set.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(offered().await, ["own/a", "own/b", "demo/other"]);
+    // A grant of a tool that stays is good for the next list.
+    let (call, context) = (call("own/b", json!({})), context());
+    let grant = granted(&actor, &call, &context).await;
+    let mut published = registry.changes();
+    let mut changed = async |names: &[&str]| {
+        published.mark_unchanged();
+        port.change(named(names));
+        published.changed().await.expect("a registry");
+    };
+    changed(&["own/b", "own/c"]).await;
+    assert_eq!(offered().await, ["own/b", "own/c", "demo/other"]);
+    let returned = ask(&actor, |reply| ToolsMessage::Call { call, grant, context: context.clone(), reply }).await;
+    assert_eq!(returned.expect("an answer").output.plain(), "own/b");
+    assert_eq!(perform(&actor, "own/c").await.output.plain(), "own/c");
+    let check = CheckRequest {
+        call: crate::tools::local::fixture::call("own/a", json!({})),
+        approved: None,
+        standing: Vec::new(),
+        run: true,
+    };
+    let gone = ask(&actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict");
+    assert!(matches!(&gone, Verdict::Invalid { complaint } if complaint.contains("own/a")), "{gone:?}");
+    // A list that takes the name of another port is not taken; the next one is.
+    port.change(named(&["demo/other"]));
+    changed(&["own/d"]).await;
+    assert_eq!(offered().await, ["own/d", "demo/other"]);
+}
+
+#[tokio::test]
+async fn a_port_that_cannot_list_its_tools_does_not_start() {
+    struct Bad;
+    impl ToolPort for Bad {
+        fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+            panic!("no list")
+        }
+        fn call_tool(&self, _: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+            unreachable!("it has no tools")
+        }
+    }
+    let arguments = ToolsArguments { ports: vec![Arc::new(Bad)], ..ToolsArguments::default() };
+    let error = Actor::spawn(None, ToolsActor, arguments).await.expect_err("a panic").to_string();
+    assert!(error.contains("panicked while it listed"), "{error}");
 }

@@ -22,6 +22,7 @@ use bob_messages::turn_config::{OnRestart, TurnConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -80,7 +81,7 @@ impl Agents {
 }
 
 impl ToolPort for Agents {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
         let schema = json!({
             "type": "object",
             "properties": {
@@ -98,7 +99,7 @@ impl ToolPort for Agents {
             tool.with_idempotent(true)
         };
         let has_tasks = self.agents.iter().any(|agent| agent.background().is_some());
-        self.agents.iter().map(one).chain(followers().into_iter().filter(|_| has_tasks)).collect()
+        ready(self.agents.iter().map(one).chain(followers().into_iter().filter(|_| has_tasks)).collect()).boxed()
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

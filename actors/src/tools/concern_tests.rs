@@ -5,7 +5,7 @@ use bob_messages::chat::ToolCall;
 use bob_messages::ids::{ApprovalId, CallId, SessionId, ToolName, TurnId};
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::Reply;
-use bob_messages::tools::{CallContext, CheckRequest, Risk, ToolOutput, ToolsMessage, Verdict};
+use bob_messages::tools::{CallContext, CheckRequest, LocalToolsMessage, Risk, ToolOutput, ToolsMessage, Verdict};
 use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ fn touch(name: &str) -> FnTool {
     })
 }
 
-async fn room(policy: Policy) -> ActorRef<ToolsMessage> {
+async fn room(policy: Policy) -> ActorRef<LocalToolsMessage> {
     let ports: Vec<Arc<dyn ToolPort>> = vec![Arc::new(touch("demo/look").read_only()), Arc::new(touch("demo/change"))];
     let arguments = ToolsArguments { ports, policy, ..ToolsArguments::default() };
     Actor::spawn(None, ToolsActor, arguments).await.expect("the room opens").0
@@ -44,7 +44,7 @@ fn check(tool: &str, path: &str, run: bool) -> CheckRequest {
     CheckRequest { call, approved: None, standing: Vec::new(), run }
 }
 
-async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, mode: Option<PermissionMode>) -> Verdict {
+async fn ask(room: &ActorRef<LocalToolsMessage>, check: CheckRequest, mode: Option<PermissionMode>) -> Verdict {
     let context = Arc::new(CallContext {
         session: SessionId::parse("s").expect("a plain id"),
         turn: TurnId::new("t"),
@@ -62,7 +62,7 @@ async fn ask(room: &ActorRef<ToolsMessage>, check: CheckRequest, mode: Option<Pe
         tracestate: None,
     });
     let (reply, answer) = Reply::channel();
-    room.cast(ToolsMessage::Check { check, context, reply }).expect("the room is open");
+    room.cast(ToolsMessage::Check { check, context, reply }.into()).expect("the room is open");
     answer.await.expect("an answer")
 }
 

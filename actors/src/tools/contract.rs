@@ -91,7 +91,7 @@ struct Examples<'a> {
 
 impl Examples<'_> {
     async fn list(self) -> Found {
-        let (first, second) = (self.port.list_tools(), self.port.list_tools());
+        let (first, second) = (self.port.list_tools().await, self.port.list_tools().await);
         let names = |tools: &[ToolDescriptor]| tools.iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>();
         holds(!first.is_empty(), || "no tool at all".to_owned())?;
         holds(first == second, || format!("the tools {:?} and then {:?}", names(&first), names(&second)))
@@ -99,14 +99,14 @@ impl Examples<'_> {
 
     async fn names(self) -> Found {
         let mut names = BTreeSet::new();
-        self.port.list_tools().into_iter().try_for_each(|tool| {
+        self.port.list_tools().await.into_iter().try_for_each(|tool| {
             holds(!tool.id.own_name().is_empty(), || format!("a tool without a name: {:?}", tool.id.as_str()))?;
             holds(names.insert(tool.id.to_string()), || format!("two tools named {}", tool.id))
         })
     }
 
     async fn schemas(self) -> Found {
-        for tool in self.port.list_tools() {
+        for tool in self.port.list_tools().await {
             let name = &tool.id;
             holds(!tool.description.trim().is_empty(), || format!("no description of {name}"))?;
             let is_of_an_object = tool.schema.get("type").is_none_or(|kind| kind == "object");
@@ -128,7 +128,7 @@ impl Examples<'_> {
     }
 
     async fn repeated(self) -> Found {
-        for (tool, arguments) in self.of(|tool| tool.idempotent || tool.read_only) {
+        for (tool, arguments) in self.of(|tool| tool.idempotent || tool.read_only).await {
             for _ in 0..2 {
                 self.has_result(tool, arguments).await?;
             }
@@ -137,13 +137,13 @@ impl Examples<'_> {
     }
 
     async fn beside(self) -> Found {
-        let examples: Vec<_> = self.of(|tool| tool.read_only).collect();
+        let examples: Vec<_> = self.of(|tool| tool.read_only).await.collect();
         let calls = (0..BESIDE).flat_map(|_| &examples).map(|(tool, arguments)| self.has_result(tool, arguments));
         join_all(calls).await.into_iter().collect()
     }
 
     async fn dropped(self) -> Found {
-        for (tool, arguments) in self.of(|tool| tool.idempotent || tool.read_only) {
+        for (tool, arguments) in self.of(|tool| tool.idempotent || tool.read_only).await {
             for polls in 0..16 {
                 let was_ready = dropped_after(polls, self.call(tool, arguments.clone())).await;
                 let next = self.has_result(tool, arguments).await;
@@ -158,8 +158,8 @@ impl Examples<'_> {
 
     /// Only of tools that change nothing, since what an unusual argument does is not known.
     async fn unusual(self) -> Found {
-        let tools = self.port.list_tools();
-        for (name, arguments) in self.of(|tool| tool.read_only) {
+        let tools = self.port.list_tools().await;
+        for (name, arguments) in self.of(|tool| tool.read_only).await {
             let schema = tools.iter().find(|tool| tool.id.as_str() == *name).map_or(&Value::Null, |tool| &tool.schema);
             let texts = ODD_TEXTS.iter().map(|text| json!(text)).chain([json!("x".repeat(1 << 16))]);
             for odd in texts.chain([json!(0), json!(-1), json!(u64::MAX), json!(1e300), json!(null)]) {
@@ -193,7 +193,7 @@ impl Examples<'_> {
         let others = SessionId::parse("another").unwrap_or_else(|never| unreachable!("{never}"));
         self.port.session_ended(&others);
         self.port.session_ended(&session());
-        for (tool, arguments) in self.of(|tool| tool.idempotent || tool.read_only) {
+        for (tool, arguments) in self.of(|tool| tool.idempotent || tool.read_only).await {
             let next = self.has_result(tool, arguments).await;
             next.map_err(|seen| format!("{seen}, after the end of sessions"))?;
         }
@@ -203,8 +203,8 @@ impl Examples<'_> {
     }
 
     /// The examples of these tools.
-    fn of(&self, wanted: impl Fn(&ToolDescriptor) -> bool) -> impl Iterator<Item = &Example> {
-        let tools = self.port.list_tools();
+    async fn of(&self, wanted: impl Fn(&ToolDescriptor) -> bool) -> impl Iterator<Item = &Example> {
+        let tools = self.port.list_tools().await;
         let names: Vec<_> = tools.iter().filter(|tool| wanted(tool)).map(|tool| tool.id.to_string()).collect();
         self.examples.iter().filter(move |(tool, _)| names.iter().any(|name| name == tool))
     }

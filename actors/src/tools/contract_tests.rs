@@ -6,6 +6,7 @@ use crate::contract::testing::each_rule_is_broken;
 use crate::tools::local::{self, Protection};
 use crate::tools::port::Concern;
 use crate::tools::{FnTool, Policy, tool};
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -48,15 +49,17 @@ enum Fault {
 }
 
 impl ToolPort for Faulty {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
-        let mut list = self.tool.list_tools();
-        match self.fault {
-            Fault::OtherList => list[0].title = self.count.fetch_add(1, Ordering::SeqCst).to_string(),
-            Fault::OneNameTwice => list.extend(self.tool.list_tools()),
-            Fault::NoDescription => list[0].description.clear(),
-            _others => {}
-        }
-        list
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        Box::pin(async {
+            let mut list = self.tool.list_tools().await;
+            match self.fault {
+                Fault::OtherList => list[0].title = self.count.fetch_add(1, Ordering::SeqCst).to_string(),
+                Fault::OneNameTwice => list.extend(self.tool.list_tools().await),
+                Fault::NoDescription => list[0].description.clear(),
+                _others => {}
+            }
+            list
+        })
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -131,7 +134,9 @@ async fn the_local_tools_keep_the_rules() {
         ("local/write_file", json!({"path": "b.txt", "content": "three\n"})),
         ("local/todo", json!({"items": []})),
     ] {
-        let is_it = |port: &Arc<dyn ToolPort>| port.list_tools()[0].id.as_str() == name;
+        let is_it = |port: &Arc<dyn ToolPort>| {
+            port.list_tools().now_or_never().is_some_and(|tools| tools[0].id.as_str() == name)
+        };
         let make = || ports().into_iter().find(is_it).unwrap_or_else(|| panic!("there is no {name}"));
         tools(make, &[(name, arguments)], folder.path()).await.assert();
     }

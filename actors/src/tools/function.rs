@@ -16,7 +16,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::any::Any;
 use std::fmt;
-use std::future::Future;
+use std::future::{Future, ready};
 use std::sync::Arc;
 
 type Run = dyn Fn(Invocation) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
@@ -144,6 +144,20 @@ impl FnTool {
     }
 }
 
+impl FnTool {
+    /// Its full name.
+    #[cfg(feature = "local-tools")]
+    pub(crate) fn name(&self) -> &ToolName {
+        &self.descriptor.id
+    }
+
+    /// What it lists.
+    #[cfg(test)]
+    pub(crate) fn listed(&self) -> Vec<ToolDescriptor> {
+        vec![self.descriptor.clone()]
+    }
+}
+
 impl fmt::Debug for FnTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FnTool").field("descriptor", &self.descriptor).finish_non_exhaustive()
@@ -151,8 +165,8 @@ impl fmt::Debug for FnTool {
 }
 
 impl ToolPort for FnTool {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
-        vec![self.descriptor.clone()]
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        Box::pin(ready(vec![self.descriptor.clone()]))
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {

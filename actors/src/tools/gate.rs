@@ -122,7 +122,6 @@ impl Gate {
     ///
     /// # Errors
     /// When the tools cannot stand side by side; then everything stays as it was.
-    #[cfg(any(test, feature = "mcp"))]
     pub(crate) fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
         self.catalogue = Catalogue::new(ports, &self.rules)?;
         Ok(())

@@ -1,6 +1,6 @@
 use super::*;
 use crate::tools::grant::Definition;
-use crate::tools::{FnTool, ToolPort, tool};
+use crate::tools::{FnTool, tool};
 use bob_messages::approvals::{Approved, AskedTool};
 use bob_messages::ids::{ApprovalId, CallId, SessionId, TurnId};
 use bob_messages::permission::PermissionMode;
@@ -26,16 +26,16 @@ struct Line {
 
 fn gate_with(policy: Policy) -> Gate {
     let broken = {
-        let mut descriptor = pick("demo/broken").list_tools().remove(0);
+        let mut descriptor = pick("demo/broken").listed().remove(0);
         descriptor.schema = json!({"type": "object", "properties": {"number": {"pattern": "("}}});
         descriptor
     };
     let shell = tool("demo/shell", "Runs a line", |_: Line, _| async { Ok(ToolOutput::text("ran")) });
     let ports = [
-        pick("demo/look").read_only().list_tools(),
-        pick("demo/change").local().kind(ToolKind::Edit).list_tools(),
-        pick("demo/danger").risk(Risk::High).idempotent().list_tools(),
-        shell.kind(ToolKind::Execute).list_tools(),
+        pick("demo/look").read_only().listed(),
+        pick("demo/change").local().kind(ToolKind::Edit).listed(),
+        pick("demo/danger").risk(Risk::High).idempotent().listed(),
+        shell.kind(ToolKind::Execute).listed(),
         vec![broken],
     ];
     Gate::new(ports, policy).expect("the policy is well formed")
@@ -216,7 +216,7 @@ fn a_broken_schema_is_the_tools_fault() {
 #[cfg(feature = "json-schema")]
 #[test]
 fn b7_a_hostile_pattern_is_matched_in_linear_time() {
-    let mut descriptor = pick("demo/slow").list_tools().remove(0);
+    let mut descriptor = pick("demo/slow").listed().remove(0);
     descriptor.schema = json!({"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}});
     let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
     let text = format!("{}!", "a".repeat(50_000));
@@ -228,7 +228,7 @@ fn b7_a_hostile_pattern_is_matched_in_linear_time() {
 #[cfg(feature = "json-schema")]
 #[test]
 fn b7_an_address_in_a_schema_is_not_followed() {
-    let mut descriptor = pick("demo/far").list_tools().remove(0);
+    let mut descriptor = pick("demo/far").listed().remove(0);
     descriptor.schema = json!({"$ref": "http://127.0.0.1:9/schema.json"});
     let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
     let said = complaint(gate.check(&good("demo/far"), &context()));
@@ -269,9 +269,9 @@ fn a_grant_outlives_a_new_list_only_for_a_tool_that_stayed_as_it_was() {
     let mut gate = gate();
     let (kept, changed) = (good("demo/look"), good("demo/change"));
     let grants = [&kept, &changed].map(|checked| grant_of(gate.check(checked, &context())));
-    let mut drifted = pick("demo/change").local().kind(ToolKind::Edit).list_tools();
+    let mut drifted = pick("demo/change").local().kind(ToolKind::Edit).listed();
     drifted[0].description = "Picks every number".to_owned();
-    gate.renew([pick("demo/look").read_only().list_tools(), drifted, pick("demo/new").list_tools()]).expect("renewed");
+    gate.renew([pick("demo/look").read_only().listed(), drifted, pick("demo/new").listed()]).expect("renewed");
 
     gate.admit(&kept.call, &grants[0], &context()).expect("it is the same tool");
     let refusal = gate.admit(&changed.call, &grants[1], &context()).expect_err("it is another tool");
@@ -280,14 +280,14 @@ fn a_grant_outlives_a_new_list_only_for_a_tool_that_stayed_as_it_was() {
     gate.admit(&changed.call, &anew, &context()).expect("asked again");
     assert_eq!(gate.offered().len(), 3);
 
-    gate.renew([pick("demo/a").list_tools(), pick("demo/A").list_tools()]).expect_err("a collision");
+    gate.renew([pick("demo/a").listed(), pick("demo/A").listed()]).expect_err("a collision");
     assert_eq!(gate.offered().len(), 3);
 }
 
 #[test]
 fn the_order_of_keys_does_not_matter_to_a_grant_and_large_numbers_do() {
     let key = RoomKey::draw().expect("the system has randomness");
-    let definition = Definition::of(&pick("demo/x").list_tools()[0]);
+    let definition = Definition::of(&pick("demo/x").listed()[0]);
     let seal = |text: &str| {
         let call = call("demo/x", serde_json::from_str(text).expect("JSON"));
         let grant = key.grant(&call, &definition);
@@ -327,7 +327,7 @@ fn lists_leave_out_what_is_denied_and_keep_what_needs_a_person() {
 
 #[test]
 fn g8_names_that_could_be_mistaken_do_not_start() {
-    let two = |a: &str, b: &str| Gate::new([pick(a).list_tools(), pick(b).list_tools()], Policy::default());
+    let two = |a: &str, b: &str| Gate::new([pick(a).listed(), pick(b).listed()], Policy::default());
     for (a, b) in [
         ("demo/a", "demo/a"),
         ("demo/a", "Demo/A"),

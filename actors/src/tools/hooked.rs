@@ -16,6 +16,7 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::timeout_at;
 
 /// How much a hook may put behind a result, in bytes.
@@ -100,11 +101,18 @@ impl HookedTools {
 }
 
 impl ToolPort for HookedTools {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
-        let tools = self.port.list_tools();
-        let by_name = tools.iter().map(|tool| (tool.id.clone(), Arc::new(tool.clone()))).collect();
-        *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = by_name;
-        tools
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        let listed = async move {
+            let tools = self.port.list_tools().await;
+            let by_name = tools.iter().map(|tool| (tool.id.clone(), Arc::new(tool.clone()))).collect();
+            *self.tools.lock().unwrap_or_else(PoisonError::into_inner) = by_name;
+            tools
+        };
+        listed.boxed()
+    }
+
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        self.port.changes()
     }
 
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {

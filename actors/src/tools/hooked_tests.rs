@@ -7,7 +7,7 @@ use bob_messages::chat::CallStatus;
 use bob_messages::ids::ApprovalId;
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::Reply;
-use bob_messages::tools::{CheckRequest, Risk, ToolReturn, ToolsMessage, Verdict};
+use bob_messages::tools::{CheckRequest, LocalToolsMessage, Risk, ToolReturn, ToolsMessage, Verdict};
 use ractor::{Actor, ActorRef};
 use serde_json::json;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -69,7 +69,7 @@ fn touch(name: &str) -> FnTool {
     })
 }
 
-async fn room(hook: Arc<Named>, policy: Policy) -> ActorRef<ToolsMessage> {
+async fn room(hook: Arc<Named>, policy: Policy) -> ActorRef<LocalToolsMessage> {
     let mut hooks = ToolHooks::default();
     hooks.push(hook);
     let ports: [FnTool; 2] = [touch("demo/look").read_only(), touch("demo/change")];
@@ -83,14 +83,14 @@ fn check(tool: &str, path: &str) -> CheckRequest {
     CheckRequest { call, approved: None, standing: Vec::new(), run: true }
 }
 
-async fn judged(room: &ActorRef<ToolsMessage>, check: CheckRequest, mode: PermissionMode) -> Verdict {
+async fn judged(room: &ActorRef<LocalToolsMessage>, check: CheckRequest, mode: PermissionMode) -> Verdict {
     let context = CallContext { mode: Some(mode), tool_timeout_ms: 300, ..Workspace::new().context() };
     let (reply, answer) = Reply::channel();
-    room.cast(ToolsMessage::Check { check, context: Arc::new(context), reply }).expect("the room is open");
+    room.cast(ToolsMessage::Check { check, context: Arc::new(context), reply }.into()).expect("the room is open");
     answer.await.expect("an answer")
 }
 
-async fn returned(room: &ActorRef<ToolsMessage>, path: &str) -> ToolReturn {
+async fn returned(room: &ActorRef<LocalToolsMessage>, path: &str) -> ToolReturn {
     match judged(room, check("demo/look", path), PermissionMode::Ask).await {
         Verdict::Ran(returned) => *returned,
         other => panic!("{path}: {other:?}"),

@@ -40,6 +40,9 @@ pub(crate) struct Host {
     progress: ProgressRoom,
 }
 
+/// A port, and the tools it has.
+pub(crate) type Listed = (Arc<dyn ToolPort>, Vec<ToolDescriptor>);
+
 /// The ports of a host. They hear of its end, however it ends.
 struct Ports(Vec<Arc<dyn ToolPort>>);
 
@@ -61,8 +64,9 @@ impl Host {
     /// # Errors
     /// When a rule cannot be understood, when the tools cannot stand side by side, or
     /// when the system gives no key.
-    pub(crate) fn new(ports: Vec<Arc<dyn ToolPort>>, policy: Policy, key: &KeyPlace) -> Result<Self, GateError> {
-        let gate = Gate::new(ports.iter().map(|port| port.list_tools()), policy)?.succeeding(key);
+    pub(crate) fn new(ports: Vec<Listed>, policy: Policy, key: &KeyPlace) -> Result<Self, GateError> {
+        let (ports, lists): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
+        let gate = Gate::new(lists, policy)?.succeeding(key);
         Ok(Self { ports: Ports(ports), gate, progress: ProgressRoom::nobody() })
     }
 
@@ -86,10 +90,19 @@ impl Host {
     /// # Errors
     /// When the tools cannot stand side by side; then everything stays as it was.
     #[cfg(feature = "mcp")]
-    pub(crate) fn renew(&mut self, ports: Vec<Arc<dyn ToolPort>>) -> Result<(), GateError> {
-        self.gate.renew(ports.iter().map(|port| port.list_tools()))?;
+    pub(crate) fn renew(&mut self, ports: Vec<Listed>) -> Result<(), GateError> {
+        let (ports, lists): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
+        self.gate.renew(lists)?;
         self.ports = Ports(ports);
         Ok(())
+    }
+
+    /// The same ports have these lists from now on. Grants stay good for the tools that stayed as they were.
+    ///
+    /// # Errors
+    /// When the tools cannot stand side by side; then everything stays as it was.
+    pub(crate) fn relist(&mut self, lists: Vec<Vec<ToolDescriptor>>) -> Result<(), GateError> {
+        self.gate.renew(lists)
     }
 
     /// What may be offered of them.

@@ -6,7 +6,7 @@ use bob_messages::approvals::Standing;
 use bob_messages::ids::ToolName;
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::Reply;
-use bob_messages::tools::{CallContext, CheckRequest, ToolsMessage, Verdict};
+use bob_messages::tools::{CallContext, CheckRequest, LocalToolsMessage, ToolsMessage, Verdict};
 use ractor::{Actor, ActorRef};
 use serde_json::{Value, json};
 use std::os::unix::fs::symlink;
@@ -27,14 +27,14 @@ fn workspace() -> Workspace {
     workspace
 }
 
-async fn room(policy: Policy) -> ActorRef<ToolsMessage> {
+async fn room(policy: Policy) -> ActorRef<LocalToolsMessage> {
     let ports = tools(&crate::child::Watcher::new(), &Protection::default(), &policy, &BackgroundCommands::default());
     let arguments = ToolsArguments { ports, policy, ..ToolsArguments::default() };
     Actor::spawn(None, ToolsActor, arguments).await.expect("the room opens").0
 }
 
 async fn judged(
-    room: &ActorRef<ToolsMessage>,
+    room: &ActorRef<LocalToolsMessage>,
     workspace: &Workspace,
     (tool, arguments): (&str, Value),
     standing: Vec<Arc<Standing>>,
@@ -42,7 +42,7 @@ async fn judged(
     let context = CallContext { mode: Some(PermissionMode::Ask), ..workspace.context() };
     let check = CheckRequest { call: call(tool, arguments), approved: None, standing, run: false };
     let (reply, answer) = Reply::channel();
-    room.cast(ToolsMessage::Check { check, context: Arc::new(context), reply }).expect("the room is open");
+    room.cast(ToolsMessage::Check { check, context: Arc::new(context), reply }.into()).expect("the room is open");
     answer.await.expect("an answer")
 }
 

@@ -65,7 +65,7 @@ fn the_most_specific_entry_decides_each_setting_of_a_tool() {
         let tool = crate::tools::tool(name, "", |_: serde_json::Value, _| async {
             Err::<(), _>(crate::tools::ToolError::new("unused"))
         });
-        let [tool] = <[_; 1]>::try_from(crate::tools::ToolPort::list_tools(&tool)).expect("one tool");
+        let [tool] = <[_; 1]>::try_from(tool.listed()).expect("one tool");
         let (tool, context) = (rules.apply_to(tool), crate::tools::local::fixture::Workspace::new().context());
         let from = match tool.risk_from {
             RiskSource::Configuration { pattern } => pattern,
@@ -220,7 +220,7 @@ fn the_modes_do_what_their_table_says() {
             Ok(bob_messages::tools::ToolOutput::text(""))
         });
         let tool = if is_local { tool.local() } else { tool };
-        crate::tools::ToolPort::list_tools(&tool.kind(kind).risk(risk)).remove(0)
+        tool.kind(kind).risk(risk).listed().remove(0)
     };
     let rules = Rules::new(Policy::default()).expect("well formed");
     let said = |mode, tool: &ToolDescriptor| {

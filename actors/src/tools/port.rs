@@ -14,13 +14,23 @@ use serde::de::DeserializeOwned;
 use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 /// A port: some tools, and the way to run them.
 pub trait ToolPort: Send + Sync + 'static {
-    /// The tools, asked for once when the actor starts. Names must be unique in a
-    /// runtime, whatever port they come from.
-    fn list_tools(&self) -> Vec<ToolDescriptor>;
+    /// The tools. Asked when the actor starts, which waits for it, and again after each of the [`changes`](Self::changes).
+    /// Names must be unique in a runtime, whatever port they come from: a later list with a name of another port is not
+    /// taken, and the one before stays in force. The future may be dropped; one that takes longer than 30 s, or panics,
+    /// is an error at the start, and leaves the tools as they were later.
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>>;
+
+    /// Notifies of changes of the list, whose value means nothing. Turns that begin afterwards are offered what is listed
+    /// then; a call of a tool that is gone is answered as one of a tool that never was. `None`, and the default: the list
+    /// stays as it is.
+    fn changes(&self) -> Option<watch::Receiver<u64>> {
+        None
+    }
 
     /// Runs one call whose arguments fit the tool's schema.
     ///

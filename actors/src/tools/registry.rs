@@ -45,7 +45,7 @@ use bob_messages::ids::{ServerId, SessionId, TenantId};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::options::ServerSpec;
 use bob_messages::pool::ServerOwner;
-use bob_messages::tools::{ToolSet, ToolsMessage};
+use bob_messages::tools::{LocalToolsMessage, ToolSet, ToolsMessage};
 use brought::Brought;
 use isolated::Source;
 use publisher::{Host, Settling};
@@ -62,7 +62,7 @@ pub struct ToolRegistry(Arc<Registry>);
 #[derive(Debug)]
 struct Registry {
     local: Arc<Host>,
-    address: Address<ToolsMessage>,
+    address: Address<LocalToolsMessage>,
     /// The tool servers, in the order they are offered.
     servers: RwLock<Vec<Arc<Host>>>,
     /// Those that sessions bring, and those that they share with few others.
@@ -110,7 +110,7 @@ impl ToolRegistry {
     }
 
     /// Where the actor with the tools of this process is found.
-    pub fn local(&self) -> &Address<ToolsMessage> {
+    pub fn local(&self) -> &Address<LocalToolsMessage> {
         &self.0.address
     }
 

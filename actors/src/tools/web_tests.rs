@@ -3,6 +3,7 @@ use crate::tools::local::fixture::Workspace;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Redirect};
 use axum::routing::get;
+use futures_util::FutureExt;
 use serde_json::json;
 
 /// Only the one address of this machine at which the tests listen.
@@ -121,7 +122,7 @@ async fn what_is_not_public_is_refused_also_behind_a_redirect_or_a_name() {
 
 #[test]
 fn it_is_offered_as_what_it_is() {
-    let tool = web_fetch().list_tools().remove(0);
+    let tool = web_fetch().list_tools().now_or_never().expect("it has it at hand").remove(0);
     assert_eq!((tool.id.as_str(), tool.risk, tool.kind), ("local/web_fetch", Risk::High, ToolKind::Fetch));
     assert!(tool.idempotent && !tool.read_only);
 }

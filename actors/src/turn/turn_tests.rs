@@ -14,7 +14,7 @@ use bob_messages::llm::{Capabilities, LlmAnswer, LlmMessage, ModelProfile, RawCa
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::{Append, Claim, Record, StoreMessage};
 use bob_messages::submission::TurnNews;
-use bob_messages::tools::{CallTraits, Grant, ToolDescriptor, ToolKind, ToolOutput, Verdict};
+use bob_messages::tools::{CallTraits, Grant, LocalToolsMessage, ToolDescriptor, ToolKind, ToolOutput, Verdict};
 use bob_messages::turn_config::TurnConfig;
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -59,7 +59,7 @@ struct Fixture {
     rooms: Rooms,
     store: UnboundedReceiver<StoreMessage>,
     llm: UnboundedReceiver<LlmMessage>,
-    tools: UnboundedReceiver<ToolsMessage>,
+    tools: UnboundedReceiver<LocalToolsMessage>,
     sessions: UnboundedReceiver<SessionsMessage>,
     journal: Vec<Arc<Record>>,
 }
@@ -138,7 +138,7 @@ impl Fixture {
             return Held::Llm(asked);
         }
         answer_model(asked, "", true);
-        let check = next(&mut self.tools).await;
+        let check = question(&mut self.tools).await;
         if wait == Wait::Verdict {
             return Held::Tools(check);
         }
@@ -148,7 +148,7 @@ impl Fixture {
             return Held::Store(intent);
         }
         self.stored(intent);
-        let call = next(&mut self.tools).await;
+        let call = question(&mut self.tools).await;
         if wait == Wait::Call {
             return Held::Tools(call);
         }
@@ -255,6 +255,13 @@ async fn hang<T>(held: T) {
 
 async fn next<M>(from: &mut UnboundedReceiver<M>) -> M {
     tokio::time::timeout(DEADLINE, from.recv()).await.expect("it is asked").expect("the room is inhabited")
+}
+
+async fn question(from: &mut UnboundedReceiver<LocalToolsMessage>) -> ToolsMessage {
+    match next(from).await {
+        LocalToolsMessage::Tools(message) => message,
+        other => panic!("no question: {other:?}"),
+    }
 }
 
 fn model() -> ModelName {

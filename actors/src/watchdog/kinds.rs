@@ -6,7 +6,7 @@ use bob_messages::mcp::McpMessage;
 use bob_messages::models::ModelsMessage;
 use bob_messages::store::StoreMessage;
 use bob_messages::submission::SessionsMessage;
-use bob_messages::tools::ToolsMessage;
+use bob_messages::tools::{LocalToolsMessage, ToolsMessage};
 use bob_messages::turn::TurnMessage;
 
 /// A message enum whose variants have names.
@@ -46,6 +46,7 @@ kinds!(TurnMessage:
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);
+kinds!(LocalToolsMessage: Tools, Listed);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, LoadPart, Append, Release, List, Delete, Ping, BatchEnded);
 kinds!(SessionsMessage:

@@ -18,14 +18,14 @@ pub mod skills;
 /// struct Weather(Vec<String>);
 ///
 /// impl ToolPort for Weather {
-///     fn list_tools(&self) -> Vec<ToolDescriptor> {
+///     fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
 ///         let schema = json!({"type": "object", "properties": {}});
 ///         let one = |city: &String| {
 ///             let id = ToolName::new(format!("weather/{city}"));
 ///             let tool = ToolDescriptor::new(id, format!("The weather in {city}."), schema.clone());
 ///             tool.with_read_only(true).with_idempotent(true)
 ///         };
-///         self.0.iter().map(one).collect()
+///         Box::pin(std::future::ready(self.0.iter().map(one).collect()))
 ///     }
 ///
 ///     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -33,7 +33,9 @@ pub mod skills;
 ///         Box::pin(async move { Ok(ToolOutput::text(format!("In {city} it rains."))) })
 ///     }
 /// }
-/// # assert_eq!(Weather(vec!["ulm".into()]).list_tools()[0].id.as_str(), "weather/ulm");
+/// # use futures_util::FutureExt;
+/// # let listed = Weather(vec!["ulm".into()]).list_tools().now_or_never().unwrap();
+/// # assert_eq!(listed[0].id.as_str(), "weather/ulm");
 /// ```
 pub use bob_actors::tools::ToolPort;
 #[cfg(feature = "local-tools")]

@@ -9,13 +9,24 @@ use super::problem::Findings;
 use super::tree::{Item, Table, Value};
 
 /// Other names of keys in a table: its name, the other name, and where its value belongs.
-const KEYS: [(&str, &str, (&str, &str)); 6] = [
+const KEYS: [(&str, &str, (&str, &str)); 7] = [
     ("prompt", "history_condense_trigger_ratio", ("prompt", "condense_trigger_ratio")),
     ("prompt", "history_condense_target_ratio", ("prompt", "condense_target_ratio")),
     ("prompt", "history_condense_model", ("prompt", "condense_model")),
     ("prompt", "skills_token_budget_ratio", ("skills", "token_budget_ratio")),
     ("prompt", "skills_token_budget_tokens", ("skills", "token_budget_tokens")),
     ("prompt", "skills_top_k", ("skills", "top_k")),
+    ("runtime.resume", "checkpoint_ttl_ms", ("runtime", "suspend_timeout_ms")),
+];
+
+/// Tables of the design that have no table here, their keys that stand for nothing that could be set, and why.
+const GONE: [(&str, &str, &str); 2] = [
+    (
+        "resume",
+        "signing_key",
+        "a resume token is compared with the one in the journal of its session, and nothing is signed",
+    ),
+    ("cancellation", "mode", "there is one way to cancel: what runs is stopped, and what it may have done is told"),
 ];
 
 /// Other words for a value: the list of tables, the key in each, the other word, and the one of the schema.
@@ -39,6 +50,17 @@ pub(super) fn rename<'t>(root: &mut Table<'t>, findings: &mut Findings) {
         }
         table.insert(named(&key, name), item);
     }
+    for (section, key, why) in GONE {
+        let Some(runtime) = table_mut(root, "runtime") else { continue };
+        let Some(table) = table_mut(runtime, section) else { continue };
+        if let Some((at, _)) = table.remove_entry(key) {
+            findings.add(at.span(), format!("`runtime.{section}.{key}` cannot be set: {why}; remove it"));
+        }
+        // What is left of it is unknown.
+        if table.is_empty() {
+            runtime.remove(section);
+        }
+    }
     for (list, key, other, word) in WORDS {
         let Some((section, list)) = list.split_once('.') else { continue };
         let tables = table_mut(root, section).and_then(|table| table.get_mut(list));
@@ -59,9 +81,12 @@ fn named<'t>(key: &Spanned<Cow<'_, str>>, name: &'static str) -> Spanned<Cow<'t,
     Spanned::new(key.span(), Cow::Borrowed(name))
 }
 
+/// The table of this name; names of nested ones have dots between them.
 fn table_mut<'r, 't>(root: &'r mut Table<'t>, name: &str) -> Option<&'r mut Table<'t>> {
-    match root.get_mut(name)?.get_mut() {
-        Value::Table(table) => Some(table),
+    let (first, rest) = name.split_once('.').map_or((name, None), |(first, rest)| (first, Some(rest)));
+    match (root.get_mut(first)?.get_mut(), rest) {
+        (Value::Table(table), None) => Some(table),
+        (Value::Table(table), Some(rest)) => table_mut(table, rest),
         _ => None,
     }
 }

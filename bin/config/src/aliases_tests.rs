@@ -54,3 +54,27 @@ fn a_value_under_both_names_and_a_wrong_one_are_told_where_they_are() {
     assert!(wrong.starts_with("3:16 `skills.top_k`: expected an integer, found a string"), "{wrong}");
     assert_eq!(refused("prompt = 3\nskills = 4").lines().count(), 2);
 }
+
+#[test]
+fn the_tables_of_the_design_are_keys_of_the_runtime_or_say_why_not() {
+    let config = accepted("runtime.resume.checkpoint_ttl_ms = 60000", &Environment::default());
+    assert_eq!(config.runtime.limits.suspend_timeout_ms, 60_000);
+    accepted("[runtime.resume]\n[runtime.cancellation]", &Environment::default());
+    let refused =
+        |text: &str| told(&refused(&format!("runtime.default_model = 'a:b'\n{text}"), &Environment::default()));
+    assert_eq!(
+        refused("runtime.suspend_timeout_ms = 1\nruntime.resume.checkpoint_ttl_ms = 2"),
+        "3:16 `runtime.resume.checkpoint_ttl_ms` is another name of `runtime.suspend_timeout_ms`; give one of them"
+    );
+    assert_eq!(
+        refused("runtime.resume.signing_key = 'x'"),
+        "2:16 `runtime.resume.signing_key` cannot be set: a resume token is compared with the one in the journal of its \
+         session, and nothing is signed; remove it"
+    );
+    assert_eq!(
+        refused("runtime.cancellation.mode = 'graceful'"),
+        "2:22 `runtime.cancellation.mode` cannot be set: there is one way to cancel: what runs is stopped, and what it may \
+         have done is told; remove it"
+    );
+    assert!(refused("runtime.resume.other = 1").contains("unknown key `resume`"));
+}

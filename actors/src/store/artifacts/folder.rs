@@ -84,6 +84,12 @@ impl FolderArtifacts {
         deleted.map(|found| found || settled.is_ok_and(|count| count > 0))
     }
 
+    /// The file whose lock says that what stands for a process lives.
+    #[cfg(test)]
+    pub(super) fn owner_file(&self) -> PathBuf {
+        self.0.root.join("owners").join(self.0.opened().unwrap().marks.process())
+    }
+
     fn blocking<'a, T: Send + 'static>(
         &self,
         doing: &'static str,

@@ -75,7 +75,23 @@ async fn left_behind(root: &Path, session: &SessionId, texts: &[&str]) -> Vec<Ar
     for text in texts {
         ids.push(other.put(session, content(text)).await.unwrap());
     }
+    ended(other).await;
     ids
+}
+
+/// Ends what stands for a process. A program that another test starts has a copy of every open file, and so of the lock,
+/// until it runs.
+async fn ended(process: FolderArtifacts) {
+    let alive = process.owner_file();
+    drop(process);
+    let alive = fs::File::open(alive).unwrap();
+    tokio::time::timeout(std::time::Duration::from_secs(30), async {
+        while alive.try_lock().is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    })
+    .await
+    .expect("its lock is free");
 }
 
 #[tokio::test]
@@ -107,7 +123,7 @@ async fn a_process_that_lives_is_waited_for() {
     assert_eq!(other.unrecorded(10).await.unwrap(), []);
     other.delete(&own, std::slice::from_ref(&id)).await.unwrap();
     assert_eq!(living.list(&own).await.unwrap().len(), 1, "another process removes nothing of it");
-    drop(living);
+    ended(living).await;
     assert_eq!(other.unrecorded(10).await.unwrap(), [(own.clone(), vec![id.clone()])]);
     other.delete(&own, &[id]).await.unwrap();
     assert_eq!(other.list(&own).await.unwrap(), []);
@@ -164,6 +180,7 @@ async fn a_deletion_that_was_interrupted_is_finished() {
         other.recorded(&own, &[id]).await;
         other.deleting(&own).unwrap();
         // The session's journal is removed, and the process ends.
+        ended(other).await;
     }
     sweep(Arc::<FileStore>::clone(&store)).await;
     assert!(!root.join("s-own").exists());
@@ -180,6 +197,7 @@ async fn a_deletion_that_did_not_happen_removes_nothing() {
         let id = other.put(&own, content("named")).await.unwrap();
         recorded(&*store, &own, std::slice::from_ref(&id)).await;
         other.deleting(&own).unwrap();
+        ended(other).await;
         [id]
     };
     sweep(Arc::<FileStore>::clone(&store)).await;

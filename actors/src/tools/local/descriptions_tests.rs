@@ -3,6 +3,7 @@
 use super::{BackgroundCommands, Protection, tools};
 use crate::child::Watcher;
 use crate::tools::Policy;
+use futures_util::FutureExt;
 
 /// Every byte of it is part of every prompt.
 #[test]
@@ -10,7 +11,7 @@ fn the_tools_and_their_arguments_are_described() {
     let policy = Policy { deny_tools: Vec::new(), deny_commands: vec!["rm".to_owned()], ..Policy::default() };
     let mut described = String::new();
     for tool in tools(&Watcher::new(), &Protection::default(), &policy, &BackgroundCommands::default()) {
-        let tool = tool.list_tools().remove(0);
+        let tool = tool.list_tools().now_or_never().expect("it has it at hand").remove(0);
         // In canonical form: the order of keys in a schema depends on the build's features.
         let schema = serde_jcs::to_string(&tool.schema).expect("a schema is JSON");
         let (kind, risk) = (tool.kind, tool.risk);

@@ -78,7 +78,7 @@ impl Workspace {
     }
 
     pub(crate) async fn run(&self, tool: &FnTool, arguments: Value) -> Result<ToolOutput, ToolError> {
-        let name = tool.list_tools().remove(0).id;
+        let name = tool.name();
         tool.call_tool(self.invocation(name.as_str(), arguments)).await
     }
 

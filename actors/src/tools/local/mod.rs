@@ -84,7 +84,7 @@ pub fn tools(
     let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
     let (shell, jobs) = (Shell::new(shell::inherited(), watcher.clone(), protection.sandbox.clone()), &background.0);
     let exec = shell::shell_exec(&shell, jobs, &policy.deny_commands);
-    let may_run = Rules::new(policy.clone()).is_ok_and(|rules| rules.allows(&exec.list_tools()[0].id));
+    let may_run = Rules::new(policy.clone()).is_ok_and(|rules| rules.allows(exec.name()));
     let following = may_run.then(|| [shell::shell_output(jobs), shell::shell_stop(jobs)]);
     let tools = guarded.into_iter().chain([todo::todo(), exec]).chain(following.into_iter().flatten());
     tools.map(|tool: FnTool| -> Arc<dyn ToolPort> { Arc::new(tool.local()) }).collect()

@@ -35,7 +35,7 @@ fn workspace() -> (Workspace, Arc<Protected>) {
 }
 
 async fn concern(workspace: &Workspace, tool: &FnTool, arguments: Value) -> Option<Concern> {
-    let name = tool.list_tools().remove(0).id;
+    let name = tool.name();
     tool.concern(&call(name.as_str(), arguments), &Arc::new(workspace.context())).expect("it looks").await
 }
 

@@ -194,7 +194,7 @@ fn a_call_has_its_own_limit_within_that_of_the_rules() {
 fn the_model_is_told_what_is_refused() {
     let denied = ["rm".to_owned(), "dd".to_owned()];
     let shell = shell_exec(&Shell::new(Vec::new(), Watcher::new(), Sandbox::default()), &Arc::default(), &denied);
-    let described = crate::tools::ToolPort::list_tools(&shell).remove(0);
+    let described = shell.listed().remove(0);
     assert!(described.description.ends_with(". Refused programs: rm, dd"), "{}", described.description);
     assert_eq!(described.id, ToolName::new("local/shell_exec"));
 }

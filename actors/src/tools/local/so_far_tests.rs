@@ -8,7 +8,7 @@ use crate::tools::local::sandbox::Sandbox;
 use crate::tools::{Policy, ToolOverride, ToolPort};
 use bob_messages::chat::CallStatus;
 use bob_messages::reply::{Interest, MOST_SO_FAR_BYTES, Reply, SoFar};
-use bob_messages::tools::{CheckRequest, ToolReturn, ToolsMessage, Verdict};
+use bob_messages::tools::{CheckRequest, LocalToolsMessage, ToolReturn, ToolsMessage, Verdict};
 use ractor::{Actor, ActorRef};
 use serde_json::json;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const DEADLINE: Duration = Duration::from_secs(30);
 
 /// A shell command that runs in a tools actor, and what is kept of it.
 struct Running {
-    _actor: ActorRef<ToolsMessage>,
+    _actor: ActorRef<LocalToolsMessage>,
     _workspace: Workspace,
     interest: Option<Interest>,
     so_far: SoFar,
@@ -38,13 +38,13 @@ async fn running(command: &str, timeout_ms: Option<u64>) -> Running {
     let check = CheckRequest { call: Arc::clone(&call), approved: None, standing: Vec::new(), run: false };
     let (reply, verdict) = Reply::channel();
     let asked = ToolsMessage::Check { check, context: Arc::clone(&context), reply };
-    actor.send_message(asked).expect("the actor is there");
+    actor.send_message(asked.into()).expect("the actor is there");
     let Some(Verdict::Allow { grant, .. }) = verdict.await else { panic!("the shell is allowed") };
     let (tell, returned) = oneshot::channel();
     let (reply, interest) = Reply::abandonable(move |answer| drop(tell.send(answer)));
     let so_far = SoFar::kept();
     let reply = reply.keeping(&so_far);
-    actor.send_message(ToolsMessage::Call { call, grant, context, reply }).expect("the actor is there");
+    actor.send_message(ToolsMessage::Call { call, grant, context, reply }.into()).expect("the actor is there");
     Running { _actor: actor, _workspace: workspace, interest: Some(interest), so_far, returned }
 }
 

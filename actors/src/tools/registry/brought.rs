@@ -10,7 +10,7 @@ use crate::address::Address;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::options::{ServerSpec, ServerStart};
-use bob_messages::tools::ToolsMessage;
+use bob_messages::tools::LocalToolsMessage;
 use foldhash::fast::RandomState;
 use std::collections::HashMap;
 use std::fmt;
@@ -48,7 +48,7 @@ impl SessionHost {
     /// Stands for a server of the configuration while no process of it runs.
     pub fn template(spec: &ServerSpec, known: &KnownTools) -> Self {
         let asleep = ServerSpec { start: ServerStart::Lazy, ..spec.clone() };
-        let address = Address::<ToolsMessage>::default();
+        let address = Address::<LocalToolsMessage>::default();
         Self(Arc::new(Host::server(&asleep, Box::new(address)).isolated(known, None)))
     }
 

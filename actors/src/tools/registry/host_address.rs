@@ -1,7 +1,7 @@
 //! The way to a host over its restarts.
 
 use crate::address::Address;
-use bob_messages::tools::ToolsMessage;
+use bob_messages::tools::{LocalToolsMessage, ToolsMessage};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use ractor::MessagingErr;
@@ -26,15 +26,13 @@ pub trait HostAddress: Debug + Send + Sync + 'static {
     fn wait_for_actor(&self) -> BoxFuture<'_, ()>;
 }
 
-/// The room of an actor whose mailbox takes the questions as they are.
-impl HostAddress for Address<ToolsMessage> {
+impl HostAddress for Address<LocalToolsMessage> {
     fn send(&self, message: ToolsMessage) -> Result<(), Box<ToolsMessage>> {
         let Some(actor) = self.actor() else { return Err(Box::new(message)) };
-        match actor.send_message(message) {
-            Ok(()) => Ok(()),
-            Err(MessagingErr::SendErr(message)) => Err(Box::new(message)),
-            // Ractor's other errors concern messages of another type, which this cannot be.
-            Err(MessagingErr::ChannelClosed | MessagingErr::InvalidActorType) => Ok(()),
+        match actor.send_message(LocalToolsMessage::Tools(message)) {
+            Err(MessagingErr::SendErr(LocalToolsMessage::Tools(message))) => Err(Box::new(message)),
+            // Ractor's other errors concern messages of another kind, which this cannot be.
+            Ok(()) | Err(_) => Ok(()),
         }
     }
 

@@ -5,6 +5,7 @@ use crate::approvals::PermissionMode;
 use crate::model::{ScriptedLlm, ScriptedReply};
 use crate::{AgentRequest, AgentRuntime, BoxFuture, ModelName, Runtime, RuntimeBuilder, SessionId};
 use bob_messages::chat::CallStatus;
+use futures_util::FutureExt;
 use serde_json::json;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -145,7 +146,7 @@ fn a_call_is_made_again_after_a_crash_if_all_channels_remember_keys() {
     use crate::tools::ToolPort;
     for remembers in [false, true] {
         let channels = channels(&Arc::new(Chatty { remembers, ..Chatty::default() }));
-        assert_eq!(channels.message_tool().list_tools()[0].idempotent, remembers);
+        assert_eq!(channels.message_tool().list_tools().now_or_never().unwrap()[0].idempotent, remembers);
     }
 }
 

@@ -8,6 +8,7 @@ use bob_messages::limits::Limits;
 use bob_messages::permission::PermissionMode;
 use bob_messages::session_state::Session;
 use bob_messages::tools::Risk;
+use futures_util::FutureExt;
 use serde_json::json;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -26,7 +27,7 @@ fn session() -> SessionId {
 
 fn request(tools: &[FnTool]) -> RunnerRequest {
     let model = ModelName::parse("scripted:one").unwrap();
-    let tools = tools.iter().flat_map(ToolPort::list_tools).collect();
+    let tools = tools.iter().flat_map(|tool| tool.list_tools().now_or_never().unwrap()).collect();
     RunnerRequest::text(session(), model, "go").tools(tools).mode(PermissionMode::Auto)
 }
 

@@ -156,10 +156,12 @@ async fn however_their_host_ends_they_end() {
         let context = Arc::new(tools.workspace.context());
         let check = CheckRequest { call: Arc::clone(&call), approved: None, standing: Vec::new(), run: false };
         let (reply, verdict) = Reply::channel();
-        actor.send_message(ToolsMessage::Check { check, context: Arc::clone(&context), reply }).expect("it is there");
+        actor
+            .send_message(ToolsMessage::Check { check, context: Arc::clone(&context), reply }.into())
+            .expect("it is there");
         let Some(Verdict::Allow { grant, .. }) = verdict.await else { panic!("the shell is allowed") };
         let (reply, returned) = Reply::channel();
-        actor.send_message(ToolsMessage::Call { call, grant, context, reply }).expect("it is there");
+        actor.send_message(ToolsMessage::Call { call, grant, context, reply }.into()).expect("it is there");
         let told = returned.await.expect("a result").output.plain();
         assert!(told.contains("runs for"), "{told}");
         assert!(!watcher.idle(Duration::ZERO).await);

@@ -19,10 +19,11 @@ struct Sum {
 }
 
 impl ToolPort for Arithmetic {
-    fn list_tools(&self) -> Vec<ToolDescriptor> {
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
         let number = json!({"type": "integer"});
         let schema = json!({"type": "object", "properties": {"a": number, "b": number}, "required": ["a", "b"]});
-        vec![ToolDescriptor::new(ToolName::new("own/add"), "Adds two numbers.", schema).with_risk(Risk::High)]
+        let add = ToolDescriptor::new(ToolName::new("own/add"), "Adds two numbers.", schema).with_risk(Risk::High);
+        Box::pin(std::future::ready(vec![add]))
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
