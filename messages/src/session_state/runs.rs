@@ -124,13 +124,15 @@ impl Session {
             return;
         }
         self.tasks.turn_ended(&turn, ended.finish_reason);
-        self.history.append(&mut turn.steered);
+        // What the user said and no model call has had is not answered by the last words, so it is behind them.
+        let mut unread = std::mem::take(&mut turn.steered);
         // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps
         // the roles alternating, on which some providers insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
         if !spoke {
             self.history.push(said(&last_words(&turn, ended)));
         }
+        self.history.append(&mut unread);
         self.turns += 1;
         if let Some(options) = self.next_options.take() {
             self.options = options;
