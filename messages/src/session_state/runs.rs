@@ -114,7 +114,8 @@ impl Session {
 
     pub(super) fn end(&mut self, ended: &Ended, at: Millis) {
         let Some(mut turn) = self.open.take() else { return };
-        let outcome = Arc::new(outcome(&self.id, &turn, ended, at));
+        let denied = turn.denied(turn.input.mode.or(self.options.mode));
+        let outcome = Arc::new(TurnOutcome { denied, ..outcome(&self.id, &turn, ended, at) });
         self.last_submission = Some(turn.submission.clone());
         self.submissions.remember(&turn.submission);
         if let Some(suspension) = &ended.suspended {
@@ -170,7 +171,7 @@ pub(crate) fn withdrawn(input: &TurnInput, session: &SessionId) -> TurnOutcome {
     }
 }
 
-/// The outcome that follows from a turn and its end. The writer of the record decides about `saved`; here it is true,
+/// The outcome that follows from a turn and its end, without the denied calls. The writer of the record decides about `saved`; here it is true,
 /// as for any reader of the journal.
 fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> TurnOutcome {
     let input = (&turn.input.request_id, &turn.input.labels);
@@ -197,7 +198,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
             .duration_ms
             .unwrap_or_else(|| u64::try_from(at.saturating_sub(turn.started_at)).unwrap_or(0)),
         saved: true,
-        denied: turn.denied(),
+        denied: Vec::new(),
         error: ended.error.clone(),
     }
 }
