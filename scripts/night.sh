@@ -58,6 +58,7 @@ phase drill/refund/refund.py --agent "$agent" --times 10
 phase benches/instructions.py
 phase sh scripts/mcp-conformance.sh
 phase sh scripts/genai-range.sh
+phase sh scripts/package.sh --verify
 phase sh scripts/semver.sh
 phase sh scripts/fuzz.sh 3600
 

@@ -48,6 +48,8 @@ mod resume;
 mod run;
 #[path = "cli/signals.rs"]
 mod signals;
+#[path = "cli/stops.rs"]
+mod stops;
 #[path = "cli/talk.rs"]
 mod talk;
 #[path = "cli/task.rs"]

@@ -70,7 +70,7 @@ use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::screen::{self, Live};
 use crate::terminal::spending::{Prices, Spending};
 use crate::terminal::warnings::Warnings;
-use crate::terminal::{print, progress, settings};
+use crate::terminal::{progress, settings, stops};
 use begin::Begin;
 use choose::Chosen;
 use editor::Editor;
@@ -195,6 +195,9 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let folder = args.cwd.as_deref().map(|cwd| begin::folder(cwd, &config)).transpose()?;
     let first = (!args.words.is_empty()).then(|| prompt::checked(args.words.join(" ").into_bytes())).transpose()?;
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    if is_person {
+        stops::catch();
+    }
     let (port, asked) = questions::port();
     // Without a terminal no question can be asked.
     let approvals = is_person.then_some(port);
@@ -214,7 +217,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         true => Source::Person(Editor::start(History::of(&config), look_up::of(&opened, &config, &own, completed))?),
         false => Source::Pipe(Lines::start()),
     };
-    let (session, may_exist) = match begin.session(&opened, &mut source, &mut signals).await? {
+    let (session, may_exist) = match begin.session(&opened, folder.as_deref(), &mut source, &mut signals).await? {
         Chosen::This(session) => session,
         Chosen::Nothing => {
             settings::restore();
@@ -264,17 +267,10 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         spent: Spending::default(),
         failed: None,
     };
-    chat.greet();
-    if is_person && config.files().all().next().is_none() {
-        print::note(
-            "there is no agent.toml, so the model is chosen by the keys in the environment; cli-agent init writes one",
-        );
-    }
-    if may_exist {
-        chat.look_back().await?;
-        chat.move_to_folder().await?;
-    }
-    let result = chat.talk(&mut source, &mut signals).await;
+    let result = match chat.open(may_exist, &config).await {
+        Ok(()) => chat.talk(&mut source, &mut signals).await,
+        Err(failure) => Err(failure),
+    };
     settings::restore();
     chat.farewell().await;
     // A second signal has ended the program without waiting for the children.

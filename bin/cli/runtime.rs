@@ -14,7 +14,7 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bob::approvals::ApprovalMemory;
+use bob::approvals::{ApprovalMemory, PermissionMode};
 use bob::config::Hook as ActorHook;
 use bob::events::TracingEventSink;
 use bob::health::TreeEnd;
@@ -65,6 +65,8 @@ pub(crate) struct OpenRuntime {
     pub(crate) catalogue: Arc<Catalogue>,
     /// The model of turns that name none.
     pub(crate) default_model: ModelName,
+    /// The permission mode of turns that name none.
+    pub(crate) default_mode: PermissionMode,
     /// The store of the runtime, for sessions that it does not have open.
     pub(crate) store: Arc<dyn SessionStore>,
     /// The default working folder, absolute.
@@ -128,6 +130,7 @@ impl OpenRuntime {
             model,
             catalogue,
             default_model,
+            default_mode: config.policy.rules.default_mode(),
             store,
             here: config.files().main.is_none().then(|| workspace.display().to_string()),
             workspace,
@@ -137,6 +140,12 @@ impl OpenRuntime {
             #[cfg(feature = "otel")]
             telemetry,
         })
+    }
+
+    /// The folder whose sessions are meant where no project says where its sessions work: the one of the command line, or the
+    /// current one.
+    pub(crate) fn works_in<'a>(&'a self, folder: Option<&'a str>) -> Option<&'a str> {
+        self.here.as_deref().map(|here| folder.unwrap_or(here))
     }
 
     /// Subscribes to failures of tool servers.

@@ -5,7 +5,7 @@
 //! - `screen`, `draw`: the growing answer, and the status lines below all other output
 //! - `diff`: changes of files
 //! - `spending`, `progress`, `warnings`: tokens and money, local model servers, tool servers
-//! - `notify`: calls a person who looked away; `settings`: restores terminal settings
+//! - `notify`: calls a person who looked away; `settings`: restores terminal settings; `stops`: Ctrl-Z
 
 pub(crate) mod advice;
 pub(crate) mod approval;
@@ -21,4 +21,5 @@ pub(crate) mod settings;
 pub(crate) mod show;
 pub(crate) mod spending;
 pub(crate) mod stderr;
+pub(crate) mod stops;
 pub(crate) mod warnings;

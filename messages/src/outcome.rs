@@ -8,6 +8,7 @@ use crate::chat::{CallStatus, Delegated, FinishReason, GuardReason, StopReason, 
 use crate::cost::Cost;
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
+use crate::permission::PermissionMode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
@@ -140,4 +141,7 @@ pub struct DeniedCall {
     pub arguments: Arc<Value>,
     /// Why not.
     pub reason: String,
+    /// The permission mode of the turn; `None`: that of the runtime's policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<PermissionMode>,
 }

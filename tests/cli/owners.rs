@@ -78,6 +78,29 @@ fn a_session_of_another_terminal_is_busy_until_it_is_taken_over() {
     assert_eq!(home.json(["--session", "s", "hi"]).0, Some(0), "{kind}: both are gone, it is free");
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_chat_says_at_once_that_another_process_has_the_session() {
+    let (slow, go_on) = slow();
+    let home = Home::served_by(&slow).keeping("sqlite");
+    assert_eq!(home.agent(["chat", "--session", "new"]).stdin("").run().code, Some(0), "a new one is nobody's");
+    let first = home.agent(["run", "--session", "s", "hi"]).spawn();
+    assert!(slow.asked_within(1, SOON), "the first asks its model");
+    let owner = format!("session s: the session is in use by cli-agent (process {})", first.pid());
+    for args in [&["-c"][..], &["--resume", "s"], &["--session", "s"]] {
+        let run = home.agent(["chat"].iter().chain(args).copied()).stdin("").run();
+        assert_eq!(run.code, Some(75), "{args:?}: {run:?}");
+        assert!(run.stderr.contains(&owner) && run.stderr.contains("--take-over"), "{args:?}: {run:?}");
+    }
+    // A chat that turns to it stays where it is.
+    let other = home.agent(["chat", "--session", "other"]).stdin("/resume s\n/status\n").run();
+    assert!(other.stderr.contains(&owner) && other.stderr.contains("session  other\n"), "{other:?}");
+    assert_eq!(other.code, Some(75), "{other:?}");
+    assert_eq!(home.agent(["chat", "--session", "s", "--take-over"]).stdin("").run().code, Some(0));
+    go_on.send(()).expect("the provider still serves");
+    assert_eq!(first.finish().code, Some(7), "it was taken over");
+}
+
 /// A folder of journals is one process's at a time.
 #[test]
 fn a_folder_of_journals_is_busy_while_another_terminal_has_it_and_can_be_read() {

@@ -153,6 +153,33 @@ fn headless_runs_fail_closed_and_say_what_was_denied() {
     assert_eq!(line["denied"][0]["name"], "local/shell_exec");
 }
 
+/// The mode is that of the command line, of the session or of the policy, in this order.
+#[test]
+fn a_denial_names_its_mode_and_what_would_allow_the_call() {
+    let denied = |home: &Home, args: &[&str]| {
+        let (_, line) = home.json(args.iter().copied().chain(["do it"]));
+        (line["denied"][0]["mode"].clone(), line["denied"][0]["allowed_by"].clone())
+    };
+    let (home, asks) = (risky(), json!(["--mode auto", "--approvals suspend", "policy.allow"]));
+    assert_eq!(denied(&home, &["--session", "s"]), (json!("ask"), asks.clone()));
+    assert_eq!(denied(&home, &["--mode", "edits"]), (json!("edits"), asks.clone()));
+    assert_eq!(denied(&home, &["--mode", "plan"]), (json!("plan"), json!(["--mode auto"])));
+    assert_eq!(home.run(["sessions", "set", "s", "--mode", "edits"]).code, Some(0));
+    assert_eq!(denied(&home, &["--session", "s"]), (json!("edits"), asks.clone()));
+    let shown: Value = serde_json::from_str(&home.run(["sessions", "show", "s", "--json"]).stdout).expect("JSON");
+    assert_eq!(shown["last"]["denied"][0]["mode"], "edits");
+    let config = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&format!("{config}mode = \"plan\"\n"));
+    assert_eq!(denied(&home, &[]), (json!("plan"), json!(["--mode auto"])));
+    let lines = home.agent(["batch", "-"]).stdin("{\"session\":\"b\",\"prompt\":\"do it\"}\n").run();
+    let line: Value = serde_json::from_str(&lines.stdout).expect("JSON");
+    assert_eq!(line["denied"][0]["mode"], "plan", "{lines:?}");
+    // What the policy denies, no mode allows.
+    home.scratch
+        .agent_toml(&config.replace("deny_tools = []", "deny_tools = []\ndeny = [\"local/shell_exec(echo *)\"]"));
+    assert_eq!(denied(&home, &["--mode", "auto"]), (json!("auto"), json!([])));
+}
+
 #[test]
 fn approvals_can_be_given_beforehand_or_put_off() {
     let (code, line) = risky().json(["--mode", "auto", "do it"]);

@@ -235,6 +235,7 @@ fn what_is_typed_while_an_answer_grows_is_said_into_the_turn_or_waits_and_is_nev
     terminal.wait_for("» half a th");
     terminal.press(CTRL_C);
     terminal.wait_for("[cancelled]");
+    terminal.wait_for("[not read yet: make it short; the model sees it with your next message]");
     terminal.wait_for("you> half a th");
     let journal = home.run(["sessions", "export", "s"]).stdout;
     assert!(journal.contains("steered") && journal.contains("make it short"), "{journal}");
@@ -243,6 +244,9 @@ fn what_is_typed_while_an_answer_grows_is_said_into_the_turn_or_waits_and_is_nev
     terminal.type_line("ought");
     terminal.wait_for("Something else.");
     leave(terminal);
+    let shown = home.run(["sessions", "show", "s"]).stdout;
+    let order = "you: slow please\nmodel: I begin\n\n(interrupted)\nyou: make it short\nyou: half a thought\n";
+    assert!(shown.starts_with(order), "it is not answered by what was interrupted: {shown}");
 }
 
 #[test]

@@ -49,6 +49,7 @@ fn a_commit_is_mirrored_by_update_and_used_without_its_repository() {
     let home = home(&source(&repository, &commit));
     let list = home.run(["skills", "list"]);
     assert!(list.stdout.is_empty() && list.stderr.contains("run `cli-agent skills update`"), "{list:?}");
+    assert_eq!(list.stderr.matches("file://").count(), 1, "the repository is named once: {list:?}");
     let doctor = home.run(["doctor"]);
     assert!(doctor.code == Some(2) && doctor.stdout.contains("is not mirrored yet"), "{doctor:?}");
     let update = home.run(["skills", "update"]);

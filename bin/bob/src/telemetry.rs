@@ -17,6 +17,7 @@
 //! # }
 //! ```
 
+mod contents;
 mod metrics;
 mod send;
 mod settings;

@@ -337,3 +337,6 @@ fn the_callers_flag_decides_unless_the_sampler_says_otherwise() {
 
 #[path = "telemetry_tests/receivers.rs"]
 mod receivers;
+
+#[path = "telemetry_tests/contents.rs"]
+mod contents;

@@ -171,7 +171,7 @@ impl<'a> Conductor<'a> {
         match result {
             Ok(outcome) => {
                 self.tally.outcome(&outcome, is_new);
-                self.outbox.push(print::json_text(&ResultObject::of(&outcome).at_line(line)));
+                self.outbox.push(print::json_text(&ResultObject::of(&outcome, self.opened.default_mode).at_line(line)));
             }
             // It was submitted just behind the end: nothing of it was kept, so it counts as a line that was not run.
             Err(AgentError::Overloaded { .. }) if self.stop.is_asked() => {}

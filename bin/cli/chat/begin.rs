@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use bob::health::NodeState;
 use bob::sessions::{Change, OptionsPatch, SessionOptions};
+use bob::store::StoreError;
 use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
 
@@ -50,13 +52,14 @@ impl Begin {
         })
     }
 
-    /// The session, and whether it may have been there before.
+    /// The session, and whether it may have been there before. `folder` is that of the command line.
     ///
     /// # Errors
     /// When there is no such session, or the store cannot be read.
     pub(super) async fn session(
         self,
         opened: &OpenRuntime,
+        folder: Option<&str>,
         source: &mut Source,
         signals: &mut Signals,
     ) -> Result<Chosen<(SessionId, bool)>, Failure> {
@@ -65,7 +68,7 @@ impl Begin {
             Self::New => (new_session()?, false),
             Self::Named(id) => (id, true),
             Self::Existing(id) => (existing(opened, &id).await?, true),
-            Self::Last => (listing.last(opened.here.as_deref()).await?, true),
+            Self::Last => (listing.last(opened.works_in(folder)).await?, true),
             Self::Choose => match choose::session(&opened.runtime, source, signals).await? {
                 Chosen::This(session) => (session, true),
                 Chosen::Nothing => return Ok(Chosen::Nothing),
@@ -97,6 +100,51 @@ pub(super) fn folder(cwd: &Path, config: &Config) -> Result<String, Failure> {
 }
 
 impl Chat {
+    /// Says what the chat is about, and shows the end of a session that may have been there before.
+    ///
+    /// # Errors
+    /// When another process has it, or it cannot be read.
+    pub(super) async fn open(&mut self, may_exist: bool, config: &Config) -> Result<(), Failure> {
+        if may_exist {
+            self.refuse_others(&self.session).await?;
+        }
+        self.greet();
+        if self.is_person && config.files().all().next().is_none() {
+            print::note(
+                "there is no agent.toml, so the model is chosen by the keys in the environment; cli-agent init writes one",
+            );
+        }
+        if may_exist {
+            self.look_back().await?;
+            self.move_to_folder().await?;
+        }
+        Ok(())
+    }
+
+    /// Refuses a session that another process has, before a message to it would fail. With `--take-over` it is taken.
+    ///
+    /// # Errors
+    /// When another process has it. Whatever else is wrong with it is said when it is read or written.
+    pub(super) async fn refuse_others(&self, session: &SessionId) -> Result<(), Failure> {
+        let OpenRuntime { runtime, store, .. } = &self.opened;
+        let is_there = runtime.last_records(session.clone(), 1).await.is_ok_and(|last| !last.is_empty());
+        // What the runtime has open must not be claimed beside it.
+        if !self.is_stored || !is_there || is_open(session, &runtime.tree().await) {
+            return Ok(());
+        }
+        match store.claim_latest(session).await {
+            Ok(claim) => {
+                store.release(session, claim.epoch).await;
+                Ok(())
+            }
+            Err(error @ StoreError::Busy { .. }) => {
+                let failure = Failure::from(error);
+                Err(Failure { message: format!("session {session}: {failure}"), ..failure })
+            }
+            Err(_said_later) => Ok(()),
+        }
+    }
+
     /// The options of a session that begins with the next message: the folder of the command line, or the current one where
     /// no project says where its sessions work.
     pub(super) fn first_options(&self) -> Option<SessionOptions> {
@@ -138,6 +186,11 @@ impl Chat {
         };
         print::note(&format!("To continue: cli-agent{config} chat --resume {}", self.session));
     }
+}
+
+/// Whether an actor of this tree has the session.
+fn is_open(session: &SessionId, tree: &[NodeState]) -> bool {
+    tree.iter().any(|node| node.name == session.as_str() || is_open(session, &node.children))
 }
 
 /// A word as a shell reads it back.

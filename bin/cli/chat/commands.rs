@@ -183,8 +183,9 @@ impl Chat {
     /// Continues a session, and what it waits for.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// When another process has it, or it cannot be read.
     pub(super) async fn resume(&mut self, session: SessionId) -> Result<(), Failure> {
+        self.refuse_others(&session).await?;
         print::note(&format!("session {session}"));
         self.session = session;
         self.undone.clear();

@@ -13,11 +13,11 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::helper::{Aid, LookUp};
 use super::history::{self, HISTORY_LINES, History};
-use super::line_keys::LineKeys;
+use super::line_keys::{Ended, LineKeys};
 use super::{Input, message};
 use crate::commands::prompt;
 use crate::exit::Failure;
-use crate::terminal::{print, settings};
+use crate::terminal::{print, settings, stops};
 
 /// A line to be read.
 struct Ask {
@@ -158,23 +158,29 @@ fn read_plainly(ask: &Ask) -> Input {
 }
 
 fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKeys) -> Input {
-    let mut initial = ask.initial.as_str();
+    let mut initial = (ask.initial.clone(), String::new());
     let mut is_warned = false;
     loop {
         keys.begin(ask.is_message);
-        let line = match initial.is_empty() {
-            true => editor.readline(ask.prompt.as_str()),
-            false => editor.readline_with_initial(ask.prompt.as_str(), (initial, "")),
+        let line = match (initial.0.as_str(), initial.1.as_str()) {
+            ("", "") => editor.readline(ask.prompt.as_str()),
+            initial => editor.readline_with_initial(ask.prompt.as_str(), initial),
         };
         match line {
             Ok(line) => return Input::Line(line.into_bytes()),
-            Err(ReadlineError::Interrupted) if let Some(input) = keys.pressed(&ask.prompt) => return input,
+            Err(ReadlineError::Interrupted) if let Some(ended) = keys.pressed(&ask.prompt) => match ended {
+                Ended::By(input) => return input,
+                Ended::ToStop(before, behind) => {
+                    stops::stop();
+                    initial = (before, behind);
+                }
+            },
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,
             Err(ReadlineError::Interrupted) if is_typed.get() => return Input::Cleared,
             // It may have been meant for an answer that ended just before.
             Err(ReadlineError::Interrupted) if !is_warned => {
                 is_warned = true;
-                initial = "";
+                initial = Default::default();
                 print::note("press Ctrl-C again to leave");
             }
             // A signal or a resize: reading continues.

@@ -1,4 +1,5 @@
-//! Keys that end a line in the line editor: Shift-Tab, Ctrl-O and Esc twice. Something is done, and the line begins again.
+//! Keys that end a line in the line editor: Shift-Tab, Ctrl-O, Esc twice and Ctrl-Z. Something is done, and the line begins
+//! again.
 
 use std::io::stdout;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,13 +13,29 @@ use super::Input;
 use crate::terminal::{print, screen};
 
 /// The keys, and what each makes of the line.
-const KEYS: [(KeyEvent, Made); 3] = [
-    (KeyEvent(KeyCode::BackTab, Modifiers::NONE), Input::NextMode),
-    (KeyEvent(KeyCode::Char('O'), Modifiers::CTRL), Input::Output),
-    (KeyEvent(KeyCode::Esc, Modifiers::NONE), Input::LastMessage),
+const KEYS: [(KeyEvent, Made); 4] = [
+    (KeyEvent(KeyCode::BackTab, Modifiers::NONE), Made::Input(Input::NextMode)),
+    (KeyEvent(KeyCode::Char('O'), Modifiers::CTRL), Made::Input(Input::Output)),
+    (KeyEvent(KeyCode::Esc, Modifiers::NONE), Made::Input(Input::LastMessage)),
+    (KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL), Made::Stop),
 ];
 
-type Made = fn(String) -> Input;
+/// What a key makes of the line.
+#[derive(Clone, Copy)]
+enum Made {
+    /// The end of a message.
+    Input(fn(String) -> Input),
+    /// The process is stopped, and goes on with the line as it was. The editor's own key would have the process stop at a
+    /// later moment, when it has the terminal again.
+    Stop,
+}
+
+/// A key that ended a line.
+pub(super) enum Ended {
+    By(Input),
+    /// To be stopped; what was before the cursor and behind it.
+    ToStop(String, String),
+}
 
 /// What of them was pressed.
 #[derive(Clone, Default)]
@@ -32,7 +49,9 @@ enum Pressed {
     /// A message is being typed.
     Heard,
     /// One was pressed, with this on the line.
-    With(String, Made),
+    With(String, fn(String) -> Input),
+    /// Ctrl-Z was, with this before the cursor and behind it.
+    Stop(String, String),
 }
 
 /// One key.
@@ -56,25 +75,33 @@ impl LineKeys {
     }
 
     /// What a key made of the line, if one ended it. The line is taken off the screen, so that it does not stand there twice.
-    pub(super) fn pressed(&self, prompt: &str) -> Option<Input> {
+    pub(super) fn pressed(&self, prompt: &str) -> Option<Ended> {
         let pressed = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let Pressed::With(line, made) = pressed else { return None };
+        let (line, made) = match pressed {
+            Pressed::With(line, made) => (line, made),
+            Pressed::Stop(before, behind) => return Some(Ended::ToStop(before, behind)),
+            Pressed::Ignored | Pressed::Heard => return None,
+        };
         let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
         if screen::is_drawn_on() && !line.contains('\n') && prompt.width() + line.width() < columns {
             // One row up, and everything below is cleared.
             let _the_next_write_says_so = print::cleaned("\u{1b}[1A\r\u{1b}[J");
         }
-        Some(made(line))
+        Some(Ended::By(made(line)))
     }
 }
 
 impl ConditionalEventHandler for Key {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         let mut pressed = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if matches!(*pressed, Pressed::Ignored) {
-            return Some(Cmd::Noop);
-        }
-        *pressed = Pressed::With(context.line().to_owned(), self.1);
+        *pressed = match self.1 {
+            Made::Input(_) if matches!(*pressed, Pressed::Ignored) => return Some(Cmd::Noop),
+            Made::Input(made) => Pressed::With(context.line().to_owned(), made),
+            Made::Stop => {
+                let (before, behind) = context.line().split_at(context.pos());
+                Pressed::Stop(before.to_owned(), behind.to_owned())
+            }
+        };
         Some(Cmd::Interrupt)
     }
 }

@@ -1,6 +1,7 @@
 //! One turn of a conversation: output, questions and typed input while it runs, and its usage at the end.
 
 use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::time::Instant;
 
 use bob::approvals::ApprovalsMode;
@@ -23,6 +24,9 @@ use crate::terminal::screen::look::Look;
 use crate::terminal::show::{Show, is_nothing};
 use crate::terminal::spending::Spending;
 use crate::terminal::{notify, print};
+
+/// How many characters are shown of a line that was not read.
+const MOST_OF_UNREAD: usize = 80;
 
 impl Chat {
     /// The next input for the session. On a terminal a file that is named with `@` goes with it.
@@ -72,12 +76,14 @@ impl Chat {
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
         let mut filled = 0;
+        let mut unread = Unread::default();
         let followed = turn::follow(&self.opened, work, signals, |event| {
             if event.session_id.as_ref() != Some(&session) {
                 let below = event.parent.iter().flat_map(|parent| shown.below(parent, &event.event));
                 return screen.borrow_mut().print(below.collect());
             }
             spent.event(&event.event);
+            unread.hear(&event.event);
             if let AgentEvent::PromptBuilt { estimated_tokens, .. } = &event.event {
                 filled = *estimated_tokens;
             }
@@ -151,6 +157,7 @@ impl Chat {
         if is_person && outcome_is_late(&ended.outcome) {
             notify::person("the answer is ready");
         }
+        unread.kept().iter().for_each(|line| print::note(line));
         self.sum_up(&ended.outcome, &spent, filled);
         match ended.caught {
             // Ctrl-C during an answer continues the conversation on a terminal; on a pipe it ends the program.
@@ -178,6 +185,38 @@ impl Chat {
                 None => print::note(&summary),
             }
         }
+    }
+}
+
+/// Lines that were sent into the turn and that no model call has had so far.
+#[derive(Default)]
+struct Unread {
+    lines: VecDeque<String>,
+    /// How many of them are in the prompt that was built last.
+    in_prompt: usize,
+}
+
+impl Unread {
+    fn hear(&mut self, event: &AgentEvent) {
+        match event {
+            AgentEvent::MessageUser { parts, steered: true, .. } => {
+                self.lines.push_back(parts.iter().map(ContentPart::as_text).collect());
+            }
+            AgentEvent::PromptBuilt { .. } => self.in_prompt = self.lines.len(),
+            AgentEvent::LlmRequested { .. } => {
+                self.lines.drain(..std::mem::take(&mut self.in_prompt).min(self.lines.len()));
+            }
+            _another => {}
+        }
+    }
+
+    /// What is said of them when the turn has ended.
+    fn kept(&self) -> Vec<String> {
+        let told = |line: &String| {
+            let line = print::on_one_line(&sanitise::clean(line), MOST_OF_UNREAD);
+            format!("[not read yet: {line}; the model sees it with your next message]")
+        };
+        self.lines.iter().map(told).collect()
     }
 }
 

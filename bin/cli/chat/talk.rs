@@ -9,7 +9,7 @@ use super::{ANSWER_PROMPT, Chat, GO_ON, GO_ON_PROMPT, Input, Source, message, mo
 use crate::commands::prompt;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::{Caught, Signals};
-use crate::terminal::{print, settings};
+use crate::terminal::{print, settings, stops};
 
 /// How long after the end of an answer Ctrl-C still belongs to it.
 const LATE: Duration = Duration::from_millis(500);
@@ -166,6 +166,8 @@ impl Chat {
                     caught => return Ok(Next::Exit(caught.exit())),
                 },
                 () = self.control.drained() => return Ok(Next::Drained),
+                // The line editor writes its prompt by itself.
+                () = stops::goes_on(), if is_plain => print::cleaned(prompt)?,
             }
         }
     }

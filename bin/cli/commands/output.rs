@@ -8,16 +8,17 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bob::ModelName;
-use bob::approvals::DeniedCall;
+use bob::approvals::{DeniedCall, PermissionMode};
 use bob::model::catalogue::Cost;
 use bob::model::{Delegated, StopReason, Usage};
 use bob::sessions::{FinishReason, GuardReason, RequestId, ResumeToken, TranscriptEntry, TurnOutcome};
+use bob::tools::ToolName;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
 use crate::arguments::OutputForm;
 use crate::exit::{self, Failure};
-use crate::terminal::print;
+use crate::terminal::{advice, print};
 
 /// Whether this process has printed its result object. Exactly one is printed, even if an error follows.
 static IS_PRINTED: AtomicBool = AtomicBool::new(false);
@@ -49,12 +50,22 @@ pub(crate) struct ResultObject<'a> {
     steps: u32,
     duration_ms: u64,
     saved: bool,
-    denied: &'a [DeniedCall],
+    denied: Vec<DeniedObject<'a>>,
     labels: &'a BTreeMap<String, String>,
     error: Option<ErrorObject>,
     /// The line of a batch, counted from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
+}
+
+/// A denied call: in which mode, and what would have allowed it.
+#[derive(Debug, Serialize)]
+struct DeniedObject<'a> {
+    name: &'a ToolName,
+    arguments: &'a Value,
+    reason: &'a str,
+    mode: PermissionMode,
+    allowed_by: Vec<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -65,8 +76,8 @@ struct ErrorObject {
 }
 
 impl<'a> ResultObject<'a> {
-    /// The result of a turn that ended.
-    pub(crate) fn of(outcome: &'a TurnOutcome) -> Self {
+    /// The result of a turn that ended; `mode` is that of turns that name none.
+    pub(crate) fn of(outcome: &'a TurnOutcome, mode: PermissionMode) -> Self {
         let error = outcome.error.as_ref().map(|error| ErrorObject {
             kind: error.kind(),
             message: error.to_string(),
@@ -96,7 +107,7 @@ impl<'a> ResultObject<'a> {
             steps: outcome.steps,
             duration_ms: outcome.duration_ms,
             saved: outcome.saved,
-            denied: &outcome.denied,
+            denied: outcome.denied.iter().map(|denied| DeniedObject::of(denied, mode)).collect(),
             labels: &outcome.labels,
             error,
             line: None,
@@ -126,7 +137,7 @@ impl<'a> ResultObject<'a> {
             steps: 0,
             duration_ms: 0,
             saved: false,
-            denied: &[],
+            denied: Vec::new(),
             labels: &NO_LABELS,
             error: (!is_cancelled).then_some(error),
             line: None,
@@ -158,6 +169,14 @@ impl<'a> ResultObject<'a> {
         event.entry("schema").or_insert_with(|| bob::events::SCHEMA.into());
         event.extend(keys);
         Value::Object(event)
+    }
+}
+
+impl<'a> DeniedObject<'a> {
+    fn of(denied: &'a DeniedCall, mode: PermissionMode) -> Self {
+        let DeniedCall { name, arguments, reason, mode: own } = denied;
+        let allowed_by = advice::allowed_by(denied);
+        Self { name, arguments, reason, mode: own.unwrap_or(mode), allowed_by }
     }
 }
 

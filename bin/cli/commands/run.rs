@@ -120,7 +120,7 @@ async fn one_turn(
     (folder, output_schema): (Option<PathBuf>, Option<Arc<Value>>),
     signals: &mut Signals,
 ) -> Result<Exit, Failure> {
-    let session = session(args, opened).await?;
+    let session = session(args, opened, folder.as_deref()).await?;
     let is_unnamed = args.session.is_none() && args.resume.is_none() && !args.continue_last;
     if let Some(folder) = folder {
         let cwd = folder.to_str().ok_or_else(|| Failure::usage("--cwd is not valid UTF-8"))?;
@@ -198,12 +198,14 @@ pub(crate) async fn told(
                 told?;
             }
         }
-        OutputForm::Json => ResultObject::of(&ended.outcome).print(form)?,
+        OutputForm::Json => ResultObject::of(&ended.outcome, opened.default_mode).print(form)?,
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);
             let event = event.and_then(|event| if let Value::Object(keys) = event { Some(keys) } else { None });
             if output::claim_result() {
-                print::json(&ResultObject::of(&ended.outcome).as_event(event.unwrap_or_default()))?;
+                print::json(
+                    &ResultObject::of(&ended.outcome, opened.default_mode).as_event(event.unwrap_or_default()),
+                )?;
             }
         }
     }
@@ -220,10 +222,11 @@ pub(crate) async fn told(
     Ok(ended.caught.map_or_else(|| Exit::of(&ended.outcome), |caught| caught.exit()))
 }
 
-/// Which session the turn belongs to.
-async fn session(args: &RunArgs, opened: &OpenRuntime) -> Result<SessionId, Failure> {
+/// Which session the turn belongs to; `folder` is that of the command line.
+async fn session(args: &RunArgs, opened: &OpenRuntime, folder: Option<&Path>) -> Result<SessionId, Failure> {
     if args.continue_last {
-        return Listing::Runtime(&opened.runtime).last(opened.here.as_deref()).await;
+        let folder = folder.and_then(Path::to_str);
+        return Listing::Runtime(&opened.runtime).last(opened.works_in(folder)).await;
     }
     if let Some(id) = &args.resume {
         let session = Listing::Runtime(&opened.runtime).find(id).await?;

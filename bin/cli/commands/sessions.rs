@@ -61,7 +61,7 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Show { id, json } => {
             let id = listing.find(id).await?;
-            show::show(&id, &read(&*store, &id).await?, *json)?;
+            show::show(&id, &read(&*store, &id).await?, config.policy.rules.default_mode(), *json)?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;

@@ -1,5 +1,6 @@
 //! `tools`: lists the tools of the model.
 
+use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use bob::AgentRuntime;
@@ -13,9 +14,13 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
+use crate::terminal::screen::look::Look;
 
 /// How many characters of a description are shown.
 const MOST_DESCRIPTION: usize = 60;
+
+/// How many columns a line of the list has room in.
+const WIDE: usize = 120;
 
 /// Lists the tools available.
 ///
@@ -50,11 +55,20 @@ pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failur
     Ok(Exit::Success)
 }
 
-/// One line for a tool, as lists show it.
+/// A tool as lists show it: one line, or three on a terminal with fewer columns than [`WIDE`].
 pub(crate) fn row(tool: &Arc<ToolDescriptor>) -> String {
+    let is_narrow = io::stdout().is_terminal() && Look::now().columns < WIDE;
+    row_of(tool, is_narrow)
+}
+
+fn row_of(tool: &ToolDescriptor, is_narrow: bool) -> String {
     let description = print::first_line(&tool.description, MOST_DESCRIPTION);
-    let from = risk_from(&tool.risk_from);
-    format!("{:<24} {:<6} {:<8} {from:<23} {description}", tool.id.as_str(), risk(tool.risk), source(&tool.source))
+    let (name, risk, source, from) =
+        (tool.id.as_str(), risk(tool.risk), source(&tool.source), risk_from(&tool.risk_from));
+    match is_narrow {
+        true => format!("{name}\n  {risk}, {source}, {from}\n  {description}"),
+        false => format!("{name:<24} {risk:<6} {source:<8} {from:<23} {description}"),
+    }
 }
 
 fn described(tool: &ToolDescriptor) -> Value {
@@ -90,5 +104,22 @@ fn source(source: &ToolSource) -> String {
         ToolSource::Embedded => "embedded".to_owned(),
         ToolSource::Server(server) => format!("mcp/{server}"),
         ToolSource::Agent => "agent".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob::tools::ToolName;
+
+    #[test]
+    fn on_a_narrow_terminal_a_tool_has_lines_of_its_own() {
+        let description = "Read the file. Each line is shown behind its number and a tab, which are not part of it.";
+        let tool = ToolDescriptor::new(ToolName::new("local/read_file"), description, json!({}));
+        let tool = tool.with_source(ToolSource::Local).with_risk(Risk::Low);
+        let wide = "local/read_file          low    local    by its program          Read the file. Each line is shown behind its number and a ta…";
+        assert_eq!(row_of(&tool, false), wide);
+        let narrow = "local/read_file\n  low, local, by its program\n  Read the file. Each line is shown behind its number and a ta…";
+        assert_eq!(row_of(&tool, true), narrow);
     }
 }

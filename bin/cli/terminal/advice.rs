@@ -27,15 +27,42 @@ pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
     }
 }
 
-/// How calls would be allowed that were denied for want of a person, or by the mode.
-pub(crate) fn to_allow(denied: &[DeniedCall]) -> Option<&'static str> {
-    let says = |words: &str| denied.iter().any(|denied| denied.reason.contains(words));
-    if says("in the mode \"plan\"") {
-        return Some("[--mode edits allows changes of files, --mode auto all calls]");
+/// Reasons of an approval that a wider mode makes unnecessary.
+const BY_MODE: [&str; 3] =
+    ["the tool changes something", "the tool is of high risk", "its server does not say what the tool may do"];
+
+/// What would have allowed a call that was denied by its mode, or for want of a person: options of the command line, and
+/// `policy.allow`, which takes a rule about single calls. Nothing allows what the policy or a person denies.
+pub(crate) fn allowed_by(denied: &DeniedCall) -> Vec<&'static str> {
+    let says = |words: &str| denied.reason.contains(words);
+    let is_edit = matches!(denied.name.as_str(), "local/write_file" | "local/edit_file");
+    let modes = is_edit.then_some(EDITS).into_iter().chain([AUTO]);
+    match says("needs a person's approval (") {
+        _ if says("in the mode \"plan\"") => modes.collect(),
+        true if BY_MODE.iter().any(|reason| says(&format!("({reason}"))) => modes.chain([SUSPEND, ALLOW]).collect(),
+        true => vec![SUSPEND],
+        false => Vec::new(),
     }
-    let to_do = "[--mode edits allows changes of files, --mode auto all calls; --approvals suspend has them decided later, \
-                 and rules of [policy] allow single ones]";
-    says("needs a person's approval").then_some(to_do)
+}
+
+const EDITS: &str = "--mode edits";
+const AUTO: &str = "--mode auto";
+const SUSPEND: &str = "--approvals suspend";
+const ALLOW: &str = "policy.allow";
+
+/// How the calls would be allowed that were denied for want of a person, or by the mode.
+pub(crate) fn to_allow(denied: &[DeniedCall]) -> Option<&'static str> {
+    let all: Vec<_> = denied.iter().flat_map(allowed_by).collect();
+    let has = |what: &str| all.contains(&what);
+    Some(match (has(AUTO), has(SUSPEND)) {
+        (true, true) => {
+            "[--mode edits allows changes of files, --mode auto all calls; --approvals suspend has them decided later, \
+             and rules of [policy] allow single ones]"
+        }
+        (true, false) => "[--mode edits allows changes of files, --mode auto all calls]",
+        (false, true) => "[--approvals suspend has a person decide later]",
+        (false, false) => return None,
+    })
 }
 
 fn about_model(error: &LlmError) -> &'static str {

@@ -39,6 +39,14 @@ fn aside<T>(shares_terminal: bool, write: impl FnOnce() -> T) -> T {
     }
 }
 
+/// Does something while the bar is off the screen and all that was written to stderr is on it.
+pub(crate) fn aside_from_all(act: impl FnOnce()) {
+    aside(true, || {
+        stderr::settle();
+        act();
+    });
+}
+
 /// Writes text to stdout, cleaned, and flushes it.
 ///
 /// # Errors

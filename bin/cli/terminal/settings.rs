@@ -28,6 +28,29 @@ pub(crate) fn restore() {
     }
 }
 
+/// How the terminal is while it is used.
+pub(crate) struct Taken {
+    modes: Termios,
+    tells_pastes: bool,
+}
+
+/// Restores the terminal's settings for a while. `None` if nothing was changed.
+pub(crate) fn give_back() -> Option<Taken> {
+    let found = FOUND.get()?;
+    let modes = tcgetattr(stdin()).ok()?;
+    let tells_pastes = TELLS_PASTES.load(Ordering::Acquire);
+    tell_pastes(false);
+    tcsetattr(stdin(), OptionalActions::Now, found).ok()?;
+    Some(Taken { modes, tells_pastes })
+}
+
+/// Takes the terminal as it was before [`give_back`].
+pub(crate) fn take_again(taken: Option<Taken>) {
+    let Some(Taken { modes, tells_pastes }) = taken else { return };
+    let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, &modes);
+    tell_pastes(tells_pastes);
+}
+
 /// Has the terminal mark the beginning and the end of what is pasted, or not (bracketed paste).
 pub(crate) fn tell_pastes(tells: bool) {
     if TELLS_PASTES.swap(tells, Ordering::AcqRel) != tells {

@@ -30,6 +30,9 @@ const MOST_RESULT: usize = 66;
 /// How many characters are shown of why a call was denied: what to do about it stands at the end.
 const MOST_REASON: usize = 400;
 
+/// How many characters are shown of why a model is asked again: two or three lines.
+const MOST_REASON_TO_RETRY: usize = 160;
+
 /// The content of a turn that was cancelled before there was any.
 const NOTHING_YET: &str = "Cancelled before there was an answer.";
 
@@ -159,7 +162,7 @@ impl Show {
             }
             AgentEvent::LlmRetried { attempt, of, delay_ms, reason, model, .. } => {
                 let wait = Duration::from_millis(*delay_ms).as_secs_f64();
-                Some(format!("[{reason}; retrying {model} in {wait:.1} s ({attempt}/{of})]"))
+                Some(format!("[{}; retrying {model} in {wait:.1} s ({attempt}/{of})]", why_again(reason)))
             }
             AgentEvent::ActionMalformed { .. } => {
                 self.is_malformed = true;
@@ -315,6 +318,11 @@ pub(crate) fn took(ms: u64) -> String {
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
     }
+}
+
+/// Why a model is asked again: the beginning of a long reason, which is told whole if the call fails in the end.
+fn why_again(reason: &str) -> String {
+    print::on_one_line(&reason.replacen(": try again later", "", 1), MOST_REASON_TO_RETRY)
 }
 
 /// A call on one line.

@@ -168,6 +168,24 @@ fn an_answer_that_broke_off_begins_again() {
 }
 
 #[test]
+fn of_a_long_reason_to_ask_again_the_beginning_is_shown() {
+    let retried = AgentEvent::LlmRetried {
+        attempt: 1,
+        of: 2,
+        delay_ms: 100,
+        model: ModelName::parse("fake:m").unwrap(),
+        reason: format!(
+            "HTTP 500 from provider fake: the provider failed: try again later; it said: {}",
+            "no ".repeat(99)
+        ),
+    };
+    let shown = Show::new(true).event(&retried, None);
+    let [Piece::Note(line)] = &shown[..] else { panic!("one line") };
+    assert!(line.starts_with("[HTTP 500 from provider fake: the provider failed; it said: no no "), "{line}");
+    assert!(line.ends_with("…; retrying fake:m in 0.1 s (1/2)]") && line.chars().count() < 210, "{line}");
+}
+
+#[test]
 fn a_sequence_split_over_pieces_is_still_removed() {
     let events = [text("m1", "a\u{1b}]52;c;"), text("m1", "c2VjcmV0\u{7}b\u{1b}[3"), text("m1", "1mc")];
     check(
@@ -201,6 +219,7 @@ fn what_went_wrong_is_said_once() {
 #[test]
 fn a_guard_and_a_denial_are_named() {
     let denied = DeniedCall {
+        mode: None,
         name: ToolName::new("local/shell_exec"),
         arguments: json!({}).into(),
         reason: "the tool is of high risk".to_owned(),

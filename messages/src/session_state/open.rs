@@ -9,6 +9,7 @@ use crate::input::TurnInput;
 use crate::limits::{Limits, Spent};
 use crate::models::Selected;
 use crate::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
+use crate::permission::PermissionMode;
 use crate::skills::{ReselectCause, Reselected, Reselecting, SelectedSkills};
 use crate::store::Suspension;
 use crate::tools::{CallTraits, Risk, ToolTitle};
@@ -285,14 +286,15 @@ impl OpenTurn {
         self.answered().map(|(call, result)| entry(call, result)).collect()
     }
 
-    /// The calls that were denied.
-    pub fn denied(&self) -> Vec<DeniedCall> {
+    /// The calls that were denied, in this mode.
+    pub fn denied(&self, mode: Option<PermissionMode>) -> Vec<DeniedCall> {
         let denied = self.answered().filter(|(_, result)| result.status == CallStatus::Denied);
         denied
             .map(|(call, result)| DeniedCall {
                 name: call.name.clone(),
                 arguments: call.arguments.clone(),
                 reason: result.output.for_model(),
+                mode,
             })
             .collect()
     }

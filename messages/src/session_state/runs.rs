@@ -114,7 +114,8 @@ impl Session {
 
     pub(super) fn end(&mut self, ended: &Ended, at: Millis) {
         let Some(mut turn) = self.open.take() else { return };
-        let outcome = Arc::new(outcome(&self.id, &turn, ended, at));
+        let denied = turn.denied(turn.input.mode.or(self.options.mode));
+        let outcome = Arc::new(TurnOutcome { denied, ..outcome(&self.id, &turn, ended, at) });
         self.last_submission = Some(turn.submission.clone());
         self.submissions.remember(&turn.submission);
         if let Some(suspension) = &ended.suspended {
@@ -124,13 +125,15 @@ impl Session {
             return;
         }
         self.tasks.turn_ended(&turn, ended.finish_reason);
-        self.history.append(&mut turn.steered);
+        // What the user said and no model call has had is not answered by the last words, so it is behind them.
+        let mut unread = std::mem::take(&mut turn.steered);
         // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps
         // the roles alternating, on which some providers insist.
         let spoke = matches!(self.history.last().map(Arc::as_ref), Some(Message::Assistant { .. }));
         if !spoke {
             self.history.push(said(&last_words(&turn, ended)));
         }
+        self.history.append(&mut unread);
         self.turns += 1;
         if let Some(options) = self.next_options.take() {
             self.options = options;
@@ -168,7 +171,7 @@ pub(crate) fn withdrawn(input: &TurnInput, session: &SessionId) -> TurnOutcome {
     }
 }
 
-/// The outcome that follows from a turn and its end. The writer of the record decides about `saved`; here it is true,
+/// The outcome that follows from a turn and its end, without the denied calls. The writer of the record decides about `saved`; here it is true,
 /// as for any reader of the journal.
 fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> TurnOutcome {
     let input = (&turn.input.request_id, &turn.input.labels);
@@ -195,7 +198,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
             .duration_ms
             .unwrap_or_else(|| u64::try_from(at.saturating_sub(turn.started_at)).unwrap_or(0)),
         saved: true,
-        denied: turn.denied(),
+        denied: Vec::new(),
         error: ended.error.clone(),
     }
 }

@@ -1,9 +1,10 @@
 //! An answer of the model that the end of its turn interrupts: what readers saw of it is kept.
 
 use super::world::{Question, World, answer, input, model};
-use crate::chat::{CallStatus, FinishReason, Message};
+use crate::chat::{CallStatus, ContentPart, FinishReason, Message};
 use crate::event::{AgentEvent, rebuild};
-use crate::ids::Ticket;
+use crate::ids::{RequestId, Ticket};
+use crate::input::Steer;
 use crate::limits::Limits;
 use crate::outcome::EndReason;
 use crate::replay::replay;
@@ -116,4 +117,22 @@ fn text_beside_calls_is_in_the_conversation_once() {
     let times =
         history.iter().filter(|message| matches!(&***message, Message::Assistant { text, .. } if text == "Step 1."));
     assert_eq!(times.count(), 1, "{history:?}");
+}
+
+/// The last words of the turn would otherwise stand as its answer.
+#[test]
+fn what_was_said_into_a_turn_and_not_read_is_behind_its_last_words() {
+    let mut world = world();
+    start(&mut world, 1);
+    asked(&world);
+    let request_id = RequestId::new("said");
+    let steer = Steer { request_id, submission: None, parts: vec![ContentPart::text("also this")] };
+    world.say(TurnMessage::Steered { steer: Box::new(steer) });
+    world.settle();
+    stop(&mut world, EndReason::Cancelled);
+    let history = world.folded().history;
+    let roles: Vec<_> = history.iter().map(|message| matches!(&**message, Message::User { .. })).collect();
+    assert_eq!(roles, [true, false, true], "{history:?}");
+    assert_eq!(said(&history[1]), "Cancelled before there was an answer.");
+    replay(&world.stored).expect("the journal replays");
 }

@@ -11,6 +11,7 @@ use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::models::{Ranked, Refused};
 use bob_messages::options::ParentTurn;
 use bob_messages::outcome::{DeniedCall, TranscriptEntry, TurnOutcome};
+use bob_messages::permission::PermissionMode;
 use bob_messages::skills::{ReselectCause, SkillForm};
 use bob_messages::store::Reasoning;
 use bob_messages::tools::{FileChange, Location, Risk, ToolKind, ToolOutput};
@@ -44,8 +45,12 @@ fn outcome() -> Box<TurnOutcome> {
         result: "ok".into(),
         duration_ms: 3,
     };
-    let denied =
-        DeniedCall { name: ToolName::new("local/shell_exec"), arguments: json!({}).into(), reason: "no".into() };
+    let denied = DeniedCall {
+        name: ToolName::new("local/shell_exec"),
+        arguments: json!({}).into(),
+        reason: "no".into(),
+        mode: Some(PermissionMode::Ask),
+    };
     Box::new(TurnOutcome {
         model: Some(model()),
         guard_reason: Some(GuardReason::MaxSteps),

@@ -55,7 +55,7 @@ pub enum GitSourceError {
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// There is none yet.
-    #[error("{url} at {rev} is not mirrored yet: run `cli-agent skills update`")]
+    #[error("the commit {rev} is not mirrored yet: run `cli-agent skills update`")]
     Absent {
         /// The repository.
         url: String,

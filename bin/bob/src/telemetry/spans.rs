@@ -2,24 +2,19 @@
 //!
 //! Ids are derived from turn, step and call, so two processes that share a turn tell of one trace.
 
+use super::contents::{Contents, answer, reason, shortened};
 use bob_actors::telemetry::names;
-use bob_messages::chat::{CallStatus, ContentPart, FinishReason};
+use bob_messages::chat::{CallStatus, FinishReason};
 use bob_messages::event::{AgentEvent, CallState, Delta, Envelope};
 use bob_messages::ids::{CallId, SessionId, TurnId};
 use bob_messages::trace::Flags;
 use bob_messages::{Millis, trace};
 use serde::Serialize;
-use serde_json::{Value as Json, json};
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A turn that was refused has no end: at most this many are followed.
 const MOST_TURNS: usize = 10_000;
-/// The bytes of one text that is sent, if texts are.
-const MOST_CONTENT: usize = 16 * 1024;
-/// The user's messages of one run that are sent, if texts are.
-const MOST_INPUTS: usize = 16;
 /// An id that claims to be older than this is none that tells the time.
 const OLDEST: Millis = 30 * 24 * 3_600_000;
 
@@ -87,9 +82,11 @@ struct Run {
     model: Option<Span>,
     calls: HashMap<CallId, Span>,
     is_sampled: bool,
-    has_contents: bool,
-    /// The user's messages, if texts are sent.
-    inputs: Vec<Json>,
+    /// The texts, if they are sent.
+    contents: Option<Contents>,
+    /// A model call that has ended and whose reply is being told, with the reason why the model ended it; only if texts are
+    /// sent.
+    answered: Option<(Span, &'static str)>,
 }
 
 /// The open spans of all sessions.
@@ -122,8 +119,9 @@ impl Spans {
                 self.open.remove(&first);
             }
             let is_sampled = is_sampled(&envelope.trace_id, traceparent.as_deref());
-            let (model, calls, has_contents, inputs) = (None, HashMap::new(), self.has_contents, Vec::new());
-            self.open.insert(session.clone(), Run { span, model, calls, is_sampled, has_contents, inputs });
+            let contents = self.has_contents.then(Contents::default);
+            let (model, calls, answered) = (None, HashMap::new(), None);
+            self.open.insert(session.clone(), Run { span, model, calls, is_sampled, contents, answered });
             return;
         }
         let Some(run) = self.open.get_mut(session) else { return };
@@ -164,6 +162,7 @@ impl Spans {
 impl Run {
     fn take(&mut self, envelope: &Envelope, mut tell: impl FnMut(Span)) {
         let at = envelope.time;
+        self.hear(&envelope.event, &mut tell);
         match &envelope.event {
             AgentEvent::LlmRequested { model } => {
                 let name = format!("{} {}", names::CHAT, model.model());
@@ -171,6 +170,9 @@ impl Run {
                 span.text(names::OPERATION, names::CHAT);
                 span.text(names::PROVIDER, model.provider());
                 span.text(names::REQUEST_MODEL, model.model());
+                if let Some(messages) = self.contents.as_ref().and_then(Contents::messages) {
+                    span.text(names::INPUT_MESSAGES, messages);
+                }
                 self.model = Some(span);
             }
             AgentEvent::LlmStreamChunk { delta: Delta::Text(_) | Delta::Reasoning(_), .. } => {
@@ -193,7 +195,11 @@ impl Run {
                 if let Some(cost) = cost {
                     span.amount(names::COST, cost.amount());
                 }
-                tell(span.ended(at));
+                match self.contents {
+                    // What the reply was is told next.
+                    Some(_) => self.answered = Some((span.ended(at), reason(*stop_reason))),
+                    None => tell(span.ended(at)),
+                }
             }
             AgentEvent::LlmFailed { error } => {
                 let Some(mut span) = self.model.take() else { return };
@@ -202,7 +208,7 @@ impl Run {
             }
             AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
                 let Some(mut span) = self.tool(envelope, &call.id, call.name.as_str()) else { return };
-                if self.has_contents {
+                if self.contents.is_some() {
                     span.text(names::ARGUMENTS, shortened(&call.arguments.to_string()));
                 }
                 self.calls.insert(call.id.clone(), span);
@@ -218,20 +224,10 @@ impl Run {
                 if result.status != CallStatus::Ok {
                     span.failed(&word(&result.status));
                 }
-                if self.has_contents {
+                if self.contents.is_some() {
                     span.text(names::RESULT, shortened(&result.output.plain()));
                 }
                 tell(span.ended(at));
-            }
-            AgentEvent::MessageUser { parts, .. } if self.has_contents => {
-                let texts = parts.iter().filter_map(|part| match part {
-                    ContentPart::Text { text } => Some(text.as_str()),
-                    _of_another_kind => None,
-                });
-                let text = texts.collect::<Vec<_>>().join("\n");
-                if self.inputs.len() < MOST_INPUTS {
-                    self.inputs.push(message("user", &text));
-                }
             }
             AgentEvent::TurnFinished { outcome } => {
                 for mut span in self.model.take().into_iter().chain(self.calls.drain().map(|(_, span)| span)) {
@@ -247,11 +243,14 @@ impl Run {
                 if !outcome.cost.is_zero() {
                     span.amount(names::COST, outcome.cost.amount());
                 }
-                if !self.inputs.is_empty() {
-                    span.text(names::INPUT_MESSAGES, Json::Array(std::mem::take(&mut self.inputs)));
-                }
-                if self.has_contents && !outcome.content.is_empty() {
-                    span.text(names::OUTPUT_MESSAGES, Json::Array(vec![message("assistant", &outcome.content)]));
+                if let Some(contents) = &mut self.contents {
+                    if let Some(inputs) = contents.take_inputs() {
+                        span.text(names::INPUT_MESSAGES, inputs);
+                    }
+                    if !outcome.content.is_empty() {
+                        let why = outcome.stop_reason.map_or("stop", reason);
+                        span.text(names::OUTPUT_MESSAGES, answer(&outcome.content, why));
+                    }
                 }
                 match (&outcome.error, outcome.finish_reason) {
                     (Some(error), _) => span.failed(error.kind()),
@@ -262,6 +261,35 @@ impl Run {
                 }
             }
             _others_have_no_span => {}
+        }
+    }
+
+    /// Takes the texts of an event. A reply is whole with the first event that is no part of it, and with it the span of its
+    /// model call.
+    fn hear(&mut self, event: &AgentEvent, mut tell: impl FnMut(Span)) {
+        let Some(contents) = &mut self.contents else { return };
+        match event {
+            AgentEvent::ActionParsed { .. } => return,
+            AgentEvent::MessageAssistant { text, .. } => return contents.text(text),
+            AgentEvent::ToolCalled { call, state: CallState::Proposed, .. } => return contents.call(call),
+            _behind_the_reply => {}
+        }
+        let (ended, why) = self.answered.take().map_or((None, "cancelled"), |(span, why)| (Some(span), why));
+        let reply = contents.replied(why);
+        // The beginning of a reply that was interrupted belongs to a call that has not ended.
+        let output = |span: &mut Span| reply.into_iter().for_each(|reply| span.text(names::OUTPUT_MESSAGES, reply));
+        match (ended, &mut self.model) {
+            (Some(mut span), _) => {
+                output(&mut span);
+                tell(span);
+            }
+            (None, Some(span)) => output(span),
+            (None, None) => {}
+        }
+        match event {
+            AgentEvent::MessageUser { parts, .. } => contents.said(parts),
+            AgentEvent::ToolCompleted { result } => contents.returned(result),
+            _without_a_text => {}
         }
     }
 
@@ -316,17 +344,4 @@ fn word(value: &impl Serialize) -> String {
         .ok()
         .and_then(|value| Some(value.as_str()?.to_owned()))
         .unwrap_or_else(|| "other".into())
-}
-
-/// A message as the conventions have it in JSON.
-fn message(role: &str, text: &str) -> Json {
-    json!({"role": role, "parts": [{"type": "text", "content": shortened(text)}]})
-}
-
-/// A text that may be long: its beginning, with a sign that there was more.
-fn shortened(text: &str) -> Cow<'_, str> {
-    match text.floor_char_boundary(MOST_CONTENT) {
-        kept if kept < text.len() => format!("{}…", &text[..kept]).into(),
-        _whole => text.into(),
-    }
 }

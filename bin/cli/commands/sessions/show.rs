@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use bob::approvals::PermissionMode;
 use bob::model::Message;
 use bob::sessions::SessionOptions;
 use bob::store::{Glance, OpenTurn, Record, Session};
@@ -16,16 +17,21 @@ use crate::terminal::{approval, print};
 /// How many characters of a tool's arguments and results are printed.
 const MOST_SHOWN: usize = 100;
 
-/// Prints a session.
+/// Prints a session; `mode` is that of turns that name none.
 ///
 /// # Errors
 /// When stdout cannot be written.
-pub(super) fn show(id: &SessionId, records: &[Arc<Record>], as_json: bool) -> Result<(), Failure> {
+pub(super) fn show(
+    id: &SessionId,
+    records: &[Arc<Record>],
+    mode: PermissionMode,
+    as_json: bool,
+) -> Result<(), Failure> {
     let session = Session::fold(id.clone(), records);
     let mut glance = Glance::default();
     records.iter().for_each(|record| glance.note(record));
     if as_json {
-        let last = session.last.as_deref().map(ResultObject::of);
+        let last = session.last.as_deref().map(|last| ResultObject::of(last, mode));
         print::json(&json!({
             "session_id": id, "title": glance.title, "state": glance.state, "records": records.len(),
             "turns": session.turns, "options": session.options, "next_options": session.next_options,
