@@ -1,6 +1,6 @@
 //! Messages to sessions, whose senders hold no actor: a store keeps them until their effect is in the journal.
 //!
-//! A message is addressed by a session and named by its request id. It is accepted when it is in the inbox. Whoever owns the
+//! A message is addressed by a session and named by its request id. It is accepted when it is in the inbox. The owner of the
 //! session takes it, as often as it takes to make its effect durable: a message that was taken before is recognised by its
 //! request id, so that its effect happens once.
 

@@ -11,10 +11,11 @@
 //! - `node`: this process as an owner
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends` and `claims`: the statements; `job`: what is asked for
 //! - `reader`: loads and listings
-//! - `inbox`: messages to sessions; `due`: the sessions that have something to do
+//! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated
 //! - `pooler`: what stands between here and the database
 
 mod address;
+mod again;
 mod appends;
 mod claims;
 mod due;
@@ -295,7 +296,7 @@ impl SessionStore for PostgresStore {
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
-        PostgresInbox::of(self.ways.as_ref(), &self.bell)
+        Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.bell))
     }
 
     fn lease(&self) -> StoreLease {

@@ -9,7 +9,7 @@
 //! A file gets its name when it is complete, and never that of another: so a request id is kept once.
 
 use super::memory::full;
-use super::{Due, Inbox, MOST_WAITING};
+use super::port::{Due, Inbox, MOST_WAITING};
 use crate::clock;
 use crate::store::folder::Folder;
 use crate::store::name;

@@ -1,6 +1,6 @@
 //! Messages in memory, which end with their process.
 
-use super::{Due, Inbox, MOST_WAITING};
+use super::port::{Due, Inbox, MOST_WAITING};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::inbox::{InboxMessage, InboxStanding};

@@ -1,6 +1,6 @@
 //! Which sessions have something to do and no living owner: they become this process's, each for one process.
 
-use super::inbox::writing;
+use super::again::writing;
 use super::link::Link;
 use super::node::{self, Node};
 use super::schema::{self, STEPS};

@@ -3,12 +3,12 @@
 //! A bell is rung when something changed: at most once in [`RUNG_EACH`] for all that changed here meanwhile, since a
 //! notification takes a lock of the whole server.
 
-use super::Ways;
+use super::again::writing;
 use super::due;
-use super::link::{Link, PATIENCE};
+use super::link::Link;
 use super::node::Node;
 use super::reader::reading;
-use super::up::{Unread, Up, is_broken, is_in_the_way};
+use super::up::Unread;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
@@ -20,10 +20,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::sync::mpsc::{UnboundedReceiver, WeakUnboundedSender};
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender};
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, sleep};
-use tokio_postgres::Error;
 
 /// Between two notifications.
 const RUNG_EACH: Duration = Duration::from_millis(20);
@@ -47,8 +46,8 @@ pub(super) struct PostgresInbox {
 }
 
 impl PostgresInbox {
-    pub(super) fn of(ways: Option<&Ways>, bell: &Arc<Notify>) -> Option<Arc<dyn Inbox>> {
-        Some(Arc::new(Self { asks: ways?.inbox.downgrade(), bell: Arc::clone(bell) }))
+    pub(super) fn of(asks: &UnboundedSender<Ask>, bell: &Arc<Notify>) -> Arc<dyn Inbox> {
+        Arc::new(Self { asks: asks.downgrade(), bell: Arc::clone(bell) })
     }
 
     fn ask<T: Send + 'static>(
@@ -150,27 +149,6 @@ async fn ring(link: Rc<Link>, rope: Rc<Notify>) {
         }
         sleep(RUNG_EACH).await;
     }
-}
-
-/// Writes, and again when the connection broke or another statement was in the way: each of these statements may be repeated.
-pub(super) async fn writing<T>(link: &Link, write: impl AsyncFn(Rc<Up>) -> Result<T, Unread>) -> Result<T, StoreError> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let up = link.to_write(until).await?;
-        match write(up).await {
-            Ok(written) => return Ok(written),
-            Err(Unread::Bad(error)) => return Err(error),
-            Err(Unread::Failed(error)) if passes(&error) && Instant::now() < until => {}
-            Err(Unread::Failed(error)) if is_broken(&error) => {
-                return Err(StoreError::InDoubt(link.address.failed("write", &error).to_string()));
-            }
-            Err(Unread::Failed(error)) => return Err(link.address.failed("write", &error)),
-        }
-    }
-}
-
-fn passes(error: &Error) -> bool {
-    is_broken(error) || is_in_the_way(error)
 }
 
 const PUT: &str = "INSERT INTO bob_inbox (session, request, message) SELECT $1, $2, $3
