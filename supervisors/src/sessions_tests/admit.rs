@@ -199,6 +199,22 @@ async fn a_shutdown_refuses_what_waits_and_answers_everybody_once() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_shutdown_that_hands_over_ends_no_turn_and_refuses_its_callers() {
+    let fixture = fixture(2, 50).await;
+    let mut runs: Vec<_> = (0..2).map(|number| fixture.ask(&named(number), &format!("stall{number}"))).collect();
+    runs.push(fixture.ask(&named(0), "behind"));
+    fixture.until(2, 2, 0).await;
+    let (reply, drained) = Reply::channel();
+    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, hand_over: true, reply });
+    for pending in runs {
+        let error = refused(pending).await;
+        assert!(matches!(&error, AgentError::Stopped(why) if why.contains("left to the next process")), "{error:?}");
+    }
+    drained.await.unwrap();
+    assert_eq!((fixture.load().await.running, fixture.load().await.live), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
 async fn eight_wait_behind_a_session_that_was_not_read_yet_and_the_ninth_is_busy() {
     let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
     store.plan(Some(Operation::Claim), 1, Fault::Hold(Arc::clone(&held)));
