@@ -85,11 +85,8 @@ fn a_submitted_turn_whose_worker_dies_is_answered_once() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |name: &str| events.iter().filter(|event| event["type"] == name).collect::<Vec<_>>();
-    assert_eq!(
-        (of("turn.started").len(), of("message.user").len(), of("message.assistant").len()),
-        (1, 1, 1),
-        "{run:?}"
-    );
+    let counts = ["turn.started", "message.user", "message.assistant", "turn.finished"].map(|name| of(name).len());
+    assert_eq!(counts, [1; 4], "{run:?}");
     let numbers: Vec<_> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
     assert!(numbers.is_sorted_by(|one, next| one < next), "no gap and no double: {numbers:?}");
     let last = events.last().unwrap();

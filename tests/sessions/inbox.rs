@@ -21,7 +21,8 @@ fn a_worker_answers_what_another_process_submits() {
         assert_eq!(first.code, Some(0), "{kind}: {}", first.stderr);
         let ids: Value = serde_json::from_str(&first.stdout).unwrap();
         assert_eq!(ids, json!({ "session_id": "one", "request_id": "r" }), "{kind}");
-        let worker = home.agent(["work"]).spawn();
+        let mut worker = home.agent(["work"]).spawn();
+        assert_eq!(worker.next_line().as_deref(), Some("one  final  hello"), "{kind}");
         for (request, outcomes) in [("r", 1), ("r", 1), ("s", 2)] {
             let run = home.run(["submit", "--session", "one", "--request-id", request, "hi"]);
             assert_eq!((run.code, run.stdout.trim()), (Some(0), "hello"), "{kind}: {}", run.stderr);

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bob::events::AgentEvent;
 use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
 use bob::model::ContentPart;
 use bob::sessions::{RequestId, TurnOutcome};
@@ -82,6 +83,8 @@ async fn followed(args: &SubmitArgs, pending: &mut Pending) -> Result<Box<TurnOu
     while let Some(event) = pending.next_event().await? {
         match args.form() {
             _ if !args.follow => {}
+            // Its end is the result.
+            OutputForm::Json | OutputForm::StreamJson if matches!(event.event, AgentEvent::TurnFinished { .. }) => {}
             OutputForm::Text => screen.print(shown.event(&event.event, event.step))?,
             OutputForm::Json | OutputForm::StreamJson => print::json(&event.to_json())?,
         }

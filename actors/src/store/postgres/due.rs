@@ -28,7 +28,8 @@ macro_rules! dead {
     };
 }
 
-/// The state `running` is that of a session whose turn has begun and not ended. A row that another process has locked is being
+/// The state `running` is that of a session whose turn has begun and not ended; one that works for another session is taken up
+/// by the turn of that one. A row that another process has locked is being
 /// taken by it; what was taken meanwhile is looked at again by PostgreSQL after the lock.
 const FREE: &str = concat!(
     "WITH free AS MATERIALIZED (
@@ -40,9 +41,10 @@ const FREE: &str = concat!(
              WHERE i.refusal IS NULL AND (x.node IS NULL OR x.node IN ",
     dead!(),
     ") UNION
-             SELECT x.number FROM bob_sessions x WHERE x.state = 'running' AND x.node IN ",
+             SELECT x.number FROM bob_sessions x
+             WHERE x.state = 'running' AND x.parent IS NULL AND (x.node IS NULL OR x.node IN ",
     dead!(),
-    ") ORDER BY s.number LIMIT $2 FOR UPDATE OF s SKIP LOCKED)
+    ")) ORDER BY s.number LIMIT $2 FOR UPDATE OF s SKIP LOCKED)
      UPDATE bob_sessions s SET node = $1, epoch = s.epoch + 1 FROM free WHERE s.number = free.number
      AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $3
      RETURNING s.id, ",

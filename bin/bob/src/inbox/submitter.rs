@@ -41,7 +41,8 @@ impl Submitter {
         Some(Self { store, inbox })
     }
 
-    /// Puts a message. It is accepted, durably, when this returns. Repeating one with its request id is harmless.
+    /// Puts a message, unless its session has its outcome. It is accepted, durably, when this returns. Repeating one with its request
+    /// id is harmless.
     ///
     /// # Errors
     /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id.
@@ -49,7 +50,8 @@ impl Submitter {
         let (session, request) = (message.session.clone(), message.request_id.clone());
         // What was read before the message was there has nothing of it, unless it is repeated.
         let folded = self.folded(&session).await?;
-        let is_known = folded.first_outcome(&request).is_some()
+        let has_outcome = folded.first_outcome(&request).is_some();
+        let is_known = has_outcome
             || folded.has_forgotten(&request)
             || folded.waiting.iter().any(|input| input.request_id.as_ref() == Some(&request))
             || folded.open.as_ref().is_some_and(|open| open.is_request(&request));
@@ -57,7 +59,9 @@ impl Submitter {
             true => Rebuild::new(session.clone()),
             false => Rebuild::behind(folded),
         };
-        self.inbox.put(message).await?;
+        if !has_outcome {
+            self.inbox.put(message).await?;
+        }
         let read = rebuild.session().version;
         Ok(Pending {
             submitter: self.clone(),

@@ -193,7 +193,9 @@ impl AtWork {
         let most = self.free().min(MOST_AT_ONCE);
         let filter = SessionFilter { state: Some(SessionState::Running), limit: most, ..SessionFilter::default() };
         if let Ok(page) = self.shared.store.list(&filter, None).await {
-            page.sessions.into_iter().for_each(|open| self.begin(Due { session: open.session, epoch: None }));
+            // One that works for another session is taken up by the turn of that one.
+            let open = page.sessions.into_iter().filter(|open| open.parent.is_none());
+            open.for_each(|open| self.begin(Due { session: open.session, epoch: None }));
         }
     }
 
