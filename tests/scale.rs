@@ -10,5 +10,7 @@ mod database;
 mod owners;
 #[path = "scale/refused.rs"]
 mod refused;
+#[path = "scale/workers.rs"]
+mod workers;
 #[path = "scale/works.rs"]
 mod works;

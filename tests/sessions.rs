@@ -8,8 +8,12 @@ mod agents;
 mod artifacts;
 #[path = "sessions/crowded.rs"]
 mod crowded;
+#[path = "sessions/inbox.rs"]
+mod inbox;
 #[path = "sessions/kept.rs"]
 mod kept;
+#[path = "sessions/lease.rs"]
+mod lease;
 #[path = "sessions/many.rs"]
 mod many;
 #[path = "sessions/refused.rs"]

@@ -13,6 +13,7 @@ mod encoded;
 mod fixtures_tests;
 mod folder;
 mod full;
+mod inbox;
 mod json;
 mod known_ids;
 mod ledger;
@@ -35,6 +36,7 @@ pub mod contract;
 
 pub use actor::StoreActor;
 pub use artifacts::{ArtifactStorePort, Artifacts, FolderArtifacts, MemoryArtifacts, StoredArtifact, clipped};
+pub use inbox::{Due, Inbox, StoreLease};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};
 pub use listing::page_of;

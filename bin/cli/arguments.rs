@@ -18,6 +18,7 @@ mod running;
 mod sessions;
 #[cfg(feature = "skills")]
 mod skills;
+mod submit;
 mod taping;
 mod words;
 
@@ -43,6 +44,7 @@ pub(crate) use running::{CancelArgs, DrainArgs, PsArgs};
 pub(crate) use sessions::{SessionsAction, SessionsArgs};
 #[cfg(feature = "skills")]
 pub(crate) use skills::{SkillsAction, SkillsArgs};
+pub(crate) use submit::{SubmitArgs, WorkArgs};
 pub(crate) use taping::{ReplayArgs, TapeArg};
 pub(crate) use words::with_chat;
 
@@ -90,6 +92,10 @@ pub(crate) enum Command {
     Run(RunArgs),
     /// Run many turns of many sessions: JSON lines in, one result a line out
     Batch(BatchArgs),
+    /// Send a message to a session that a worker runs, perhaps on another machine
+    Submit(SubmitArgs),
+    /// Run what is submitted to the store, beside other workers
+    Work(WorkArgs),
     /// Continue a turn that waits for a person
     Resume(ResumeArgs),
     /// List, search, show, rename, fork, export or delete stored sessions

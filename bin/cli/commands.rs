@@ -2,6 +2,7 @@
 //!
 //! - `run`, `resume`, `replay`: a turn without a person beside it
 //! - `sessions`, `artifacts`, `approvals`, `skills`, `tools`, `mcp`: what there is
+//! - `submit`, `work`: turns that one process asks for and another one runs
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
 //! - `file_changes`, `rewind`: what a session changed of files, and the way back
@@ -34,4 +35,6 @@ pub(crate) mod sessions;
 pub(crate) mod skills;
 #[cfg(feature = "soak")]
 pub(crate) mod soak;
+pub(crate) mod submit;
 pub(crate) mod tools;
+pub(crate) mod work;

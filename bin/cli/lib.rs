@@ -29,7 +29,7 @@ use commands::skills;
 use commands::soak;
 use commands::{
     approvals, artifacts, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run, sessions,
-    tools,
+    submit, tools, work,
 };
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
@@ -94,6 +94,7 @@ fn enter(arguments: &[OsString]) -> Exit {
     let (form, session) = match &cli.command {
         Some(Command::Run(run)) => (run.output, run.session.clone().or_else(|| run.resume.clone())),
         Some(Command::Resume(resume)) => (resume.output, resume::session_of(&resume.token)),
+        Some(Command::Submit(submit)) => (submit.form(), submit.session.clone()),
         _ => (OutputForm::Text, None),
     };
     match obey(cli) {
@@ -198,6 +199,13 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
             let source = Origin { files: files.clone(), overrides: overrides.clone() };
             in_runtime(batch::batch(&args, finishing(taped(&overrides, args.tape.as_ref())?, args.finish), source))
+        }
+        Command::Submit(args) => in_runtime(submit::submit(&args, &trusted(&Overrides::default())?)),
+        Command::Work(args) => {
+            let overrides = Overrides { model: args.model.clone(), ..Overrides::default() };
+            let source = Origin { files: files.clone(), overrides: overrides.clone() };
+            // The turns of a worker that died are finished.
+            in_runtime(work::work(&args, finishing(trusted(&overrides)?, true), source))
         }
         Command::Replay(args) => in_runtime(replay::replay(&args, || trusted(&Overrides::default()))),
         Command::Chat(args) => {

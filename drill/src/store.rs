@@ -8,7 +8,7 @@
 #[path = "store_tests.rs"]
 mod tests;
 
-use bob_actors::store::{ArtifactStorePort, SessionStore, Stored};
+use bob_actors::store::{ArtifactStorePort, Inbox, SessionStore, StoreLease, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -327,5 +327,13 @@ impl SessionStore for FaultStore {
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         self.inner.artifacts()
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.inner.inbox()
+    }
+
+    fn lease(&self) -> StoreLease {
+        self.inner.lease()
     }
 }

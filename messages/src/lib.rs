@@ -23,6 +23,7 @@
 //! | [`options`], [`agent`] | – | options of a session; agents as values, and what a sub-agent may use |
 //! | [`input`], [`turn_config`] | – | requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
+//! | [`inbox`] | – | messages to sessions that a store keeps until their effect is in the journal |
 //! | [`tenants`], [`admission`] | – | limits of tenants and what they spent; how many turns run at once, and which is next |
 //! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
 //! | [`session_state`], [`file_changes`] | – | a session, folded from its journal; what its turns changed of files |
@@ -44,6 +45,7 @@ pub mod error;
 pub mod event;
 pub mod file_changes;
 pub mod ids;
+pub mod inbox;
 pub mod input;
 pub mod limits;
 pub mod llm;

@@ -119,6 +119,8 @@ pub enum SessionsMessage {
     Drain {
         /// How long running turns may go on, in milliseconds.
         grace_ms: u64,
+        /// Turns that run behind the grace period are not cancelled: they stay open in their journals, for another process.
+        hand_over: bool,
         /// Answered when no turn is left.
         reply: Reply<()>,
     },

@@ -113,6 +113,8 @@ pub struct SessionsState {
     deciding: decisions::PendingDecisions,
     /// The grace period of a drain is over: the first turn of each session is stopped.
     grace_over: bool,
+    /// Turns that are stopped then stay open, for another process.
+    hands_over: bool,
     /// Actors that ended, whether they were stopped, and the reason, in order. Each end is handled after the actor's
     /// last reports.
     ended: VecDeque<(ActorId, bool, String)>,
@@ -152,6 +154,7 @@ impl Actor for SessionsSupervisor {
             draining: None,
             deciding: decisions::PendingDecisions::default(),
             grace_over: false,
+            hands_over: false,
             ended: VecDeque::new(),
         })
     }
@@ -200,7 +203,10 @@ impl Actor for SessionsSupervisor {
             SessionsMessage::Live { most, reply } => reply.send(state.live(most)),
             SessionsMessage::Load { reply } => reply.send(state.load()),
             SessionsMessage::TenantLoad { tenant, reply } => reply.send(state.tenant_load(&tenant)),
-            SessionsMessage::Drain { grace_ms, reply } => state.drain(grace_ms, reply, &myself),
+            SessionsMessage::Drain { grace_ms, hand_over, reply } => {
+                state.hands_over |= hand_over;
+                state.drain(grace_ms, reply, &myself);
+            }
             SessionsMessage::Configure { session, asked, turn_config, reply } => {
                 state.configure(&session, PendingChange { asked, reply }, &turn_config, &myself);
             }
@@ -286,17 +292,21 @@ impl SessionsState {
     fn stop(&mut self, session: &SessionId, reason: EndReason, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session).filter(|entry| entry.stopping.is_none()) else { return };
         let Some(actor) = entry.actor.clone() else { return };
-        let submission = entry.running().cloned();
+        // What is handed over is not ended.
+        let submission = entry.running().filter(|_| reason != EndReason::HandedOver).cloned();
         let ending = Ending { reason, submission: submission.clone() };
         let kill = Due::Kill(session.clone(), actor.get_id());
         let kill_at = self.deadlines.insert(Instant::now() + STOP_GRACE, kill, myself);
         entry.stopping = Some(Leaving { reason, submission, ended: false, reported_all: false, kill_at });
         entry.since = Instant::now();
-        entry.is_followed &= !matches!(reason, EndReason::Passivated | EndReason::Shutdown);
+        entry.is_followed &= !matches!(reason, EndReason::Passivated | EndReason::Shutdown | EndReason::HandedOver);
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
-        self.stop_children(session, reason, myself);
+        // What works for it is handed over as well.
+        if reason != EndReason::HandedOver {
+            self.stop_children(session, reason, myself);
+        }
     }
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {

@@ -75,6 +75,7 @@ impl TreeSpec {
         if let Some(port) = store.artifacts() {
             artifacts.come_from(port);
         }
+        rooms.tools.runtime().owned_by(&store);
         let llm = llm_child(
             &rooms,
             LlmArguments::new(llm, Arc::clone(&feed), retry)

@@ -154,9 +154,14 @@ const COMMANDS: &[(&str, By)] = &[
     ),
     ("cargo build --release --features postgres", Hand("some minutes of a release build")),
     ("sh scripts/postgres.sh start /tmp/bob-postgres", Script("scripts/postgres.sh start")),
+    ("cli-agent work &", Test("a_worker_answers_what_another_process_submits")),
     (
-        "cli-agent run --session one \"Remember: the key is under the mat.\"",
-        Test("run_chat_batch_sessions_and_doctor_work_on_a_database"),
+        "cli-agent submit --session one \"Remember: the key is under the mat.\"",
+        Test("a_worker_answers_what_another_process_submits"),
+    ),
+    (
+        "cli-agent submit --session one --follow \"Where is the key?\"",
+        Test("a_submitted_turn_whose_worker_dies_is_answered_once"),
     ),
     ("cli-agent sessions list", Exit(0)),
     ("cli-agent trust", Test("g1_a_found_configuration_starts_nothing_until_it_is_trusted")),

@@ -5,11 +5,13 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 44] = [
+const COMMANDS: [&[&str]; 46] = [
     &[],
     &["chat"],
     &["run"],
     &["batch"],
+    &["submit"],
+    &["work"],
     &["sessions"],
     &["sessions", "list"],
     &["sessions", "search"],

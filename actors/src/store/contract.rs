@@ -8,6 +8,7 @@ mod appends;
 mod artifacts;
 mod crowds;
 mod glances;
+mod inbox;
 mod kills;
 mod listings;
 pub mod many;
@@ -24,12 +25,13 @@ pub use appends::*;
 pub use artifacts::artifacts;
 pub use crowds::*;
 pub use glances::*;
+pub use inbox::*;
 pub use kills::*;
 pub use listings::*;
 pub use owners::*;
 pub use parts::*;
 pub use processes::*;
-pub use suites::{owners, store};
+pub use suites::{inbox_suite, owners, store};
 
 use super::SessionStore;
 use bob_messages::ids::{ModelName, RecordId, SessionId};
@@ -85,6 +87,22 @@ macro_rules! store_contract {
     };
     (@ rules $make:expr, $($rule:ident),+) => {
         $($make.push((stringify!($rule), Box::new(|store| Box::pin($crate::store::contract::$rule(store)))));)+
+    };
+}
+
+/// Makes a test of every rule of an inbox, for a store that has one; `make` is as for [`store_contract!`](crate::store_contract).
+#[macro_export]
+macro_rules! store_inbox_contract {
+    ($make:expr) => {
+        $crate::store_inbox_contract!(@each tests $make);
+    };
+    (@each $kind:ident $make:expr) => {
+        $crate::store_contract!(@ $kind $make,
+            a_message_is_taken_in_order_until_it_is_settled, a_message_that_is_put_twice_is_one,
+            a_refused_message_waits_for_its_sender, sessions_with_messages_are_due,
+            what_was_due_can_be_claimed_and_released, a_deleted_session_has_no_messages,
+            a_message_wakes_who_waits_for_one, an_owner_holds_its_lease
+        );
     };
 }
 

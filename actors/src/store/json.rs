@@ -41,11 +41,12 @@ mod tests;
 #[cfg(test)]
 mod watch;
 
-use super::SessionStore;
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::inbox::FolderInbox;
 use super::name;
 use super::owners::StoreOptions;
+use super::{Inbox, SessionStore};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, Claim, Formats, Part, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::{BoxFuture, FutureExt, join_all};
@@ -61,11 +62,15 @@ const WRITERS: usize = 8;
 /// The folder of artifacts in that of the journals.
 const ARTIFACTS: &str = "artifacts";
 
+/// The folder of messages in that of the journals.
+const INBOX: &str = "inbox";
+
 /// A store of one journal file a session.
 #[derive(Debug, Clone)]
 pub struct FileStore {
     journals: Arc<Journals>,
     artifacts: FolderArtifacts,
+    inbox: FolderInbox,
 }
 
 impl FileStore {
@@ -82,7 +87,8 @@ impl FileStore {
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
         let journals = Journals::new(opened, options, Formats::KNOWN);
         let artifacts = FolderArtifacts::new(folder.join(ARTIFACTS));
-        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts }))
+        let inbox = FolderInbox::new(folder.join(INBOX));
+        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts, inbox }))
     }
 
     /// Does something on a blocking thread; it continues when the future is dropped.
@@ -174,15 +180,22 @@ impl SessionStore for FileStore {
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        let artifacts = self.artifacts.clone();
+        let (artifacts, inbox) = (self.artifacts.clone(), self.inbox.clone());
         self.ask(session, move |journals, session| {
             artifacts.deleting(session)?;
             let deleted = journals.delete(session);
+            if deleted.is_ok() {
+                inbox.forget(session)?;
+            }
             artifacts.settle_deletion(session, deleted)
         })
     }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::new(self.artifacts.clone()))
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(self.inbox.clone()))
     }
 }

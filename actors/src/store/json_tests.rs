@@ -15,6 +15,7 @@ fn make() -> (Arc<dyn SessionStore>, TempDir) {
 }
 
 crate::store_contract!(make);
+crate::store_inbox_contract!(make);
 
 /// The journals of a folder, to be used on this thread.
 pub(super) fn journals(folder: &TempDir, owner: &str) -> Journals {

@@ -11,8 +11,9 @@ mod packed;
 mod tests;
 
 use super::artifacts::{ArtifactStorePort, MemoryArtifacts};
+use super::inbox::MemoryInbox;
 use super::listing;
-use super::{Ledger, SessionStore};
+use super::{Inbox, Ledger, SessionStore};
 use bob_messages::Millis;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{
@@ -29,6 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct MemoryStore {
     sessions: Arc<Mutex<Journals>>,
     artifacts: Arc<MemoryArtifacts>,
+    inbox: Arc<MemoryInbox>,
 }
 
 /// The journals of a store.
@@ -264,10 +266,15 @@ impl SessionStore for MemoryStore {
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         let found = self.sessions().delete(session);
         self.artifacts.forget(session);
+        self.inbox.forget(session);
         ready(Ok(found)).boxed()
     }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::<MemoryArtifacts>::clone(&self.artifacts))
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::<MemoryInbox>::clone(&self.inbox))
     }
 }

@@ -7,6 +7,7 @@ fn make() -> (Arc<dyn SessionStore>, ()) {
 }
 
 crate::store_contract!(make);
+crate::store_inbox_contract!(make);
 
 #[test]
 fn every_operation_is_ready_at_once() {

@@ -1,6 +1,6 @@
 //! The port: what a session store must be able to do.
 
-use super::ArtifactStorePort;
+use super::{ArtifactStorePort, Inbox, StoreLease};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -121,5 +121,17 @@ pub trait SessionStore: Send + Sync + 'static {
     /// default says, large parts stay in their records.
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         None
+    }
+
+    /// The messages to its sessions. Where there is none, as this default says, a session is only spoken to by the process
+    /// that runs it.
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        None
+    }
+
+    /// How long this process may assume that the sessions it claimed are its own; asked before a side effect starts. For ever,
+    /// as this default says, where the operating system tells of an owner's end. Does not wait.
+    fn lease(&self) -> StoreLease {
+        StoreLease::ForEver
     }
 }

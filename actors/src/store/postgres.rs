@@ -11,11 +11,15 @@
 //! - `node`: this process as an owner
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends` and `claims`: the statements; `job`: what is asked for
 //! - `reader`: loads and listings
+//! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated
 //! - `pooler`: what stands between here and the database
 
 mod address;
+mod again;
 mod appends;
 mod claims;
+mod due;
+mod inbox;
 mod job;
 mod link;
 mod node;
@@ -35,21 +39,23 @@ mod tests;
 use super::encoded::{Encoded, Split};
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{SessionStore, Stored};
+use super::{Inbox, SessionStore, StoreLease, Stored};
 use address::Address;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
 use foldhash::fast::FixedState;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
+use inbox::PostgresInbox;
 use job::{Ask, Job};
 use link::Link;
-use node::Node;
+use node::{Node, Shared};
 use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 use writer::Writer;
@@ -67,6 +73,10 @@ pub struct PostgresStore {
     ways: Option<Ways>,
     /// Tells that the thread has ended.
     closed: Mutex<Receiver<()>>,
+    /// What is known of this process as an owner.
+    shared: Arc<Shared>,
+    /// Notified when messages may have come or gone.
+    bell: Arc<Notify>,
 }
 
 /// The ways to the tasks of the thread.
@@ -74,6 +84,7 @@ pub struct PostgresStore {
 struct Ways {
     writers: [UnboundedSender<Job>; WRITERS],
     asks: UnboundedSender<Ask>,
+    inbox: UnboundedSender<inbox::Ask>,
 }
 
 impl std::fmt::Debug for Ways {
@@ -111,10 +122,13 @@ impl PostgresStore {
         let (first, first_jobs) = unbounded_channel();
         let (second, second_jobs) = unbounded_channel();
         let (asks, asked) = unbounded_channel();
+        let (inbox, messages) = unbounded_channel();
+        let (shared, bell) = (Arc::<Shared>::default(), Arc::<Notify>::default());
+        let known = (Arc::clone(&shared), Arc::clone(&bell));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Unavailable(format!("no runtime for the store: {error}")))?;
         let work = move || {
-            let served = serve(address, options, [first_jobs, second_jobs], asked, &open);
+            let served = serve(address, options, [first_jobs, second_jobs], (asked, messages), known, &open);
             runtime.block_on(LocalSet::new().run_until(served));
             // Told by being dropped.
             drop(closing);
@@ -122,7 +136,8 @@ impl PostgresStore {
         let spawned = std::thread::Builder::new().name("bob-store-postgres".to_owned()).spawn(work);
         spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the store: {error}")))?;
         opened.recv().unwrap_or_else(|_ended| Err(ended()))?;
-        Ok(Arc::new(Self { ways: Some(Ways { writers: [first, second], asks }), closed: Mutex::new(closed) }))
+        let ways = Some(Ways { writers: [first, second], asks, inbox });
+        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, bell }))
     }
 
     fn put<T: Send + 'static>(
@@ -150,7 +165,8 @@ async fn serve(
     address: Address,
     options: StoreOptions,
     [first, second]: [UnboundedReceiver<Job>; WRITERS],
-    asks: UnboundedReceiver<Ask>,
+    (asks, messages): (UnboundedReceiver<Ask>, UnboundedReceiver<inbox::Ask>),
+    (shared, bell): (Arc<Shared>, Arc<Notify>),
     open: &Sender<Result<(), StoreError>>,
 ) {
     let link = || Link::new(address.clone());
@@ -162,13 +178,16 @@ async fn serve(
     if !is_open {
         return;
     }
-    let (node, renewing) = Node::start(link(), options.owner_name.clone());
+    let listening = Link::listening(address.clone(), Arc::clone(&bell));
+    let (node, renewing) = Node::start(listening, options.owner_name.clone(), shared);
     let writers = [
         spawn_local(Writer::new(writing, node.clone(), options.clone()).run(first)),
         spawn_local(Writer::new(link(), node.clone(), options).run(second)),
     ];
+    let inbox = spawn_local(inbox::run(Rc::clone(&reading), node.clone(), bell, messages));
     let reader = spawn_local(reader::run(reading, asks));
     let _ended = join_all(writers).await;
+    let _ended = inbox.await;
     // The last copy: with it the ownership ends.
     drop(node);
     let _left = renewing.await;
@@ -274,5 +293,13 @@ impl SessionStore for PostgresStore {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Delete(session.clone(), reply))))
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.bell))
+    }
+
+    fn lease(&self) -> StoreLease {
+        self.shared.lease()
     }
 }

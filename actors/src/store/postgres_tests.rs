@@ -2,6 +2,8 @@
 
 #[path = "postgres/database_tests.rs"]
 mod database;
+#[path = "postgres/inbox_tests.rs"]
+mod inbox_tests;
 #[path = "postgres/node_tests.rs"]
 mod node_tests;
 #[path = "postgres/outage_tests.rs"]
@@ -24,6 +26,7 @@ fn make(rule: &str) -> Option<(Arc<dyn SessionStore>, Schema)> {
 }
 
 crate::store_contract!(@each where_there make);
+crate::store_inbox_contract!(@each where_there make);
 crate::store_owners_contract!(@each where_there (open_in, is_there));
 
 #[tokio::test]
@@ -62,7 +65,7 @@ async fn a_store_that_only_reads_creates_no_tables() {
     assert_eq!(store_one(&store, append(&one, 1, 0, 1)).await, Err(StoreError::Fenced { epoch: 0 }));
     assert_eq!(schema.tables(), "");
     claim(&store, &one).await;
-    assert_eq!(schema.tables(), "bob_meta bob_nodes bob_records bob_sessions");
+    assert_eq!(schema.tables(), "bob_inbox bob_meta bob_nodes bob_records bob_sessions");
     let reader = schema.open("ben", false);
     assert_eq!(reader.list(&SessionFilter::default(), None).await.unwrap().sessions.len(), 1);
 }

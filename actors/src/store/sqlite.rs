@@ -55,10 +55,11 @@ mod tests;
 
 use super::artifacts::{self, ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::inbox::{self, FolderInbox};
 use super::made::Made;
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{SessionStore, Stored};
+use super::{Inbox, SessionStore, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -89,6 +90,7 @@ pub struct SqliteStore {
     closed: Mutex<Receiver<()>>,
     check: Arc<Check>,
     artifacts: FolderArtifacts,
+    inbox: FolderInbox,
 }
 
 /// The ways to the threads.
@@ -169,7 +171,8 @@ impl SqliteStore {
         }
         let artifacts = FolderArtifacts::new(artifacts::beside(path));
         let threads = Some(Threads { claims, asks, jobs });
-        Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts }))
+        let inbox = FolderInbox::new(inbox::beside(path));
+        Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts, inbox }))
     }
 
     /// Asks a reader.
@@ -308,13 +311,23 @@ impl SessionStore for SqliteStore {
             apart(move || artifacts.deleting(&named)).await?;
             let deleted = self.tell(|reply| Job::Delete(session.clone(), reply)).await;
             let deleted = deleted.unwrap_or_else(|| Err(ended()));
-            let (artifacts, named) = (self.artifacts.clone(), session.clone());
-            apart(move || artifacts.settle_deletion(&named, deleted)).await
+            let (artifacts, inbox, named) = (self.artifacts.clone(), self.inbox.clone(), session.clone());
+            apart(move || {
+                if deleted.is_ok() {
+                    inbox.forget(&named)?;
+                }
+                artifacts.settle_deletion(&named, deleted)
+            })
+            .await
         }
         .boxed()
     }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::new(self.artifacts.clone()))
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        Some(Arc::new(self.inbox.clone()))
     }
 }

@@ -35,6 +35,7 @@ fn examine(folder: &Path) {
 }
 
 crate::store_contract!(make);
+crate::store_inbox_contract!(make);
 crate::store_owners_contract!(open_in, examine);
 
 #[tokio::test]

@@ -33,6 +33,9 @@ use tokio::time::Instant;
 /// deadlines inside what a clock can hold.
 const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
 
+/// What is said of a call that did not start, since another process may have its session by now.
+const NO_LEASE: &str = "not run: the database that keeps the sessions did not renew this process's lease in time";
+
 /// The tools of one actor, and the way to them.
 pub(crate) struct Host {
     ports: Ports,
@@ -255,6 +258,9 @@ struct Limit {
 async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut asker: Asker, owner: ActorCell) {
     if asker.is_abandoned() {
         return;
+    }
+    if !limit.read_only && !invocation.progress.runtime().holds_lease() {
+        return asker.send(ToolReturn::not_run(NO_LEASE));
     }
     let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
     let context = Arc::clone(&invocation.context);

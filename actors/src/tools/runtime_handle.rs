@@ -1,9 +1,10 @@
 //! The way from a call to the runtime that makes it.
 
-use crate::store::Artifacts;
+use crate::store::{Artifacts, SessionStore};
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Instant;
 
 /// A weak handle to the runtime of a call, with the store of its artifacts. Clones are one handle; it keeps no runtime
 /// alive.
@@ -11,6 +12,7 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct RuntimeHandle {
     runtime: Arc<OnceLock<Weak<dyn Any + Send + Sync>>>,
     artifacts: Artifacts,
+    store: Arc<OnceLock<Weak<dyn SessionStore>>>,
 }
 
 impl RuntimeHandle {
@@ -22,6 +24,17 @@ impl RuntimeHandle {
     /// Where large parts of what the tools return are kept.
     pub fn artifacts(&self) -> &Artifacts {
         &self.artifacts
+    }
+
+    /// Sets the store that says how long the sessions of this process are its own. The first one stays.
+    pub fn owned_by(&self, store: &Arc<dyn SessionStore>) {
+        let _the_first_stays = self.store.set(Arc::downgrade(store));
+    }
+
+    /// Whether a side effect may start: the sessions of this process are its own at this moment.
+    pub fn holds_lease(&self) -> bool {
+        let store = self.store.get().and_then(Weak::upgrade);
+        store.is_none_or(|store| store.lease().is_held(Instant::now()))
     }
 
     /// The runtime, if it is a `T` and has not ended.

@@ -53,6 +53,7 @@
 //! | [`config`] | limits, prompts, child processes | [`Hook`](config::Hook) |
 //! | [`health`] | state, counts and latencies of a runtime | |
 //! | [`hub`] | messages of chat systems, and a tool with which an agent speaks first | [`ChatChannel`](hub::ChatChannel) |
+//! | [`inbox`] | messages to sessions from processes that do not run them, and workers that do | [`Inbox`](inbox::Inbox) |
 //! | [`runner`] | one turn step by step, without actors | |
 //! | [`tape`] | recordings of models and tools, and their replay | |
 //! | `telemetry` | spans and metrics over OTLP (feature `otel`) | |
@@ -106,6 +107,7 @@ mod facade;
 pub mod guide;
 pub mod health;
 pub mod hub;
+pub mod inbox;
 pub mod model;
 pub mod runner;
 pub mod sessions;

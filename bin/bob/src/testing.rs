@@ -75,6 +75,21 @@ pub async fn store(make: impl Fn() -> Arc<dyn SessionStore>) {
     bob_actors::store::contract::store(make).await.assert();
 }
 
+/// Checks the inbox of a store that has one. Each rule has an empty store of its own, as for [`store`].
+///
+/// ```
+/// use bob::store::MemoryStore;
+/// use bob::testing;
+///
+/// testing::run(testing::inbox(|| MemoryStore::new()));
+/// ```
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn inbox(make: impl Fn() -> Arc<dyn SessionStore>) {
+    bob_actors::store::contract::inbox_suite(make).await.assert();
+}
+
 /// Checks a store of artifacts. Each rule has an empty store of its own, which `make` returns and which shares nothing with the
 /// others.
 ///

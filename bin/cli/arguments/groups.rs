@@ -3,11 +3,12 @@
 use clap::Command;
 
 /// The groups, each with its commands. Those that this program was built without are left out.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
     ("Talk and ask", &["chat", "run", "batch"]),
     ("Come back to a conversation", &["sessions", "artifacts", "resume", "memory"]),
     ("Set up", &["init", "config", "doctor", "trust", "completions"]),
     ("What the agent may use", &["tools", "skills", "models", "mcp", "approvals"]),
+    ("Share sessions between processes", &["submit", "work"]),
     ("Running processes", &["ps", "top", "cancel", "drain"]),
     ("Test and develop", &["replay", "soak", "events-schema", "help"]),
 ];

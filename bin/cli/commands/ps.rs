@@ -12,10 +12,12 @@ use std::time::Duration;
 
 use bob::SessionId;
 use bob::health::NodeState;
-use bob_config::Config;
+use bob::inbox::Submitter;
+use bob_config::{Config, StoreKind};
 use serde_json::{Value, json};
 
 use crate::arguments::{CancelArgs, DrainArgs, PsArgs};
+use crate::commands::submit;
 use crate::control::client::{self, Process};
 use crate::control::wire::{Hello, Look, Request, Response};
 use crate::exit::{Exit, Failure};
@@ -113,11 +115,15 @@ fn as_json(hello: &Hello, look: &Look) -> Value {
     })
 }
 
-/// `cancel`.
+/// `cancel`. Where no process of this machine has the session, its worker is asked through the inbox of the store.
 ///
 /// # Errors
 /// When there is no such process, the id is none, or nothing runs in the session.
 pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
+    let is_elsewhere = args.pid.is_none() && config.store.kind == StoreKind::Postgres;
+    if is_elsewhere && !is_held_here(&args.id, config).await? {
+        return cancel_elsewhere(&SessionId::parse(&args.id)?, config).await;
+    }
     let (mut process, session) = holder(&args.id, args.pid, config).await?;
     match process.ask(Request::Cancel { session: session.to_string() }).await? {
         Response::Cancelled { was_running: true } => {
@@ -129,6 +135,34 @@ pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, F
         }
         _no_answer_to_that => Err(client::unexpected()),
     }
+}
+
+/// Whether a process of this machine has a session whose id begins so.
+async fn is_held_here(id: &str, config: &Config) -> Result<bool, Failure> {
+    for mut process in client::processes(config).await {
+        if !sessions_of(&process.look().await?.tree, id).is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Puts a cancellation into the inbox, and waits until a worker has taken it.
+async fn cancel_elsewhere(session: &SessionId, config: &Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let store = bob_config::assemble::store(config, false)?;
+    let submitter = submit::submitter(&store)?;
+    let Some(request) = submitter.first_request(session).await? else {
+        return Err(Failure::usage(format!("nothing runs and nothing waits in the session {session}")));
+    };
+    submitter.cancel(session, &request, submit::now()).await?;
+    let cancellation = Submitter::cancellation_of(&request);
+    tokio::select! {
+        taken = submitter.taken(session, &cancellation) => taken?,
+        caught = signals.next() => return Ok(caught.exit()),
+    }
+    print::note(&format!("cancelled what ran in {session}"));
+    Ok(Exit::Success)
 }
 
 /// The process that has a session in memory, and the session's id, of which the beginning is enough. If none has it,

@@ -20,6 +20,8 @@ pub enum EndReason {
     Shutdown,
     /// It was idle and holds nothing that the journal does not.
     Passivated,
+    /// Another process continues its turn, which stays open.
+    HandedOver,
 }
 
 impl EndReason {
@@ -28,7 +30,7 @@ impl EndReason {
         match self {
             Self::TurnTimeout => (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)),
             Self::NoProgress => (FinishReason::GuardExceeded, Some(GuardReason::NoProgress)),
-            Self::Cancelled | Self::Shutdown | Self::Passivated => (FinishReason::Cancelled, None),
+            Self::Cancelled | Self::Shutdown | Self::Passivated | Self::HandedOver => (FinishReason::Cancelled, None),
         }
     }
 }
@@ -41,6 +43,7 @@ impl fmt::Display for EndReason {
             Self::NoProgress => "no_progress",
             Self::Shutdown => "shutdown",
             Self::Passivated => "passivated",
+            Self::HandedOver => "handed_over",
         })
     }
 }
@@ -55,6 +58,7 @@ impl FromStr for EndReason {
             "no_progress" => Ok(Self::NoProgress),
             "shutdown" => Ok(Self::Shutdown),
             "passivated" => Ok(Self::Passivated),
+            "handed_over" => Ok(Self::HandedOver),
             _ => Err(()),
         }
     }

@@ -163,6 +163,7 @@ impl Turn {
             // the sessions supervisor sends the others again. What an earlier actor may have written is closed by the
             // next one, which reads the journal.
             let first = self.deferred.iter().find(|request| request.submission().is_some());
+            let first = first.filter(|_| reason != EndReason::HandedOver);
             let first = first.filter(|request| !self.came_before && !request.is_of_a_call());
             if let Some((submission, limits)) = first.and_then(|first| Some((first.submission()?, first.limits()))) {
                 let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
@@ -176,8 +177,9 @@ impl Turn {
         }
         let submission = match state {
             State::Done(Finishing { submission, version: Some(_) }) => Some(submission.clone()),
-            // An actor that is stopped for idleness does not end a turn that has just begun.
-            _ if reason == EndReason::Passivated || self.unrecovered => None,
+            // An actor that is stopped for idleness does not end a turn that has just begun, and another process continues one
+            // that is handed over.
+            _ if matches!(reason, EndReason::Passivated | EndReason::HandedOver) || self.unrecovered => None,
             _ => self.submission().filter(|running| meant.is_none_or(|meant| meant == running)).inspect(|_| {
                 self.settle_calls(state.slots(), effects);
                 self.trips(reason, effects);

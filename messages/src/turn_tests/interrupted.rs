@@ -9,8 +9,9 @@ use crate::limits::Limits;
 use crate::outcome::EndReason;
 use crate::replay::replay;
 use crate::store::{Ended, Fact};
+use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
-use crate::turn_config::TurnConfig;
+use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 fn world() -> World {
@@ -49,6 +50,24 @@ fn said(message: &Message) -> &str {
         Message::Assistant { text, .. } => text,
         other => panic!("not of the assistant: {other:?}"),
     }
+}
+
+#[test]
+fn a_turn_that_is_handed_over_stays_open_and_its_next_owner_answers_it() {
+    let mut world = world();
+    start(&mut world, 1);
+    asked(&world);
+    stop(&mut world, EndReason::HandedOver);
+    assert!(!world.news.iter().any(|news| matches!(news, TurnNews::Finished { .. })), "{:?}", world.news);
+    assert!(world.folded().running().is_some(), "it is open in its journal");
+    world.crash();
+    let input = Arc::new(input(1, "message 1", Limits::default()));
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*world.turn_config).clone() });
+    world.say(TurnMessage::Start { input, turn_config });
+    world.settle();
+    world.llm(Ok(answer("here", &[])));
+    world.settle();
+    assert_eq!((end(&world).finish_reason, end(&world).content.as_str()), (FinishReason::Final, "here"));
 }
 
 #[test]

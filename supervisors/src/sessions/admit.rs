@@ -220,7 +220,10 @@ impl SessionsState {
         let busy: Vec<_> =
             self.table.iter().filter(|(_, entry)| entry.running().is_some()).map(|(id, _)| id.clone()).collect();
         for session in busy {
-            self.stop(&session, EndReason::Shutdown, myself);
+            self.stop(&session, self.reason_behind_the_grace(), myself);
+            if self.hands_over {
+                continue;
+            }
             let (behind, pending_replies) = self
                 .table
                 .get_mut(&session)
@@ -229,6 +232,11 @@ impl SessionsState {
                 self.withdraw(&session, waiting);
             }
         }
+    }
+
+    /// Why a turn is stopped that runs behind the grace period.
+    pub(super) fn reason_behind_the_grace(&self) -> EndReason {
+        if self.hands_over { EndReason::HandedOver } else { EndReason::Shutdown }
     }
 
     pub(super) fn check_drained(&mut self) {
@@ -262,6 +270,12 @@ impl SessionsState {
         };
         AgentError::overloaded_for(text, self.metrics().last_turn_ms())
     }
+}
+
+pub(super) fn handed_over() -> AgentError {
+    AgentError::Stopped(
+        "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
+    )
 }
 
 pub(super) fn closing() -> AgentError {

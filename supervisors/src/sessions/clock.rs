@@ -24,7 +24,7 @@ impl SessionsState {
         let signs = entry.pulse.signs();
         let Some(clock) = entry.clock_mut().filter(|clock| clock.left_ms.is_none()) else { return };
         if self.grace_over && !is_cancelled {
-            return self.stop(session, EndReason::Shutdown, myself);
+            return self.stop(session, self.reason_behind_the_grace(), myself);
         }
         if clock.deadline.is_none() {
             let now = Instant::now();

@@ -1,5 +1,6 @@
 //! Every way a turn can end: pending replies are sent here, once.
 
+use super::admit::handed_over;
 use super::{Myself, SessionsState};
 use crate::children::SupervisorMessage;
 use crate::session_table::PendingReply;
@@ -145,15 +146,37 @@ impl SessionsState {
         }
     }
 
+    /// Lets a session go whose turn another process continues.
+    fn handed_over(&mut self, session: &SessionId, myself: &Myself) {
+        self.answer_all(session, |_submission| Err(handed_over()), myself);
+        self.let_go(session, "the session is left to another process", myself);
+    }
+
     pub(super) fn settle_all(&mut self, session: &SessionId, why: &str, myself: &Myself) {
+        let failed = |submission: &TurnId| {
+            let error = AgentError::Internal(why.to_owned());
+            Ok(Box::new(TurnOutcome::failed(session.clone(), submission.clone(), error)))
+        };
+        self.answer_all(session, failed, myself);
+        self.let_go(session, why, myself);
+    }
+
+    fn answer_all(
+        &mut self,
+        session: &SessionId,
+        answer: impl Fn(&TurnId) -> Result<Box<TurnOutcome>, AgentError>,
+        myself: &Myself,
+    ) {
         while let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.pop_front()) {
             if !pending.admitted {
                 self.admission.dequeued(pending.tenant.as_ref());
             }
-            let error = AgentError::Internal(why.to_owned());
-            let outcome = Box::new(TurnOutcome::failed(session.clone(), pending.submission.clone(), error));
-            self.answer(session, pending, Ok(outcome), myself);
+            let answer = answer(&pending.submission);
+            self.answer(session, pending, answer, myself);
         }
+    }
+
+    fn let_go(&mut self, session: &SessionId, why: &str, myself: &Myself) {
         self.end_children(session, None, myself);
         self.refuse_changes(session, why);
         self.admission.leave_queue(session);
@@ -302,6 +325,9 @@ impl SessionsState {
     fn close_when_reported(&mut self, session: &SessionId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         let Some(stopping) = entry.stopping.take_if(|stopping| stopping.ended && stopping.reported_all) else { return };
+        if stopping.reason == EndReason::HandedOver {
+            return self.handed_over(session, myself);
+        }
         // A turn that the actor had not received is ended here, unless it may be in the journal: the next actor closes it
         // there, or has its outcome.
         if let Some(submission) = stopping.submission {

@@ -178,7 +178,7 @@ async fn a_shutdown_refuses_what_waits_and_answers_everybody_once() {
     waits.extend((0..5).map(|number| fixture.ask(&named(0), &format!("more{number}"))));
     fixture.until(30, 2, 33).await;
     let (reply, drained) = Reply::channel();
-    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, reply });
+    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, hand_over: false, reply });
     for pending in waits {
         let error = at_once(refused(pending)).await;
         assert!(
@@ -196,6 +196,22 @@ async fn a_shutdown_refuses_what_waits_and_answers_everybody_once() {
     drained.await.unwrap();
     assert_took(began, 1_000);
     assert_eq!((fixture.load().await.running, fixture.load().await.waiting), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shutdown_that_hands_over_ends_no_turn_and_refuses_its_callers() {
+    let fixture = fixture(2, 50).await;
+    let mut runs: Vec<_> = (0..2).map(|number| fixture.ask(&named(number), &format!("stall{number}"))).collect();
+    runs.push(fixture.ask(&named(0), "behind"));
+    fixture.until(2, 2, 0).await;
+    let (reply, drained) = Reply::channel();
+    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, hand_over: true, reply });
+    for pending in runs {
+        let error = refused(pending).await;
+        assert!(matches!(&error, AgentError::Stopped(why) if why.contains("left to the next process")), "{error:?}");
+    }
+    drained.await.unwrap();
+    assert_eq!((fixture.load().await.running, fixture.load().await.live), (0, 0));
 }
 
 #[tokio::test(start_paused = true)]
@@ -269,7 +285,7 @@ async fn a_submission_that_is_known_is_shared_while_the_program_ends() {
     let first = fixture.ask(&named("a"), "stall");
     fixture.until(1, 1, 0).await;
     let (reply, drained) = Reply::channel();
-    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, reply });
+    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, hand_over: false, reply });
     let again = fixture.ask(&named("a"), "stall");
     assert_eq!(paid(again).await.finish_reason, FinishReason::Cancelled, "it has the outcome of the first one");
     assert_eq!(paid(first).await.finish_reason, FinishReason::Cancelled);

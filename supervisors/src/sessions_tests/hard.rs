@@ -146,7 +146,7 @@ async fn a_shutdown_in_the_middle_of_everything_answers_everybody() {
             story.step().await;
         }
         let (reply, drained) = Reply::channel();
-        story.fixture.tell(SessionsMessage::Drain { grace_ms: story.random.u64(0..20), reply });
+        story.fixture.tell(SessionsMessage::Drain { grace_ms: story.random.u64(0..20), hand_over: false, reply });
         for _ in 0..10 {
             story.step().await;
         }

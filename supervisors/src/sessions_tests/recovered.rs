@@ -92,7 +92,7 @@ async fn a_recovered_turn_nobody_is_owed_can_be_cancelled_and_is_waited_for_at_t
             fixture.until(0, 0, 0).await;
         } else {
             let (reply, drained) = Reply::channel();
-            fixture.tell(SessionsMessage::Drain { grace_ms: 3_000, reply });
+            fixture.tell(SessionsMessage::Drain { grace_ms: 3_000, hand_over: false, reply });
             drained.await.unwrap();
             assert_took(began, 3_000);
         }

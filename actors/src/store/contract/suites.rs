@@ -29,6 +29,23 @@ pub async fn store(make: impl Fn() -> Arc<dyn SessionStore>) -> Suite {
     suite
 }
 
+/// Checks a store that has an inbox against the rules of all inboxes, as [`store`] does.
+#[expect(clippy::vec_init_then_push, reason = "the list of rules is a macro's, one push each")]
+pub async fn inbox_suite(make: impl Fn() -> Arc<dyn SessionStore>) -> Suite {
+    let mut rules: Vec<(&'static str, Rule)> = Vec::new();
+    crate::store_inbox_contract!(@each rules rules);
+    let mut suite = Suite::new("inbox");
+    for (name, rule) in rules {
+        let store = make();
+        let check = async {
+            rule(store).await;
+            Ok(())
+        };
+        suite.rule(name, check).await;
+    }
+    suite
+}
+
 /// Checks a store that several processes may have open against the rules of owners. `open` opens a store in a folder; each
 /// rule has an empty folder of its own. The rules of processes that are killed and paused are not among these; they are in
 /// [`store_owners_contract!`](crate::store_owners_contract).

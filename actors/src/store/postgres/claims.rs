@@ -211,6 +211,7 @@ impl Writer {
             let Some(row) = up.ask(up.client.query_opt(&delete, &values)).await? else { return Ok(false) };
             let number: i64 = row.get(0);
             up.ask(up.client.execute("DELETE FROM bob_records WHERE session = $1", &[&number])).await?;
+            up.ask(up.client.execute("DELETE FROM bob_inbox WHERE session = $1", &[&session.as_str()])).await?;
             Ok(true)
         };
         let deleted = deleted.await;

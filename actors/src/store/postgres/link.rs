@@ -5,13 +5,16 @@ use super::schema::{self, Nature};
 use super::tls::Tls;
 use super::up::{Unread, Up};
 use bob_messages::store::StoreError;
+use std::future::poll_fn;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Poll, ready};
 use std::time::Duration;
 use tokio::sync::{Mutex, Notify};
 use tokio::time::{Instant, sleep, timeout};
-use tokio_postgres::Error;
+use tokio_postgres::tls::TlsStream;
+use tokio_postgres::{AsyncMessage, Connection, Error, Socket};
 
 /// How long a question is repeated while the database is away. Its asker decides whether to ask again.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -21,6 +24,9 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
+
+/// The name of the notifications that something changed: the schema's own, as a name that needs no quotes.
+pub(super) const BELL: &str = "'bob_' || to_hex(hashtext(current_schema())::bigint & 4294967295)";
 
 /// The oldest server whose SQL has what is used here: 12.
 const OLDEST: i32 = 120_000;
@@ -32,6 +38,8 @@ pub(super) struct Link {
     held: Mutex<Option<Held>>,
     /// Notified when a connection ended.
     ended: Arc<Notify>,
+    /// Notified when the bell was rung, on a connection that listens.
+    bell: Option<Arc<Notify>>,
 }
 
 #[derive(Debug)]
@@ -42,7 +50,12 @@ struct Held {
 
 impl Link {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, held: Mutex::default(), ended: Arc::default() }
+        Self { address, held: Mutex::default(), ended: Arc::default(), bell: None }
+    }
+
+    /// One whose connections listen to what all processes ring.
+    pub(super) fn listening(address: Address, bell: Arc<Notify>) -> Self {
+        Self { bell: Some(bell), ..Self::new(address) }
     }
 
     /// Waits until a connection has ended that was made here.
@@ -112,13 +125,14 @@ impl Link {
     async fn connect(&self) -> Result<Held, (StoreError, bool)> {
         let refused = |error: Error| (self.address.refused(&error), is_lasting(&error));
         let failed = |error: Error| (self.address.failed("read", &error), is_lasting(&error));
-        let (client, connection) = self.address.config.connect(Tls).await.map_err(refused)?;
+        let (client, mut connection) = self.address.config.connect(Tls).await.map_err(refused)?;
+        let bell = self.bell.clone();
         let (told, is_used) = (Arc::clone(&self.ended), Arc::new(AtomicBool::new(false)));
         let notifies = NotifiesAtItsEnd(told, Arc::clone(&is_used));
         let driver = tokio::spawn(async move {
             // Also when it is ended from here.
             let _ended = notifies;
-            if let Err(error) = connection.await {
+            if let Err(error) = driven(&mut connection, bell.as_deref()).await {
                 tracing::debug!(%error, "a connection to the database ended");
             }
         });
@@ -148,9 +162,40 @@ impl Link {
             Unread::Bad(error) => (error, true),
             Unread::Failed(error) => failed(error),
         })?;
+        if let Some(bell) = &self.bell {
+            self.listen(&up, bell).await.map_err(failed)?;
+        }
         is_used.store(true, Ordering::Release);
         Ok(Held { up, nature })
     }
+}
+
+impl Link {
+    /// Listens from now on. What was rung before is not heard, so it is taken for rung.
+    async fn listen(&self, up: &Up, bell: &Notify) -> Result<(), Error> {
+        let row = up.ask(up.client.query_one(&format!("SELECT {BELL}"), &[])).await?;
+        up.ask(up.client.batch_execute(&format!("LISTEN {}", row.get::<_, &str>(0)))).await?;
+        bell.notify_one();
+        Ok(())
+    }
+}
+
+/// Drives a connection to its end, and passes on what is rung.
+async fn driven<T: TlsStream + Unpin>(
+    connection: &mut Connection<Socket, T>,
+    bell: Option<&Notify>,
+) -> Result<(), Error> {
+    poll_fn(|context| {
+        loop {
+            match ready!(connection.poll_message(context)) {
+                Some(Ok(AsyncMessage::Notification(_))) => bell.iter().for_each(|bell| bell.notify_one()),
+                Some(Ok(_notice)) => {}
+                Some(Err(error)) => return Poll::Ready(Err(error)),
+                None => return Poll::Ready(Ok(())),
+            }
+        }
+    })
+    .await
 }
 
 /// Tells the end of a connection that was used. The end of one that was refused would have the next one made at once, and

@@ -9,11 +9,12 @@
 use super::link::{Link, PATIENCE};
 use super::schema::LOCK_CLASS;
 use super::up::Up;
+use crate::store::StoreLease;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::StoreError;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -38,19 +39,27 @@ const LEFT_WITHIN: Duration = Duration::from_millis(500);
 const REMOVED_AFTER: &str = "interval '1 hour'";
 
 /// What is asked of the task that renews the row.
-type Enter = Reply<Result<i32, StoreError>>;
+enum Ask {
+    /// The number of our row, which is made if there is none.
+    Enter(Reply<Result<i32, StoreError>>),
+    /// Have a connection that listens.
+    Listen,
+}
 
 /// This process as the writers see it.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
-    enter: UnboundedSender<Enter>,
+    asks: UnboundedSender<Ask>,
     shared: Arc<Shared>,
 }
 
+/// What is known of our row outside its task.
 #[derive(Debug, Default)]
-struct Shared {
+pub(super) struct Shared {
     /// 0 while there is none.
     number: AtomicI32,
+    /// The end of the lease, from when the last renewal was sent.
+    held_until: Mutex<Option<std::time::Instant>>,
 }
 
 impl Shared {
@@ -58,15 +67,23 @@ impl Shared {
     fn number(&self) -> Option<i32> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number != 0)
     }
+
+    /// How long the sessions of this process are its own.
+    pub(super) fn lease(&self) -> StoreLease {
+        StoreLease::Until(*self.held_until.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn hold(&self, until: Option<std::time::Instant>) {
+        *self.held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    }
 }
 
 impl Node {
     /// Starts the task. It ends, and with it the ownership, when all copies of the answer are dropped.
-    pub(super) fn start(link: Link, name: String) -> (Self, tokio::task::JoinHandle<()>) {
-        let (enter, asked) = unbounded_channel();
-        let shared = Arc::<Shared>::default();
+    pub(super) fn start(link: Link, name: String, shared: Arc<Shared>) -> (Self, tokio::task::JoinHandle<()>) {
+        let (asks, asked) = unbounded_channel();
         let task = Task { link, name, shared: Arc::clone(&shared), locked: Weak::new() };
-        (Self { enter, shared }, tokio::task::spawn_local(task.run(asked)))
+        (Self { asks, shared }, tokio::task::spawn_local(task.run(asked)))
     }
 
     /// The number of our row, which is made if there is none.
@@ -76,10 +93,15 @@ impl Node {
             None => {
                 let (reply, answer): (_, Answer<_>) = Reply::channel();
                 // A task that ended answers by dropping the question.
-                drop(self.enter.send(reply));
+                drop(self.asks.send(Ask::Enter(reply)));
                 answer.await.unwrap_or_else(|| Err(super::ended()))
             }
         }
+    }
+
+    /// Has a connection that listens, again if it broke.
+    pub(super) fn listen(&self) {
+        drop(self.asks.send(Ask::Listen));
     }
 
     /// The number of our row, if there is one.
@@ -112,15 +134,16 @@ const RENEW: &str = "UPDATE bob_nodes SET renewed_at = clock_timestamp(),
     expires_at = clock_timestamp() + $2 * interval '1 millisecond' WHERE number = $1 AND NOT dead";
 
 impl Task {
-    async fn run(mut self, mut asked: UnboundedReceiver<Enter>) {
+    async fn run(mut self, mut asked: UnboundedReceiver<Ask>) {
         let mut next = Instant::now() + RENEWED_EACH;
         loop {
             tokio::select! {
                 ask = asked.recv() => match ask {
-                    Some(reply) => {
+                    Some(Ask::Enter(reply)) => {
                         let entered = self.enter().await;
                         reply.send(entered);
                     }
+                    Some(Ask::Listen) => self.listen().await,
                     None => break,
                 },
                 () = self.link.ended() => next = self.renew().await,
@@ -130,19 +153,28 @@ impl Task {
         let _too_late = timeout(LEFT_WITHIN, self.leave()).await;
     }
 
+    async fn listen(&self) {
+        if let Err(error) = self.link.connect_now().await {
+            tracing::debug!(%error, "there is no connection that listens; messages are found by looking");
+        }
+    }
+
     async fn enter(&mut self) -> Result<i32, StoreError> {
         if let Some(number) = self.shared.number() {
             return Ok(number);
         }
         let up = self.link.to_write(Instant::now() + PATIENCE).await?;
+        let mut sent = std::time::Instant::now();
         let entered = async {
             up.ask(up.client.execute(SWEEP.as_str(), &[])).await?;
+            sent = std::time::Instant::now();
             let row = up.ask(up.client.query_one(ENTER, &[&self.name, &LEASE_MS])).await?;
             let number: i32 = row.get(0);
             self.take_lock(&up, number).await?;
             Ok::<_, Error>(number)
         };
         let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
+        self.shared.hold(Some(sent + LEASE));
         self.shared.number.store(number, Ordering::Release);
         Ok(number)
     }
@@ -156,6 +188,7 @@ impl Task {
             Ok(true) => {}
             Ok(false) => {
                 tracing::warn!(number, "another process took this one for dead; it enters again with its next claim");
+                self.shared.hold(None);
                 self.shared.number.store(0, Ordering::Release);
             }
             Err(error) => tracing::warn!(%error, "the lease on the sessions could not be renewed"),
@@ -167,7 +200,11 @@ impl Task {
         let up = self.link.to_write(Instant::now() + RENEWED_EACH).await?;
         let renewed = async {
             // First the row: a process that finds the lock gone looks for a renewal.
+            let sent = std::time::Instant::now();
             let rows = up.ask_within(LEASE, up.client.execute(RENEW, &[&number, &LEASE_MS])).await?;
+            if rows == 1 {
+                self.shared.hold(Some(sent + LEASE));
+            }
             if !self.locked.upgrade().is_some_and(|locked| Rc::ptr_eq(&locked, &up)) {
                 self.take_lock(&up, number).await?;
             }
@@ -196,13 +233,36 @@ impl Task {
 
 const LEASE_MS: f64 = LEASE.as_millis() as f64;
 
-static LOOK: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT n.renewed_at::text, pg_postmaster_start_time() > n.renewed_at, EXISTS (
+/// The locks that owners have.
+macro_rules! locked {
+    () => {
+        "EXISTS (
              SELECT FROM pg_locks l WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 2
              AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-             AND l.classid = ({LOCK_CLASS}::bigint & 4294967295)::oid AND l.objid = n.number::oid)
-         FROM bob_nodes n WHERE n.number = $1 AND NOT n.dead AND n.expires_at > clock_timestamp()"
+             AND l.classid = ({LOCK_CLASS}::bigint & 4294967295)::oid AND l.objid = n.number::oid)"
+    };
+}
+
+/// Other owners of sessions that are not dead and have no lock.
+pub(super) static SUSPECTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        concat!(
+            "SELECT n.number FROM bob_nodes n WHERE NOT n.dead AND n.expires_at > clock_timestamp() AND n.number <> $1
+             AND EXISTS (SELECT FROM bob_sessions s WHERE s.node = n.number) AND NOT ",
+            locked!()
+        ),
+        LOCK_CLASS = LOCK_CLASS
+    )
+});
+
+static LOOK: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        concat!(
+            "SELECT n.renewed_at::text, pg_postmaster_start_time() > n.renewed_at, ",
+            locked!(),
+            " FROM bob_nodes n WHERE n.number = $1 AND NOT n.dead AND n.expires_at > clock_timestamp()"
+        ),
+        LOCK_CLASS = LOCK_CLASS
     )
 });
 

@@ -33,7 +33,7 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
 }
 
 /// Reads, and again when the connection broke or another statement was in the way.
-async fn reading<T>(
+pub(super) async fn reading<T>(
     link: &Link,
     empty: impl FnOnce() -> T,
     read: impl AsyncFn(Rc<Up>) -> Result<T, Unread>,

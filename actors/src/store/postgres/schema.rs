@@ -2,7 +2,7 @@
 //!
 //! `bob_meta` has one row, with the number of steps that were taken. `bob_sessions` has a row for each session: its
 //! epoch, its owner, how many records it has, what a list shows. `bob_records` has their lines, as they would stand in
-//! a journal file. `bob_nodes` has a row for each process that owns sessions.
+//! a journal file. `bob_nodes` has a row for each process that owns sessions, `bob_inbox` one for each message to a session.
 //!
 //! All tables are in the schema that the connection creates tables in (`search_path`): several stores may share a
 //! database.
@@ -19,7 +19,8 @@ use tokio_postgres::error::SqlState;
 pub(super) const LOCK_CLASS: &str = "hashtext('bob:' || current_schema())";
 
 /// What brings a database from one version to the next. One is never changed once it was released.
-pub(super) const STEPS: &[&str] = &["
+pub(super) const STEPS: &[&str] = &[
+    "
     CREATE TABLE bob_nodes (
         number integer GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
         name text NOT NULL,
@@ -56,10 +57,25 @@ pub(super) const STEPS: &[&str] = &["
         line text NOT NULL,
         PRIMARY KEY (session, version)
     );
-"];
+",
+    "
+    CREATE TABLE bob_inbox (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        session text COLLATE \"C\" NOT NULL,
+        request text COLLATE \"C\" NOT NULL,
+        message text NOT NULL,
+        refusal text,
+        put_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+        UNIQUE (session, request)
+    );
+    CREATE INDEX bob_sessions_running ON bob_sessions (number) WHERE state = 'running';
+    CREATE INDEX bob_inbox_waiting ON bob_inbox (session, number) WHERE refusal IS NULL;
+    CREATE INDEX bob_inbox_refused ON bob_inbox (put_at) WHERE refusal IS NOT NULL;
+",
+];
 
 /// The tables of all steps.
-const TABLES: [&str; 4] = ["bob_meta", "bob_nodes", "bob_sessions", "bob_records"];
+const TABLES: [&str; 5] = ["bob_inbox", "bob_meta", "bob_nodes", "bob_sessions", "bob_records"];
 
 /// What there is before a store has written anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

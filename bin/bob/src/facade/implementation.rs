@@ -214,26 +214,36 @@ impl AgentRuntime for Runtime {
     }
 
     fn shutdown(&self) -> BoxFuture<'_, ()> {
-        async move {
-            self.0.draining.store(true, Ordering::Release);
-            let grace_ms = u64::try_from(self.0.shutdown_grace.as_millis()).unwrap_or(u64::MAX);
-            let (reply, drained) = Reply::channel();
-            self.0.tree.rooms.sessions.tell(SessionsMessage::Drain { grace_ms, reply });
-            // A cancelled turn is saved within milliseconds; the second more is for a slow disk.
-            let limit = self.0.shutdown_grace.saturating_add(Duration::from_secs(1));
-            let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
-            self.0.tree.stop(STOP_WITHIN).await;
-            if let Some(hooks) = &self.0.hooks {
-                // Those of the turns that have just ended.
-                self.0.tree.feed.flush(SINKS_WITHIN).await;
-                hooks.idle(hooks.longest()).await;
-            }
-            self.0.watcher.idle(STOP_WITHIN).await;
-            let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
+        self.shut_down(false).boxed()
+    }
+}
+
+impl Runtime {
+    /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that turns that run longer than the grace period are not
+    /// cancelled: they stay open in their journals, and their sessions are released, so that another process continues them.
+    /// Calls of tools that run at that moment have no result, as after a crash.
+    pub async fn hand_over(&self) {
+        self.shut_down(true).await;
+    }
+
+    async fn shut_down(&self, hand_over: bool) {
+        self.0.draining.store(true, Ordering::Release);
+        let grace_ms = u64::try_from(self.0.shutdown_grace.as_millis()).unwrap_or(u64::MAX);
+        let (reply, drained) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Drain { grace_ms, hand_over, reply });
+        // A cancelled turn is saved within milliseconds; the second more is for a slow disk.
+        let limit = self.0.shutdown_grace.saturating_add(Duration::from_secs(1));
+        let _drained_or_not_the_tree_stops = tokio::time::timeout(limit, drained).await;
+        self.0.tree.stop(STOP_WITHIN).await;
+        if let Some(hooks) = &self.0.hooks {
+            // Those of the turns that have just ended.
             self.0.tree.feed.flush(SINKS_WITHIN).await;
-            self.keep_latencies().await;
+            hooks.idle(hooks.longest()).await;
         }
-        .boxed()
+        self.0.watcher.idle(STOP_WITHIN).await;
+        let _told_of_every_end = tokio::time::timeout(TOLD_WITHIN, self.without_processes()).await;
+        self.0.tree.feed.flush(SINKS_WITHIN).await;
+        self.keep_latencies().await;
     }
 }
 

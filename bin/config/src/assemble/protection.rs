@@ -68,9 +68,12 @@ fn store_files(config: &Config) -> Vec<PathBuf> {
     match config.store.kind {
         StoreKind::Memory | StoreKind::Json | StoreKind::Postgres => vec![store],
         StoreKind::Sqlite => {
-            let mut artifacts = store.file_name().unwrap_or_default().to_owned();
-            artifacts.push("-artifacts");
-            vec![store.with_file_name("chat_history"), store.with_file_name(artifacts), store]
+            let beside = |what: &str| {
+                let mut name = store.file_name().unwrap_or_default().to_owned();
+                name.push(what);
+                store.with_file_name(name)
+            };
+            vec![store.with_file_name("chat_history"), beside("-artifacts"), beside("-inbox"), store]
         }
     }
 }

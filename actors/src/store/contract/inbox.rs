@@ -1,0 +1,156 @@
+//! The rules of an inbox: a message is kept once, stays until its effect is durable, and is answered if it is refused.
+
+use super::{append, claim, session, store_one};
+use crate::store::{Inbox, SessionStore};
+use bob_messages::chat::ContentPart;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+fn message(session: &SessionId, request: &str, text: &str) -> InboxMessage {
+    let submit = SubmitRequest { parts: vec![ContentPart::text(text)], ..SubmitRequest::default() };
+    InboxMessage::new(session.clone(), RequestId::new(request), 1, InboxRequest::Submit(Box::new(submit)))
+}
+
+fn inbox(store: &Arc<dyn SessionStore>) -> Arc<dyn Inbox> {
+    store.inbox().expect("a store of the contract has an inbox")
+}
+
+async fn put(inbox: &Arc<dyn Inbox>, message: InboxMessage) -> bool {
+    inbox.put(message).await.expect("the message is kept")
+}
+
+async fn settle(inbox: &Arc<dyn Inbox>, session: &SessionId, request: &str, refusal: Option<AgentError>) {
+    inbox.settle(session, &RequestId::new(request), refusal).await.expect("the message is settled");
+}
+
+async fn taken(inbox: &Arc<dyn Inbox>, session: &SessionId) -> Vec<InboxMessage> {
+    inbox.take(session).await.expect("the messages are read")
+}
+
+async fn due(inbox: &Arc<dyn Inbox>, most: usize) -> Vec<SessionId> {
+    let due = inbox.due(most).await.expect("the sessions are found");
+    let mut due: Vec<_> = due.into_iter().map(|due| due.session).collect();
+    due.sort();
+    due
+}
+
+/// What waits, in order, and no longer than until it is settled.
+pub async fn a_message_is_taken_in_order_until_it_is_settled(store: Arc<dyn SessionStore>) {
+    let (inbox, one, other) = (inbox(&store), session("one"), session("One"));
+    assert_eq!(taken(&inbox, &one).await, []);
+    let messages: Vec<_> = ["c", "a", "b"].map(|request| message(&one, request, "é\"\n\u{0}")).to_vec();
+    for message in &messages {
+        assert!(put(&inbox, message.clone()).await, "it is new");
+    }
+    assert!(put(&inbox, message(&other, "a", "to another")).await, "a session has its own names");
+    for _taken_again in 0..2 {
+        assert_eq!(taken(&inbox, &one).await, messages);
+    }
+    settle(&inbox, &one, "a", None).await;
+    settle(&inbox, &one, "a", None).await;
+    assert_eq!(taken(&inbox, &one).await, [messages[0].clone(), messages[2].clone()]);
+    assert_eq!(taken(&inbox, &other).await, [message(&other, "a", "to another")]);
+}
+
+/// A sender that does not know whether its message arrived repeats it.
+pub async fn a_message_that_is_put_twice_is_one(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    assert!(put(&inbox, message(&one, "r", "first")).await);
+    assert!(!put(&inbox, message(&one, "r", "second")).await);
+    assert_eq!(taken(&inbox, &one).await, [message(&one, "r", "first")]);
+    let puts = (0..8).map(|_| inbox.put(message(&one, "at once", "hi")));
+    let puts = futures_util::future::join_all(puts).await;
+    assert_eq!(puts.into_iter().filter(|put| *put == Ok(true)).count(), 1, "one of those that come at once is new");
+    assert_eq!(taken(&inbox, &one).await.len(), 2);
+}
+
+/// A message that can have no effect is answered.
+pub async fn a_refused_message_waits_for_its_sender(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    let standing = async |request: &str| inbox.standing(&one, &RequestId::new(request)).await;
+    assert_eq!(standing("r").await, Ok(InboxStanding::Gone));
+    put(&inbox, message(&one, "r", "hi")).await;
+    assert_eq!(standing("r").await, Ok(InboxStanding::Waiting));
+    let why = AgentError::Invalid("the input is empty".to_owned());
+    settle(&inbox, &one, "r", Some(why.clone())).await;
+    assert_eq!(standing("r").await, Ok(InboxStanding::Refused(Box::new(why))));
+    assert_eq!(taken(&inbox, &one).await, []);
+    assert_eq!(due(&inbox, 10).await, [], "it is nothing to do");
+    assert!(!put(&inbox, message(&one, "r", "again")).await, "it was answered");
+    settle(&inbox, &one, "r", None).await;
+    assert_eq!(standing("r").await, Ok(InboxStanding::Gone));
+    settle(&inbox, &one, "unknown", Some(AgentError::busy("b"))).await;
+    assert_eq!(standing("unknown").await, Ok(InboxStanding::Gone));
+}
+
+/// Sessions with messages are found, also those that do not exist yet, and again until the messages are settled.
+pub async fn sessions_with_messages_are_due(store: Arc<dyn SessionStore>) {
+    let inbox = inbox(&store);
+    assert_eq!(due(&inbox, 10).await, []);
+    let sessions = ["a", "b", "c"].map(session);
+    for one in &sessions {
+        put(&inbox, message(one, "r1", "hi")).await;
+        put(&inbox, message(one, "r2", "hi")).await;
+    }
+    let epoch = claim(&store, &sessions[1]).await;
+    store.release(&sessions[1], epoch).await;
+    assert_eq!(due(&inbox, 2).await.len(), 2, "at most so many at a time");
+    assert_eq!(due(&inbox, 10).await, sessions, "all of them are this process's, or nobody's");
+    for one in &sessions {
+        settle(&inbox, one, "r1", None).await;
+        settle(&inbox, one, "r2", None).await;
+    }
+    assert_eq!(due(&inbox, 10).await, []);
+}
+
+/// An owner under the epoch of `due` may go on by claiming, and one that did nothing gives the session back.
+pub async fn what_was_due_can_be_claimed_and_released(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    put(&inbox, message(&one, "r", "hi")).await;
+    let given = inbox.due(10).await.expect("it is due").remove(0);
+    let claimed = store.claim(&one).await.expect("it is this process's");
+    assert_eq!((claimed.version, claimed.records.len()), (0, 0));
+    assert!(given.epoch.is_none_or(|epoch| epoch < claimed.epoch));
+    if let Some(epoch) = given.epoch {
+        store.release(&one, epoch).await;
+    }
+    assert_eq!(
+        store_one(&store, append(&one, claimed.epoch, 0, 1)).await,
+        Ok(1),
+        "an epoch that is over releases nothing"
+    );
+    store.release(&one, claimed.epoch).await;
+    settle(&inbox, &one, "r", None).await;
+}
+
+/// A deletion takes the messages with it.
+pub async fn a_deleted_session_has_no_messages(store: Arc<dyn SessionStore>) {
+    let (inbox, one, other) = (inbox(&store), session("one"), session("one.two"));
+    let epoch = claim(&store, &one).await;
+    assert_eq!(store_one(&store, append(&one, epoch, 0, 1)).await, Ok(1));
+    put(&inbox, message(&one, "r", "hi")).await;
+    put(&inbox, message(&other, "r", "hi")).await;
+    assert_eq!(store.delete(&one).await, Ok(true));
+    assert_eq!(inbox.standing(&one, &RequestId::new("r")).await, Ok(InboxStanding::Gone));
+    assert_eq!(due(&inbox, 10).await, [other]);
+}
+
+/// A put wakes a process that waits, or it is found by looking.
+pub async fn a_message_wakes_who_waits_for_one(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    let waiting = tokio::spawn({
+        let inbox = Arc::clone(&inbox);
+        async move { inbox.woken().await }
+    });
+    put(&inbox, message(&one, "r", "hi")).await;
+    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is woken").expect("it ends well");
+}
+
+/// A process that has just claimed a session may begin a side effect.
+pub async fn an_owner_holds_its_lease(store: Arc<dyn SessionStore>) {
+    claim(&store, &session("one")).await;
+    assert!(store.lease().is_held(Instant::now()));
+}

@@ -1,0 +1,233 @@
+//! Messages to sessions, in the table `bob_inbox`: kept once by session and request id, and taken by the session's owner.
+//!
+//! A bell is rung when something changed: at most once in [`RUNG_EACH`] for all that changed here meanwhile, since a
+//! notification takes a lock of the whole server.
+
+use super::again::writing;
+use super::due;
+use super::link::Link;
+use super::node::Node;
+use super::reader::reading;
+use super::up::Unread;
+use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
+use bob_messages::error::AgentError;
+use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::inbox::{InboxMessage, InboxStanding};
+use bob_messages::reply::Reply;
+use bob_messages::store::StoreError;
+use futures_util::future::{BoxFuture, FutureExt};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender};
+use tokio::task::{JoinSet, spawn_local};
+use tokio::time::{Instant, sleep};
+
+/// Between two notifications.
+const RUNG_EACH: Duration = Duration::from_millis(20);
+
+/// What is asked of the task.
+pub(super) enum Ask {
+    Put(InboxMessage, Reply<Result<bool, StoreError>>),
+    Take(SessionId, Reply<Result<Vec<InboxMessage>, StoreError>>),
+    Settle(SessionId, RequestId, Option<AgentError>, Reply<Result<(), StoreError>>),
+    Standing(SessionId, RequestId, Reply<Result<InboxStanding, StoreError>>),
+    Due(usize, Reply<Result<Vec<Due>, StoreError>>),
+    /// Hear of what others change.
+    Listen,
+}
+
+/// The way to the task, which it does not keep alive.
+#[derive(Debug)]
+pub(super) struct PostgresInbox {
+    asks: WeakUnboundedSender<Ask>,
+    bell: Arc<Notify>,
+}
+
+impl PostgresInbox {
+    pub(super) fn of(asks: &UnboundedSender<Ask>, bell: &Arc<Notify>) -> Arc<dyn Inbox> {
+        Arc::new(Self { asks: asks.downgrade(), bell: Arc::clone(bell) })
+    }
+
+    fn ask<T: Send + 'static>(
+        &self,
+        ask: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask,
+    ) -> BoxFuture<'static, Result<T, StoreError>> {
+        let (reply, answer) = Reply::channel();
+        if let Some(asks) = self.asks.upgrade() {
+            drop(asks.send(ask(reply)));
+        }
+        answer.map(|answer| answer.unwrap_or_else(|| Err(super::ended()))).boxed()
+    }
+}
+
+impl Inbox for PostgresInbox {
+    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.ask(|reply| Ask::Put(message, reply))
+    }
+
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>> {
+        self.ask(|reply| Ask::Take(session.clone(), reply))
+    }
+
+    fn settle<'a>(
+        &'a self,
+        session: &'a SessionId,
+        request: &'a RequestId,
+        refusal: Option<AgentError>,
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.ask(|reply| Ask::Settle(session.clone(), request.clone(), refusal, reply))
+    }
+
+    fn standing<'a>(
+        &'a self,
+        session: &'a SessionId,
+        request: &'a RequestId,
+    ) -> BoxFuture<'a, Result<InboxStanding, StoreError>> {
+        self.ask(|reply| Ask::Standing(session.clone(), request.clone(), reply))
+    }
+
+    fn due(&self, most: usize) -> BoxFuture<'_, Result<Vec<Due>, StoreError>> {
+        self.ask(|reply| Ask::Due(most, reply))
+    }
+
+    fn finds_open_turns(&self) -> bool {
+        true
+    }
+
+    fn woken(&self) -> BoxFuture<'_, ()> {
+        if let Some(asks) = self.asks.upgrade() {
+            drop(asks.send(Ask::Listen));
+        }
+        self.bell.notified().boxed()
+    }
+}
+
+/// Answers until all senders are dropped, and ends what was asked then.
+pub(super) async fn run(link: Rc<Link>, node: Node, bell: Arc<Notify>, mut asks: UnboundedReceiver<Ask>) {
+    let rope = Rc::new(Notify::new());
+    let ringing = spawn_local(ring(Rc::clone(&link), Rc::clone(&rope)));
+    let suspects = due::Suspects::new(bell);
+    let mut asked = JoinSet::new();
+    while let Some(ask) = asks.recv().await {
+        let (link, node, rope, suspects) = (Rc::clone(&link), node.clone(), Rc::clone(&rope), suspects.clone());
+        asked.spawn_local(async move {
+            match ask {
+                Ask::Put(message, reply) => {
+                    reply.send(put(&link, &message).await);
+                    rope.notify_one();
+                }
+                Ask::Take(session, reply) => reply.send(take(&link, &session).await),
+                Ask::Settle(session, request, refusal, reply) => {
+                    reply.send(settle(&link, &session, &request, refusal.as_ref()).await);
+                    rope.notify_one();
+                }
+                Ask::Standing(session, request, reply) => reply.send(standing(&link, &session, &request).await),
+                Ask::Due(most, reply) => reply.send(due::due(&link, &node, &suspects, most).await),
+                Ask::Listen => node.listen(),
+            }
+        });
+        while asked.try_join_next().is_some() {}
+    }
+    while asked.join_next().await.is_some() {}
+    ringing.abort();
+}
+
+/// Tells all processes that something changed.
+async fn ring(link: Rc<Link>, rope: Rc<Notify>) {
+    loop {
+        rope.notified().await;
+        let rung = async {
+            let up = link.to_write(Instant::now()).await?;
+            let ring = super::link::BELL;
+            let rung = up.ask(up.client.execute(&format!("SELECT pg_notify({ring}, '')"), &[])).await;
+            rung.map_err(|error| link.address.failed("write", &error))
+        };
+        if let Err(error) = rung.await {
+            tracing::debug!(%error, "nobody was told of a message; it is found by looking");
+        }
+        sleep(RUNG_EACH).await;
+    }
+}
+
+const PUT: &str = "INSERT INTO bob_inbox (session, request, message) SELECT $1, $2, $3
+    WHERE (SELECT count(*) FROM bob_inbox WHERE session = $1 AND refusal IS NULL) < $4
+    ON CONFLICT (session, request) DO NOTHING";
+
+const IS_THERE: &str = "SELECT refusal FROM bob_inbox WHERE session = $1 AND request = $2";
+
+async fn put(link: &Link, message: &InboxMessage) -> Result<bool, StoreError> {
+    let text = message.to_text()?;
+    let (session, request, most) = (message.session.as_str(), message.request_id.as_str(), MOST_WAITING as i64);
+    writing(link, async |up| {
+        let statement = up.prepared(PUT).await?;
+        if up.ask(up.client.execute(&statement, &[&session, &request, &text, &most])).await? == 1 {
+            return Ok(true);
+        }
+        let statement = up.prepared(IS_THERE).await?;
+        match up.ask(up.client.query_opt(&statement, &[&session, &request])).await? {
+            Some(_) => Ok(false),
+            None => Err(Unread::Bad(full())),
+        }
+    })
+    .await
+}
+
+const TAKE: &str = "SELECT message FROM bob_inbox WHERE session = $1 AND refusal IS NULL ORDER BY number";
+
+async fn take(link: &Link, session: &SessionId) -> Result<Vec<InboxMessage>, StoreError> {
+    reading(link, Vec::new, async |up| {
+        let statement = up.prepared(TAKE).await?;
+        let rows = up.ask(up.client.query(&statement, &[&session.as_str()])).await?;
+        rows.iter().map(|row| InboxMessage::parse(row.get(0)).map_err(Unread::Bad)).collect()
+    })
+    .await
+}
+
+const DONE: &str = "DELETE FROM bob_inbox WHERE session = $1 AND request = $2";
+
+const REFUSE: &str = "UPDATE bob_inbox SET refusal = $3 WHERE session = $1 AND request = $2";
+
+async fn settle(
+    link: &Link,
+    session: &SessionId,
+    request: &RequestId,
+    refusal: Option<&AgentError>,
+) -> Result<(), StoreError> {
+    let why = refusal.map(serde_json::to_string).transpose();
+    let why = why.map_err(|error| StoreError::Unavailable(format!("the refusal cannot be written: {error}")))?;
+    let (session, request) = (session.as_str(), request.as_str());
+    writing(link, async |up| {
+        match &why {
+            None => {
+                let statement = up.prepared(DONE).await?;
+                up.ask(up.client.execute(&statement, &[&session, &request])).await?
+            }
+            Some(why) => {
+                let statement = up.prepared(REFUSE).await?;
+                up.ask(up.client.execute(&statement, &[&session, &request, why])).await?
+            }
+        };
+        Ok(())
+    })
+    .await
+}
+
+async fn standing(link: &Link, session: &SessionId, request: &RequestId) -> Result<InboxStanding, StoreError> {
+    reading(
+        link,
+        || InboxStanding::Gone,
+        async |up| {
+            let statement = up.prepared(IS_THERE).await?;
+            let row = up.ask(up.client.query_opt(&statement, &[&session.as_str(), &request.as_str()])).await?;
+            let bad = |error| Unread::Bad(StoreError::Corrupt(format!("a refusal in bob_inbox: {error}")));
+            match row.map(|row| row.get::<_, Option<String>>(0)) {
+                None => Ok(InboxStanding::Gone),
+                Some(None) => Ok(InboxStanding::Waiting),
+                Some(Some(why)) => Ok(InboxStanding::Refused(Box::new(serde_json::from_str(&why).map_err(bad)?))),
+            }
+        },
+    )
+    .await
+}

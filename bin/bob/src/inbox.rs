@@ -1,0 +1,43 @@
+//! Messages to sessions from programs that do not run them: a [`Submitter`] puts them into the inbox of a store, and a
+//! [`Worker`] of any process with the same store runs them.
+//!
+//! ```
+//! use bob::inbox::{InboxMessage, InboxRequest, SubmitRequest, Submitter, Worker};
+//! use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
+//! use bob::sessions::RequestId;
+//! use bob::store::MemoryStore;
+//! use bob::{AgentRuntime, ModelName, RuntimeBuilder, SessionId};
+//! use std::sync::Arc;
+//! use tokio_util::sync::CancellationToken;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let store = MemoryStore::new();
+//! let model = Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("hello")]));
+//! let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(model).store(store.clone());
+//! let worker = Worker::new(builder.build().await?, store.clone()).expect("this store has an inbox");
+//! let until = CancellationToken::new();
+//! let works = tokio::spawn(worker.run(until.clone()));
+//!
+//! // In another process, where the store is one of several processes:
+//! let submitter = Submitter::new(store).expect("this store has an inbox");
+//! let session = SessionId::parse("demo")?;
+//! let submit = SubmitRequest { parts: vec![ContentPart::text("hi")], ..SubmitRequest::default() };
+//! let request = InboxRequest::Submit(Box::new(submit));
+//! let mut pending = submitter.put(InboxMessage::new(session, RequestId::new("first"), 0, request)).await?;
+//! assert_eq!(pending.outcome().await?.content, "hello");
+//!
+//! until.cancel();
+//! works.await?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod message;
+mod submitter;
+mod worker;
+
+pub use bob_actors::store::{Due, Inbox, StoreLease};
+pub use bob_messages::inbox::{INBOX_FORMAT, InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
+pub use submitter::{Pending, Submitter};
+pub use worker::{Worked, Worker};

@@ -1,0 +1,242 @@
+//! Puts messages into an inbox, and waits for what becomes of them in the journal.
+
+use bob_actors::store::{Inbox, SessionStore};
+use bob_messages::Millis;
+use bob_messages::error::AgentError;
+use bob_messages::event::{Envelope, Rebuild};
+use bob_messages::ids::{RequestId, SessionId, TurnId};
+use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding};
+use bob_messages::outcome::TurnOutcome;
+use bob_messages::session_state::Session;
+use bob_messages::store::{Fact, Part, Record, StoreError};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// Between two looks at the journal: short at first, since a store may be unable to tell that something changed.
+const FIRST_LOOK: Duration = Duration::from_millis(20);
+const LAST_LOOK: Duration = Duration::from_millis(250);
+
+/// How many records are read at a time.
+const PAGE: usize = 256;
+
+/// Puts messages into the inbox of a store. It runs nothing.
+#[derive(Clone)]
+pub struct Submitter {
+    store: Arc<dyn SessionStore>,
+    inbox: Arc<dyn Inbox>,
+}
+
+impl std::fmt::Debug for Submitter {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Submitter").finish_non_exhaustive()
+    }
+}
+
+impl Submitter {
+    /// One for this store; `None` when the store has no inbox.
+    pub fn new(store: Arc<dyn SessionStore>) -> Option<Self> {
+        let inbox = store.inbox()?;
+        Some(Self { store, inbox })
+    }
+
+    /// Puts a message, unless its session has its outcome. It is accepted, durably, when this returns. Repeating one with its request
+    /// id is harmless.
+    ///
+    /// # Errors
+    /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id.
+    pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
+        let (session, request) = (message.session.clone(), message.request_id.clone());
+        // What was read before the message was there has nothing of it, unless it is repeated.
+        let folded = self.folded(&session).await?;
+        let has_outcome = folded.first_outcome(&request).is_some();
+        let is_known = has_outcome
+            || folded.has_forgotten(&request)
+            || folded.waiting.iter().any(|input| input.request_id.as_ref() == Some(&request))
+            || folded.open.as_ref().is_some_and(|open| open.is_request(&request));
+        let rebuild = match is_known {
+            true => Rebuild::new(session.clone()),
+            false => Rebuild::behind(folded),
+        };
+        if !has_outcome {
+            self.inbox.put(message).await?;
+        }
+        let read = rebuild.session().version;
+        Ok(Pending {
+            submitter: self.clone(),
+            request,
+            rebuild,
+            read,
+            turn: None,
+            events: VecDeque::new(),
+            outcome: None,
+        })
+    }
+
+    /// The request whose turn a session has open, or that waits for it longest; `None` when there is nothing to cancel.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn first_request(&self, session: &SessionId) -> Result<Option<RequestId>, AgentError> {
+        let folded = self.folded(session).await?;
+        let open = folded.running().and_then(|open| open.input.request_id.clone());
+        if open.is_some() {
+            return Ok(open);
+        }
+        let waiting = self.inbox.take(session).await?;
+        let mut submitted = waiting.into_iter().filter(|message| matches!(message.request, InboxRequest::Submit(_)));
+        Ok(submitted.next().map(|message| message.request_id))
+    }
+
+    async fn folded(&self, session: &SessionId) -> Result<Session, AgentError> {
+        let newest = self.store.load_part(session, Part::Latest).await?;
+        match Session::fold_latest(session.clone(), None, &newest) {
+            Some(folded) => Ok(folded),
+            None => Ok(Session::fold(session.clone(), &self.store.load(session).await?)),
+        }
+    }
+
+    /// Asks for the end of the turn of a request, or of the request if its turn has not begun. `at` is the time of day, for people.
+    ///
+    /// # Errors
+    /// As [`put`](Self::put).
+    pub async fn cancel(&self, session: &SessionId, of: &RequestId, at: Millis) -> Result<(), AgentError> {
+        let message =
+            InboxMessage::new(session.clone(), Self::cancellation_of(of), at, InboxRequest::Cancel { of: of.clone() });
+        self.inbox.put(message).await.map(drop).map_err(AgentError::from)
+    }
+
+    /// The name of the message that cancels a request.
+    pub fn cancellation_of(of: &RequestId) -> RequestId {
+        RequestId::new(format!("cancel-{of}"))
+    }
+
+    /// Waits until a worker has taken a message and is done with it.
+    ///
+    /// # Errors
+    /// Why it was refused; errors of the store.
+    pub async fn taken(&self, session: &SessionId, request: &RequestId) -> Result<(), AgentError> {
+        loop {
+            match self.inbox.standing(session, request).await? {
+                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
+                InboxStanding::Refused(error) => return Err(*error),
+                InboxStanding::Gone => return Ok(()),
+            }
+        }
+    }
+}
+
+/// A message that was accepted. Dropping it has no effect on the message.
+#[derive(Debug)]
+pub struct Pending {
+    submitter: Submitter,
+    request: RequestId,
+    rebuild: Rebuild,
+    /// The version up to which the journal was read.
+    read: u64,
+    /// The turn of the message, once its input is in the journal.
+    turn: Option<TurnId>,
+    events: VecDeque<Envelope>,
+    outcome: Option<Box<TurnOutcome>>,
+}
+
+impl Pending {
+    /// The session of the message.
+    pub fn session(&self) -> &SessionId {
+        &self.rebuild.session().id
+    }
+
+    /// The name of the message.
+    pub fn request(&self) -> &RequestId {
+        &self.request
+    }
+
+    /// The next event of the turn, rebuilt from the journal; `None` when it has its outcome. Events that only exist where the turn
+    /// runs, text deltas among them, are missing. Cancel-safe.
+    ///
+    /// # Errors
+    /// As [`outcome`](Self::outcome).
+    pub async fn next_event(&mut self) -> Result<Option<Envelope>, AgentError> {
+        let mut pause = FIRST_LOOK;
+        loop {
+            if let Some(event) = self.events.pop_front() {
+                return Ok(Some(event));
+            }
+            if self.outcome.is_some() {
+                return Ok(None);
+            }
+            let standing = self.submitter.inbox.standing(self.session(), &self.request).await?;
+            if self.look().await? {
+                continue;
+            }
+            match standing {
+                InboxStanding::Waiting => {}
+                InboxStanding::Refused(error) => {
+                    // A sender that asks again gets the refusal of a new attempt.
+                    self.submitter.inbox.settle(self.session(), &self.request, None).await?;
+                    return Err(*error);
+                }
+                InboxStanding::Gone => self.look_at_all().await?,
+            }
+            if self.outcome.is_none() {
+                let _told_or_time_to_look = timeout(pause, self.submitter.inbox.woken()).await;
+                pause = (pause * 3 / 2).min(LAST_LOOK);
+            }
+        }
+    }
+
+    /// Waits for the outcome. A message that waits is not given up when no process takes it.
+    ///
+    /// # Errors
+    /// Why the message was refused; errors of the store; `Invalid` when the session was deleted meanwhile.
+    pub async fn outcome(&mut self) -> Result<Box<TurnOutcome>, AgentError> {
+        while self.next_event().await?.is_some() {}
+        self.outcome.clone().ok_or_else(|| gone(&self.request))
+    }
+
+    /// Reads what is new in the journal. Whether there was something.
+    async fn look(&mut self) -> Result<bool, AgentError> {
+        let part = Part::Page { behind: self.read, most: PAGE };
+        let records = self.submitter.store.load_part(self.session(), part).await?;
+        for record in &records {
+            self.take(record);
+        }
+        Ok(!records.is_empty())
+    }
+
+    fn take(&mut self, record: &Record) {
+        self.read = record.version;
+        if let Fact::Input(input) = &record.fact
+            && input.request_id.as_ref() == Some(&self.request)
+        {
+            self.turn = Some(input.turn.clone());
+        }
+        let events = self.rebuild.read(record);
+        let is_ours = |event: &Envelope| event.turn_id.is_some() && event.turn_id == self.turn;
+        self.events.extend(events.into_iter().filter(is_ours));
+        if self.outcome.is_none() && self.turn.is_some() {
+            self.outcome = self.rebuild.session().first_outcome(&self.request).map(Box::new);
+        }
+    }
+
+    /// The message is gone, and the journal behind what was read has nothing of it: it was answered long ago, or deleted.
+    async fn look_at_all(&mut self) -> Result<(), AgentError> {
+        let records = self.submitter.store.load(self.session()).await.map_err(AgentError::from)?;
+        let folded = Session::fold(self.session().clone(), &records);
+        // What was written between the two looks is read in order.
+        if folded.version > self.read {
+            return Ok(());
+        }
+        self.outcome = folded.first_outcome(&self.request).map(Box::new);
+        match self.outcome {
+            Some(_) => Ok(()),
+            None => Err(gone(&self.request)),
+        }
+    }
+}
+
+fn gone(request: &RequestId) -> AgentError {
+    let text = format!("the message {request} is gone without an outcome: its session was deleted");
+    AgentError::Store(StoreError::Unavailable(text))
+}

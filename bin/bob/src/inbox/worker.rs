@@ -1,0 +1,215 @@
+//! Runs what is in the inboxes of sessions, and the turns that dead processes left open.
+//!
+//! Owns the choice of sessions and how many it has at a time. A session is worked on by one task, which hands one message after
+//! the other to the runtime; everything about turns is the runtime's. What is in the journal decides whether something was done:
+//! a message is removed behind its outcome, and handed in again after any failure.
+
+mod session;
+mod shared;
+
+pub use shared::Worked;
+
+use crate::Runtime;
+use crate::sessions::{SessionFilter, SessionState};
+use bob_actors::store::{Due, Inbox, SessionStore};
+use bob_messages::ids::SessionId;
+use session::SessionWork;
+use shared::Shared;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+/// Between two looks for something to do, where no process tells of it.
+const SWEPT_EACH: Duration = Duration::from_millis(250);
+
+/// Between two looks at least, and the most sessions that are begun at each: 2,000 a second.
+const APART: Duration = Duration::from_millis(50);
+const MOST_AT_ONCE: usize = 100;
+
+/// Between two looks at the list of sessions, in a store that does not tell of turns that were left open.
+const LISTED_EACH: Duration = Duration::from_secs(2);
+
+/// How long the tasks may take to end when the runtime has ended.
+const ENDED_WITHIN: Duration = Duration::from_secs(2);
+
+/// The default of sessions at a time.
+const CONCURRENCY: usize = 64;
+
+/// Works on the sessions of a store, with a runtime that has this store.
+pub struct Worker {
+    shared: Arc<Shared>,
+    concurrency: usize,
+}
+
+impl std::fmt::Debug for Worker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker").field("concurrency", &self.concurrency).finish_non_exhaustive()
+    }
+}
+
+impl Worker {
+    /// A worker of this store; `None` when the store has no inbox. The runtime must have been built with the store.
+    pub fn new(runtime: Runtime, store: Arc<dyn SessionStore>) -> Option<Self> {
+        let inbox = store.inbox()?;
+        let until = CancellationToken::new();
+        let shared = Arc::new(Shared { runtime, store, inbox, told: Box::new(|_nobody_is_told| ()), until });
+        Some(Self { shared, concurrency: CONCURRENCY })
+    }
+
+    /// The most sessions that are worked on at a time, at least 1; 64 by default.
+    #[must_use]
+    pub fn concurrency(self, sessions: usize) -> Self {
+        Self { concurrency: sessions.max(1), ..self }
+    }
+
+    /// Calls this behind each message and each turn that has ended. It must not block.
+    #[must_use]
+    pub fn telling(mut self, told: impl Fn(&Worked) + Send + Sync + 'static) -> Self {
+        if let Some(shared) = Arc::get_mut(&mut self.shared) {
+            shared.told = Box::new(told);
+        }
+        self
+    }
+
+    /// Works until `until` is cancelled; then turns have the grace period of the runtime's shutdown, and those that have not
+    /// ended are handed over ([`Runtime::hand_over`]). Returns when the runtime has ended.
+    pub async fn run(self, until: CancellationToken) {
+        let _told_to_the_tasks = self.shared.until.clone().drop_guard();
+        let mut at_work =
+            AtWork { shared: Arc::clone(&self.shared), most: self.concurrency, ..AtWork::new(&self.shared) };
+        let mut looked = Looked::default();
+        loop {
+            tokio::select! {
+                biased;
+                () = until.cancelled() => break,
+                () = at_work.ended(), if !at_work.tasks.is_empty() => {}
+                () = looked.again(&*self.shared.inbox) => {
+                    at_work.look(&mut looked).await;
+                    looked.at = Instant::now();
+                }
+            }
+        }
+        self.shared.until.cancel();
+        let all_ended = async { while at_work.tasks.join_next().await.is_some() {} };
+        let handed_over = async {
+            self.shared.runtime.hand_over().await;
+            Instant::now() + ENDED_WITHIN
+        };
+        // The tasks settle what ends within the grace period meanwhile.
+        tokio::pin!(all_ended);
+        let limit = tokio::select! {
+            () = &mut all_ended => return self.shared.runtime.hand_over().await,
+            limit = handed_over => limit,
+        };
+        let _ended_or_left = timeout_at(limit, all_ended).await;
+    }
+}
+
+/// When was looked for something to do, and whether that worked.
+#[derive(Debug)]
+struct Looked {
+    at: Instant,
+    listed: Option<Instant>,
+    failed: bool,
+}
+
+impl Default for Looked {
+    fn default() -> Self {
+        Self { at: Instant::now() - APART, listed: None, failed: false }
+    }
+}
+
+impl Looked {
+    /// Waits until it is time to look again.
+    async fn again(&self, inbox: &dyn Inbox) {
+        match self.failed {
+            true => sleep(SWEPT_EACH).await,
+            false => drop(timeout(SWEPT_EACH, inbox.woken()).await),
+        }
+        sleep_until(self.at + APART).await;
+    }
+}
+
+/// The sessions that are worked on.
+struct AtWork {
+    shared: Arc<Shared>,
+    most: usize,
+    tasks: JoinSet<()>,
+    sessions: HashMap<SessionId, Arc<Notify>>,
+    by_task: HashMap<Id, SessionId>,
+}
+
+impl AtWork {
+    fn new(shared: &Arc<Shared>) -> Self {
+        let (sessions, by_task) = (HashMap::new(), HashMap::new());
+        Self { shared: Arc::clone(shared), most: CONCURRENCY, tasks: JoinSet::new(), sessions, by_task }
+    }
+
+    /// Waits for the end of a task, and forgets its session.
+    async fn ended(&mut self) {
+        let id = match self.tasks.join_next_with_id().await {
+            Some(Ok((id, ()))) => id,
+            Some(Err(error)) => {
+                tracing::error!(%error, "the work on a session failed; it is taken again");
+                error.id()
+            }
+            None => return,
+        };
+        if let Some(session) = self.by_task.remove(&id) {
+            self.sessions.remove(&session);
+        }
+    }
+
+    fn free(&self) -> usize {
+        self.most.saturating_sub(self.sessions.len())
+    }
+
+    async fn look(&mut self, looked: &mut Looked) {
+        let due = self.shared.inbox.due(self.free().min(MOST_AT_ONCE)).await;
+        match due {
+            Ok(due) => {
+                looked.failed = false;
+                due.into_iter().for_each(|due| self.begin(due));
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut looked.failed, true) {
+                    tracing::warn!(%error, "it is not known what there is to do");
+                }
+            }
+        }
+        let is_time = looked.listed.is_none_or(|listed| listed.elapsed() >= LISTED_EACH);
+        if !self.shared.inbox.finds_open_turns() && is_time && self.free() > 0 {
+            looked.listed = Some(Instant::now());
+            self.look_for_open_turns().await;
+        }
+    }
+
+    /// Turns that were left open; those of living processes are refused as busy.
+    async fn look_for_open_turns(&mut self) {
+        let most = self.free().min(MOST_AT_ONCE);
+        let filter = SessionFilter { state: Some(SessionState::Running), limit: most, ..SessionFilter::default() };
+        if let Ok(page) = self.shared.store.list(&filter, None).await {
+            // One that works for another session is taken up by the turn of that one.
+            let open = page.sessions.into_iter().filter(|open| open.parent.is_none());
+            open.for_each(|open| self.begin(Due { session: open.session, epoch: None }));
+        }
+    }
+
+    fn begin(&mut self, due: Due) {
+        if let Some(task) = self.sessions.get(&due.session) {
+            return task.notify_one();
+        }
+        if self.free() == 0 && due.epoch.is_none() {
+            return;
+        }
+        let (session, poked) = (due.session.clone(), Arc::<Notify>::default());
+        let work = SessionWork::new(Arc::clone(&self.shared), due, Arc::clone(&poked));
+        let task = self.tasks.spawn(work.run());
+        self.by_task.insert(task.id(), session.clone());
+        self.sessions.insert(session, poked);
+    }
+}

@@ -1,0 +1,30 @@
+//! What the work on all sessions has in common.
+
+use crate::Runtime;
+use bob_actors::store::{Inbox, SessionStore};
+use bob_messages::error::AgentError;
+use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::outcome::TurnOutcome;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+
+/// What became of a message, or of a turn that another process left open.
+#[derive(Debug, Clone)]
+pub struct Worked {
+    /// The session.
+    pub session: SessionId,
+    /// The message; `None` for a turn that was left open.
+    pub request: Option<RequestId>,
+    /// The outcome, which is in the journal; or why the message was refused, which its sender is told.
+    pub result: Result<Box<TurnOutcome>, AgentError>,
+}
+
+/// What the tasks of sessions share.
+pub(super) struct Shared {
+    pub(super) runtime: Runtime,
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) inbox: Arc<dyn Inbox>,
+    pub(super) told: Box<dyn Fn(&Worked) + Send + Sync>,
+    /// Nothing is begun any more.
+    pub(super) until: CancellationToken,
+}

@@ -1,0 +1,137 @@
+//! `submit`: puts a message into the inbox of a session, and waits for its outcome.
+//!
+//! Opens the store and nothing else: the turn runs in a process that works.
+
+use std::sync::Arc;
+
+use bob::events::AgentEvent;
+use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
+use bob::model::ContentPart;
+use bob::sessions::{RequestId, TurnOutcome};
+use bob::store::SessionStore;
+use bob::{AgentError, ModelName, SessionId};
+use bob_config::assemble;
+use bob_config::{Config, StoreKind};
+use serde_json::json;
+
+use crate::arguments::{OutputForm, SubmitArgs};
+use crate::commands::output::{self, ResultObject};
+use crate::commands::{prompt, run};
+use crate::exit::{Exit, Failure};
+use crate::runtime::signals::Signals;
+use crate::runtime::trust;
+use crate::terminal::print;
+use crate::terminal::screen::Screen;
+use crate::terminal::show::Show;
+
+/// Puts the message, and prints its outcome.
+///
+/// # Errors
+/// When the message was not accepted, or refused by the worker that took it.
+pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, Failure> {
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let session = match &args.session {
+        Some(id) => SessionId::parse(id)?,
+        None => run::new_session()?,
+    };
+    let model = args.model.as_deref().map(ModelName::parse).transpose()?;
+    refuse_memory(config)?;
+    let said = tokio::select! {
+        said = prompt::read_joined(args.prompt.as_deref()) => said?,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    let store = assemble::store_telling(config, false, trust::made(config))?;
+    let submitter = submitter(&store)?;
+    let request_id = match &args.request_id {
+        Some(id) if id.trim().is_empty() => return Err(Failure::usage("--request-id is empty")),
+        Some(id) => RequestId::new(id.as_str()),
+        None => RequestId::new(uuid::Uuid::now_v7().to_string()),
+    };
+    let submit = SubmitRequest {
+        parts: vec![ContentPart::text(said)],
+        model,
+        traceparent: std::env::var("TRACEPARENT").ok(),
+        tracestate: std::env::var("TRACESTATE").ok(),
+        ..SubmitRequest::default()
+    };
+    let request = InboxRequest::Submit(Box::new(submit));
+    let message = InboxMessage::new(session.clone(), request_id.clone(), now(), request);
+    let mut pending = submitter.put(message).await?;
+    if args.no_wait {
+        match args.json {
+            true => print::json(&json!({ "session_id": session, "request_id": request_id }))?,
+            false => print::line(session.as_str())?,
+        }
+        return Ok(Exit::Success);
+    }
+    tokio::select! {
+        outcome = followed(args, &mut pending) => told(args.form(), &*outcome?),
+        caught = signals.next() => {
+            print::note(&format!(
+                "[the message stays in the inbox; `cli-agent submit --session {session} --request-id {request_id}` with the same \
+                 prompt goes on waiting]"
+            ));
+            Err(Failure::signalled(caught.exit()))
+        }
+    }
+}
+
+/// Waits for the outcome, and prints the events on the way if that was asked for.
+async fn followed(args: &SubmitArgs, pending: &mut Pending) -> Result<Box<TurnOutcome>, Failure> {
+    let mut shown = Show::new(false);
+    let mut screen = Screen::new(None);
+    while let Some(event) = pending.next_event().await? {
+        match args.form() {
+            _ if !args.follow => {}
+            // Its end is the result.
+            OutputForm::Json | OutputForm::StreamJson if matches!(event.event, AgentEvent::TurnFinished { .. }) => {}
+            OutputForm::Text => screen.print(shown.event(&event.event, event.step))?,
+            OutputForm::Json | OutputForm::StreamJson => print::json(&event.to_json())?,
+        }
+    }
+    Ok(pending.outcome().await?)
+}
+
+fn told(form: OutputForm, outcome: &TurnOutcome) -> Result<Exit, Failure> {
+    match form {
+        OutputForm::Text => {
+            let mut shown = Show::new(false);
+            Screen::new(None).print(shown.outcome(outcome))?;
+        }
+        OutputForm::Json => ResultObject::of(outcome).print(form)?,
+        OutputForm::StreamJson => {
+            if output::claim_result() {
+                print::json(&ResultObject::of(outcome).as_event(serde_json::Map::new()))?;
+            }
+        }
+    }
+    Ok(Exit::of(outcome))
+}
+
+/// A submitter for a store.
+///
+/// # Errors
+/// When the store has no inbox.
+pub(crate) fn submitter(store: &Arc<dyn SessionStore>) -> Result<Submitter, Failure> {
+    Submitter::new(Arc::clone(store)).ok_or_else(|| {
+        Failure::from(AgentError::Invalid(
+            "this store has no inbox: set store.kind to \"postgres\" or \"sqlite\"".to_owned(),
+        ))
+    })
+}
+
+/// Refuses a store that ends with its process.
+pub(crate) fn refuse_memory(config: &Config) -> Result<(), Failure> {
+    match config.store.kind {
+        StoreKind::Memory => Err(Failure::usage(
+            "store.kind = \"memory\" is not shared with other processes; set it to \"postgres\", or on one machine to \"sqlite\"",
+        )),
+        StoreKind::Sqlite | StoreKind::Json | StoreKind::Postgres => Ok(()),
+    }
+}
+
+/// The time of day, for people.
+pub(crate) fn now() -> i64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,113 @@
+//! `work`: runs the turns that other processes submit to the same store.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+
+use bob::inbox::{Worked, Worker};
+use bob_config::Config;
+use bob_config::assemble::Choices;
+use tokio_util::sync::CancellationToken;
+
+use crate::arguments::WorkArgs;
+use crate::commands::output::ResultObject;
+use crate::commands::submit;
+use crate::control::Control;
+use crate::exit::{Exit, Failure};
+use crate::runtime::OpenRuntime;
+use crate::runtime::origin::Origin;
+use crate::runtime::signals::Signals;
+use crate::terminal::print;
+use crate::terminal::progress;
+
+/// Default of sessions at a time.
+const CONCURRENCY: u32 = 64;
+
+/// Works until a signal or a drain.
+///
+/// # Errors
+/// When the configuration, the store or the model's provider cannot be used, or the runtime gives up.
+pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+    submit::refuse_memory(&config)?;
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let choices = Choices { progress: Some(progress::to_stderr()), ..Choices::default() };
+    let opened = tokio::select! {
+        opened = OpenRuntime::open(&config, choices) => opened?,
+        caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+    };
+    opened.check_model(&opened.default_model)?;
+    // The same error as that of a submitter.
+    submit::submitter(&opened.store)?;
+    let most = config.runtime.max_concurrent_turns;
+    let concurrency = args.concurrency.unwrap_or(CONCURRENCY).min(most);
+    let mut control = Control::open(&opened.runtime, &config, "work", origin).await;
+    let result = works(args, &opened, concurrency, &mut control, &mut signals).await;
+    let caught = opened.close(&mut signals).await;
+    control.close().await;
+    caught.map_or(result, |caught| Ok(caught.exit()))
+}
+
+async fn works(
+    args: &WorkArgs,
+    opened: &OpenRuntime,
+    concurrency: u32,
+    control: &mut Control,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let Some(worker) = Worker::new(opened.runtime.clone(), opened.store.clone()) else {
+        return Err(Failure::internal("the store has no inbox"));
+    };
+    let (told, results) = channel();
+    let is_json = args.json;
+    // A reader that is slow delays the lines, and no turn.
+    std::thread::spawn(move || printed(&results, is_json));
+    let worker = worker.concurrency(concurrency as usize).telling(teller(told));
+    let until = CancellationToken::new();
+    let works = worker.run(until.clone());
+    tokio::pin!(works);
+    print::note(&format!("[working on up to {concurrency} sessions at a time; SIGTERM or Ctrl-C hands them over]"));
+    let mut tree = opened.runtime.ended();
+    loop {
+        tokio::select! {
+            () = &mut works => return Ok(Exit::Success),
+            caught = signals.next() => match until.is_cancelled() {
+                false => hand_over(&until),
+                true => return Ok(caught.exit()),
+            },
+            () = control.drained(), if !until.is_cancelled() => hand_over(&until),
+            _ = tree.wait_for(Option::is_some), if !until.is_cancelled() => return Err(opened.gave_up()),
+        }
+    }
+}
+
+fn hand_over(until: &CancellationToken) {
+    print::note("[no new turns are begun; running ones end, or are left to other workers]");
+    until.cancel();
+}
+
+fn teller(told: Sender<Worked>) -> impl Fn(&Worked) + Send + Sync {
+    move |worked| drop(told.send(worked.clone()))
+}
+
+/// Prints results until stdout is closed or the worker has ended.
+fn printed(results: &Receiver<Worked>, is_json: bool) {
+    for worked in results.iter() {
+        if line(&worked, is_json).is_err() {
+            return;
+        }
+    }
+}
+
+fn line(worked: &Worked, is_json: bool) -> std::io::Result<()> {
+    match (&worked.result, is_json) {
+        (Ok(outcome), true) => print::json(&ResultObject::of(outcome)),
+        (Err(error), true) => {
+            let failure = Failure::from(error.clone());
+            print::json(&ResultObject::without_turn(Some(worked.session.as_str()), &failure))
+        }
+        (Ok(outcome), false) => {
+            let what = print::on_one_line(&outcome.content, 60);
+            let reason = print::json_text(&outcome.finish_reason);
+            print::line(&format!("{}  {}  {what}", worked.session, reason.trim_matches('"')))
+        }
+        (Err(error), false) => print::line(&format!("{}  refused  {error}", worked.session)),
+    }
+}

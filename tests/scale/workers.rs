@@ -1,0 +1,168 @@
+//! Workers share what is submitted: nothing is lost when one dies, and nothing runs twice.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::scale::database::{Database, Machine};
+use crate::support::program::Running;
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
+
+const SOON: Duration = Duration::from_secs(60);
+
+/// Sessions whose number of outcomes is not one, or whose records have gaps.
+const WRONG: &str = "SELECT count(*) FROM bob_sessions s WHERE turns <> 1 OR state <> 'idle' OR version <>
+    (SELECT count(*) FROM bob_records r WHERE r.session = s.number AND r.version <= s.version)";
+
+/// A worker, which works.
+fn worker(machine: &Machine<'_>, concurrency: &str) -> Running {
+    let worker = machine.agent(["work", "--json", "--concurrency", concurrency]).spawn();
+    worker.wait_stderr("working on up to");
+    worker
+}
+
+/// Has it hand over and end.
+#[track_caller]
+fn ended(worker: Running) -> Vec<Value> {
+    worker.signal(Signal::TERM);
+    let run = worker.finish();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn three_workers_of_which_one_is_killed_lose_and_double_nothing() {
+    let Some(database) = Database::new("three_workers_of_which_one_is_killed") else { return };
+    let (stuck, good) = (FakeProvider::repeating([Reply::Silence]), FakeProvider::repeating([Reply::text("hello")]));
+    let (ann, ben, cyd) = (database.machine(&stuck), database.machine(&good), database.machine(&good));
+    let sessions: Vec<String> = (0..50).map(|number| format!("s{number}")).collect();
+    for some in sessions.chunks(10) {
+        let submit = |session: &String| ben.agent(["submit", "--no-wait", "--session", session, "hi"]).spawn();
+        for (submitted, session) in some.iter().map(submit).collect::<Vec<_>>().into_iter().zip(some) {
+            let run = submitted.finish();
+            assert_eq!((run.code, run.stdout.trim()), (Some(0), session.as_str()), "{}", run.stderr);
+        }
+    }
+    assert_eq!(database.sql("SELECT count(*) FROM bob_inbox"), "50", "they wait for a worker");
+    let dies = worker(&ann, "8");
+    assert!(stuck.asked_within(8, SOON), "it has eight turns");
+    let others = [worker(&ben, "8"), worker(&cyd, "8")];
+    dies.signal(Signal::KILL);
+    assert_eq!(dies.finish().signal, Some(9));
+    for session in &sessions {
+        let run = cyd.run(["submit", "--json", "--session", session, "--request-id", "second", "and now?"]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        let result: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!((&result["content"], &result["request_id"]), (&"hello".into(), &"second".into()), "{result}");
+    }
+    let results = others.map(ended).concat();
+    let named: BTreeSet<_> =
+        results.iter().map(|result| result["request_id"].to_string() + &result["session_id"].to_string()).collect();
+    assert_eq!((results.len(), named.len()), (100, 100), "each has one result");
+    assert_eq!(good.requests().len(), 100, "no model call was made twice");
+    assert_eq!(stuck.requests().len(), 8);
+    assert_eq!(database.sql(&WRONG.replace("turns <> 1", "turns <> 2")), "0");
+    assert_eq!(database.sql("SELECT count(*) FROM bob_inbox"), "0");
+    assert_eq!(database.sql("SELECT count(*) FROM bob_sessions WHERE node IS NOT NULL"), "0", "all were released");
+}
+
+#[test]
+fn a_submitted_turn_whose_worker_dies_is_answered_once() {
+    let Some(database) = Database::new("a_submitted_turn_whose_worker_dies") else { return };
+    let (stuck, good) = (FakeProvider::repeating([Reply::Silence]), FakeProvider::start([Reply::text("here I am")]));
+    let (ann, ben) = (database.machine(&stuck), database.machine(&good));
+    let submitted = ben.agent(["submit", "--follow", "--json", "--session", "one", "hi"]).spawn();
+    let dies = worker(&ann, "1");
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    submitted.wait_stdout("turn.started");
+    dies.signal(Signal::KILL);
+    assert_eq!(dies.finish().signal, Some(9));
+    let works = worker(&ben, "1");
+    let run = submitted.finish();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |name: &str| events.iter().filter(|event| event["type"] == name).collect::<Vec<_>>();
+    let counts = ["turn.started", "message.user", "message.assistant", "turn.finished"].map(|name| of(name).len());
+    assert_eq!(counts, [1; 4], "{run:?}");
+    let numbers: Vec<_> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
+    assert!(numbers.is_sorted_by(|one, next| one < next), "no gap and no double: {numbers:?}");
+    let last = events.last().unwrap();
+    assert_eq!((&last["content"], &last["saved"]), (&"here I am".into(), &true.into()), "{last}");
+    assert_eq!(ended(works).len(), 1);
+    assert_eq!(database.sql(WRONG), "0");
+}
+
+#[test]
+fn a_worker_that_is_told_to_end_hands_its_turns_over() {
+    let Some(database) = Database::new("a_worker_that_is_told_to_end_hands_its_turns_over") else { return };
+    let (stuck, good) = (FakeProvider::repeating([Reply::Silence]), FakeProvider::start([Reply::text("mine now")]));
+    let (ann, ben) = (database.machine(&stuck), database.machine(&good));
+    let config = ann.home.scratch.read("agent.toml");
+    ann.home.scratch.agent_toml(&config.replace("[runtime]\n", "[runtime]\nshutdown_grace_ms = 50\n"));
+    let first = worker(&ann, "4");
+    let submitted = ben.agent(["submit", "--json", "--session", "one", "hi"]).spawn();
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    assert_eq!(ended(first), Vec::<Value>::new(), "its turn has not ended");
+    assert_eq!(database.sql("SELECT state, node IS NULL FROM bob_sessions"), "running|t", "it is open, and nobody's");
+    let second = worker(&ben, "4");
+    let run = submitted.finish();
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    let result: Value = serde_json::from_str(&run.stdout).unwrap();
+    assert_eq!(result["content"], "mine now", "{result}");
+    assert_eq!(ended(second).len(), 1);
+    assert_eq!(database.sql(WRONG), "0");
+}
+
+#[test]
+fn a_turn_of_another_machine_is_cancelled_through_its_inbox() {
+    let Some(database) = Database::new("a_turn_of_another_machine_is_cancelled") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let (ann, ben) = (database.machine(&stuck), database.machine(&stuck));
+    let works = worker(&ann, "1");
+    let running = ben.agent(["submit", "--json", "--session", "one", "hi"]).spawn();
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    let behind = ben.agent(["submit", "--json", "--session", "two", "--request-id", "r2", "hi"]).spawn();
+    let is_put = || database.sql("SELECT count(*) FROM bob_inbox WHERE session = 'two'") == "1";
+    while !is_put() {
+        std::thread::yield_now();
+    }
+    let nothing = ben.run(["cancel", "three"]);
+    assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("nothing runs and nothing waits in the session three"), "{}", nothing.stderr);
+    let cancelled = ben.run(["cancel", "one"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    let run = running.finish();
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(
+        run.stdout.contains("\"finish_reason\":\"cancelled\"") && run.stdout.contains("\"saved\":true"),
+        "{}",
+        run.stdout
+    );
+    assert!(stuck.asked_within(2, SOON), "the next session has its place");
+    assert_eq!(ben.run(["cancel", "two"]).code, Some(0));
+    assert_eq!(behind.finish().code, Some(130));
+    assert_eq!(ended(works).len(), 2);
+    assert_eq!(database.sql("SELECT count(*) FROM bob_inbox"), "0");
+}
+
+#[test]
+fn a_message_that_cannot_run_is_refused_to_its_sender() {
+    let Some(database) = Database::new("a_message_that_cannot_run_is_refused_to_its_sender") else { return };
+    let machine = database.scripted();
+    let works = worker(&machine, "2");
+    let run = machine.run(["submit", "--model", "nobody:model", "--session", "one", "hi"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
+    assert!(run.stderr.contains("nobody"), "{}", run.stderr);
+    let run = machine.run(["submit", "--session", "one", "hi"]);
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "hello"), "{}", run.stderr);
+    for _repeated in 0..2 {
+        let run = machine.run(["submit", "--session", "one", "--request-id", "r", "hi"]);
+        assert_eq!((run.code, run.stdout.trim()), (Some(0), "hello"), "{}", run.stderr);
+    }
+    ended(works);
+    let journal = machine.run(["sessions", "export", "one"]).stdout;
+    assert_eq!(journal.lines().filter(|line| line.contains("\"kind\":\"outcome\"")).count(), 2, "{journal}");
+}

@@ -1,0 +1,89 @@
+//! Behind the lease of its store a process begins no side effect.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use bob::inbox::StoreLease;
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{SessionFilter, SessionPage};
+use bob::store::{Append, Claim, MemoryStore, Record, SessionStore, StoreError};
+use bob::tools::{CallStatus, ToolOutput, tool};
+use bob::{AgentRuntime, BoxFuture, SessionId};
+use serde_json::json;
+
+use crate::support::runtime::{Nothing, build, over, say, turn};
+
+/// A store whose owner's lease is over, or not.
+struct Leased {
+    store: Arc<MemoryStore>,
+    is_held: AtomicBool,
+}
+
+impl SessionStore for Leased {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.store.claim(session)
+    }
+
+    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.store.load(session)
+    }
+
+    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
+        self.store.append(batch)
+    }
+
+    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
+        self.store.release(session, epoch)
+    }
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a SessionFilter,
+        cursor: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+        self.store.list(filter, cursor)
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+        self.store.delete(session)
+    }
+
+    fn lease(&self) -> StoreLease {
+        match self.is_held.load(Ordering::SeqCst) {
+            true => StoreLease::ForEver,
+            false => StoreLease::Until(Some(Instant::now())),
+        }
+    }
+}
+
+#[tokio::test]
+async fn behind_the_lease_of_its_store_only_calls_that_read_begin() {
+    let store = Arc::new(Leased { store: MemoryStore::new(), is_held: AtomicBool::new(false) });
+    let (reads, writes) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counting = |name, count: &Arc<AtomicUsize>| {
+        let count = Arc::clone(count);
+        tool(name, "Counts.", move |_: Nothing, _| {
+            count.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(ToolOutput::text("done")) }
+        })
+    };
+    let model = ScriptedLlm::replies(vec![
+        ScriptedReply::calls([("test/read", json!({})), ("test/write", json!({}))]),
+        ScriptedReply::text("done"),
+    ]);
+    let builder = over(model).store(Arc::clone(&store) as Arc<dyn SessionStore>);
+    let builder = builder.tools(Arc::new(counting("test/read", &reads).read_only()));
+    let runtime = build(builder.tools(Arc::new(counting("test/write", &writes)))).await;
+
+    let response = turn(&runtime, say("go")).await;
+    assert_eq!((reads.load(Ordering::SeqCst), writes.load(Ordering::SeqCst)), (1, 0));
+    let written = response.tool_transcript.iter().find(|entry| entry.name.as_str() == "test/write").unwrap();
+    assert_eq!(written.status, CallStatus::Cancelled, "{written:?}");
+    assert!(written.result.contains("not run: the database that keeps the sessions did not renew"), "{written:?}");
+
+    store.is_held.store(true, Ordering::SeqCst);
+    turn(&runtime, say("again")).await;
+    assert_eq!((reads.load(Ordering::SeqCst), writes.load(Ordering::SeqCst)), (2, 1));
+    runtime.shutdown().await;
+}
