@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use bob::approvals::PermissionMode;
 use bob::events::AgentEvent;
 use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
 use bob::model::ContentPart;
@@ -65,7 +66,7 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         return Ok(Exit::Success);
     }
     tokio::select! {
-        outcome = followed(args, &mut pending) => told(args.form(), &*outcome?),
+        outcome = followed(args, &mut pending) => told(args.form(), &*outcome?, config.policy.rules.default_mode()),
         caught = signals.next() => {
             print::note(&format!(
                 "[the message stays in the inbox; `cli-agent submit --session {session} --request-id {request_id}` with the same \
@@ -92,16 +93,16 @@ async fn followed(args: &SubmitArgs, pending: &mut Pending) -> Result<Box<TurnOu
     Ok(pending.outcome().await?)
 }
 
-fn told(form: OutputForm, outcome: &TurnOutcome) -> Result<Exit, Failure> {
+fn told(form: OutputForm, outcome: &TurnOutcome, mode: PermissionMode) -> Result<Exit, Failure> {
     match form {
         OutputForm::Text => {
             let mut shown = Show::new(false);
             Screen::new(None).print(shown.outcome(outcome))?;
         }
-        OutputForm::Json => ResultObject::of(outcome).print(form)?,
+        OutputForm::Json => ResultObject::of(outcome, mode).print(form)?,
         OutputForm::StreamJson => {
             if output::claim_result() {
-                print::json(&ResultObject::of(outcome).as_event(serde_json::Map::new()))?;
+                print::json(&ResultObject::of(outcome, mode).as_event(serde_json::Map::new()))?;
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 
+use bob::approvals::PermissionMode;
 use bob::inbox::{Worked, Worker};
 use bob_config::Config;
 use bob_config::assemble::Choices;
@@ -58,7 +59,8 @@ async fn works(
     let (told, results) = channel();
     let is_json = args.json;
     // A reader that is slow delays the lines, and no turn.
-    std::thread::spawn(move || printed(&results, is_json));
+    let mode = opened.default_mode;
+    std::thread::spawn(move || printed(&results, is_json, mode));
     let worker = worker.concurrency(concurrency as usize).telling(teller(told));
     let until = CancellationToken::new();
     let works = worker.run(until.clone());
@@ -88,17 +90,17 @@ fn teller(told: Sender<Worked>) -> impl Fn(&Worked) + Send + Sync {
 }
 
 /// Prints results until stdout is closed or the worker has ended.
-fn printed(results: &Receiver<Worked>, is_json: bool) {
+fn printed(results: &Receiver<Worked>, is_json: bool, mode: PermissionMode) {
     for worked in results.iter() {
-        if line(&worked, is_json).is_err() {
+        if line(&worked, is_json, mode).is_err() {
             return;
         }
     }
 }
 
-fn line(worked: &Worked, is_json: bool) -> std::io::Result<()> {
+fn line(worked: &Worked, is_json: bool, mode: PermissionMode) -> std::io::Result<()> {
     match (&worked.result, is_json) {
-        (Ok(outcome), true) => print::json(&ResultObject::of(outcome)),
+        (Ok(outcome), true) => print::json(&ResultObject::of(outcome, mode)),
         (Err(error), true) => {
             let failure = Failure::from(error.clone());
             print::json(&ResultObject::without_turn(Some(worked.session.as_str()), &failure))

@@ -153,7 +153,11 @@ fn every_planted_defect_is_found() {
     }
     let mut missed = Vec::new();
     for defect in Defect::ALL.iter().copied() {
-        match TELLING.into_iter().chain(0..SEEDS).find_map(|seed| Some((seed + 1, held(|| run(seed, Some(defect), false)).err()?))) {
+        match TELLING
+            .into_iter()
+            .chain(0..SEEDS)
+            .find_map(|seed| Some((seed + 1, held(|| run(seed, Some(defect), false)).err()?)))
+        {
             Some((seeds, why)) => println!("{defect:?}: found by seed {seeds}: {why}"),
             None => missed.push(defect),
         }
