@@ -27,6 +27,8 @@ agent=target/release/cli-agent
 phase cargo build --release --bins
 phase env BOB_SEEDS=1000000 cargo test --release -p bob-messages simulation
 phase env TENANT_INTERLEAVINGS=1000 cargo test --release --all-features --test whole tenants::apart
+# What an interrupted answer has shown is kept: at 40 moments in CI.
+phase cargo test --release --all-features --test whole -- ctrl_c_at_every_moment moments=200
 # 200 kills of each store, two thirds of them aimed at a write of the journals or a side effect.
 for store in sqlite json; do
     phase "$agent" soak --sessions 8 --duration 200s --think 100ms --seed "$seed" --store "$store" \

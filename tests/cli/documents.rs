@@ -32,11 +32,8 @@ const COMMANDS: &[(&str, By)] = &[
     ("cargo run --release --bin cli-agent -- --config agent.toml", REAL_MODEL),
     ("cli-agent --config agent.toml", REAL_MODEL),
     ("cargo test --workspace --all-features", Script("cargo test --workspace --all-features")),
-    ("cargo package --workspace --no-verify", Hand("a clean checkout, and the time to pack each package")),
-    (
-        "cargo package --offline -p bob-messages -p bob-actors -p bob-supervisors -p bob-agents --no-default-features",
-        Hand("a clean checkout, and the time to build each package from its archive"),
-    ),
+    ("sh scripts/package.sh", Script("sh scripts/package.sh")),
+    ("sh scripts/package.sh --verify", Script("sh scripts/package.sh --verify")),
     (
         "cli-agent --config agent.toml run --model openai:gpt-4o-mini \"What is the capital of France?\"",
         Test("openai_answers"),

@@ -92,7 +92,7 @@ fn during_an_answer_the_keys_are_heard_again() {
 
 #[test]
 fn a_question_is_asked_again_and_answered() {
-    let call = json!({ "calls": [{ "name": "local/shell_exec", "arguments": { "command": "echo it-ran" } }] });
+    let call = json!({ "calls": [{ "name": "local/write_file", "arguments": { "path": "made", "content": "x" } }] });
     let home = Home::scripted(&json!([{ "replies": [call, { "text": "Done." }] }]));
     let mut terminal = chat(&home, "");
     terminal.type_line("go");
@@ -103,6 +103,7 @@ fn a_question_is_asked_again_and_answered() {
     terminal.type_line("y");
     terminal.wait_for("[allowed once]");
     terminal.wait_for("Done.");
+    assert_eq!(home.scratch.read("made"), "x");
     leave(terminal);
 }
 

@@ -72,6 +72,15 @@ pub(crate) fn cleaned(text: &str) -> io::Result<()> {
     })
 }
 
+/// Writes a few bytes of this program to stdout while the bar is off the screen already, within [`aside_from_all`]. The lock of
+/// stdout is not taken: a thread that has it may be waiting for the bar.
+///
+/// # Errors
+/// As [`text`].
+pub(crate) fn past_the_bar(text: &str) -> io::Result<()> {
+    Ok(rustix::io::write(io::stdout(), text.as_bytes()).map(drop)?)
+}
+
 /// Writes one line to stdout, cleaned.
 ///
 /// # Errors

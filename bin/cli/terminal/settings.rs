@@ -1,6 +1,6 @@
 //! The terminal as it was found, for every way out of the program.
 
-use std::io::stdin;
+use std::io::{self, stdin};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,22 +39,26 @@ pub(crate) fn give_back() -> Option<Taken> {
     let found = FOUND.get()?;
     let modes = tcgetattr(stdin()).ok()?;
     let tells_pastes = TELLS_PASTES.load(Ordering::Acquire);
-    tell_pastes(false);
+    tell_pastes_by(false, print::past_the_bar);
     tcsetattr(stdin(), OptionalActions::Now, found).ok()?;
     Some(Taken { modes, tells_pastes })
 }
 
-/// Takes the terminal as it was before [`give_back`].
+/// Takes the terminal as it was before [`give_back`]. As that, only while the bar is off the screen.
 pub(crate) fn take_again(taken: Option<Taken>) {
     let Some(Taken { modes, tells_pastes }) = taken else { return };
     let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, &modes);
-    tell_pastes(tells_pastes);
+    tell_pastes_by(tells_pastes, print::past_the_bar);
 }
 
 /// Has the terminal mark the beginning and the end of what is pasted, or not (bracketed paste).
 pub(crate) fn tell_pastes(tells: bool) {
+    tell_pastes_by(tells, print::cleaned);
+}
+
+fn tell_pastes_by(tells: bool, write: impl FnOnce(&str) -> io::Result<()>) {
     if TELLS_PASTES.swap(tells, Ordering::AcqRel) != tells {
-        let _the_next_write_says_so = print::cleaned(if tells { "\u{1b}[?2004h" } else { "\u{1b}[?2004l" });
+        let _the_next_write_says_so = write(if tells { "\u{1b}[?2004h" } else { "\u{1b}[?2004l" });
     }
 }
 
