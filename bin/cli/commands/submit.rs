@@ -65,7 +65,10 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         return Ok(Exit::Success);
     }
     tokio::select! {
-        outcome = followed(args, &mut pending) => told(args.form(), &*outcome?),
+        outcome = followed(args, &mut pending) => {
+            let outcome = outcome?;
+            told(args.form(), &outcome)
+        }
         caught = signals.next() => {
             print::note(&format!(
                 "[the message stays in the inbox; `cli-agent submit --session {session} --request-id {request_id}` with the same \
