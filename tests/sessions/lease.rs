@@ -69,7 +69,8 @@ async fn behind_the_lease_of_its_store_only_calls_that_read_begin() {
         })
     };
     let model = ScriptedLlm::replies(vec![
-        ScriptedReply::calls([("test/read", json!({})), ("test/write", json!({}))]),
+        ScriptedReply::call("test/read", json!({})),
+        ScriptedReply::call("test/write", json!({})),
         ScriptedReply::text("done"),
     ]);
     let builder = over(model).store(Arc::clone(&store) as Arc<dyn SessionStore>);

@@ -66,7 +66,10 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         return Ok(Exit::Success);
     }
     tokio::select! {
-        outcome = followed(args, &mut pending) => told(args.form(), &*outcome?, config.policy.rules.default_mode()),
+        outcome = followed(args, &mut pending) => {
+            let outcome = outcome?;
+            told(args.form(), &outcome, config.policy.rules.default_mode())
+        }
         caught = signals.next() => {
             print::note(&format!(
                 "[the message stays in the inbox; `cli-agent submit --session {session} --request-id {request_id}` with the same \
