@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 44] = [
+const COMMANDS: [&[&str]; 46] = [
     &[],
     &["chat"],
     &["run"],
@@ -35,6 +35,8 @@ const COMMANDS: [&[&str]; 44] = [
     &["mcp"],
     &["mcp", "list"],
     &["mcp", "restart"],
+    &["mcp", "login"],
+    &["mcp", "logout"],
     &["mcp", "reload"],
     &["ps"],
     &["top"],

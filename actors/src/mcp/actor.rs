@@ -161,7 +161,7 @@ impl McpServerState {
     fn offered(&mut self, myself: &ActorRef<McpMessage>) -> Result<(), ActorProcessingErr> {
         self.phase = Phase::Ready { since: Instant::now() };
         self.arguments.place.was_ready.store(true, Ordering::Relaxed);
-        if let Some(Offer { port, server }) = self.shared.take() {
+        if let Some(Offer { port, server, protocol }) = self.shared.take() {
             let port = self.arguments.hooks.around(port);
             let port = match &self.arguments.recorder {
                 Some(recorder) => recorder.tools(port),
@@ -169,6 +169,7 @@ impl McpServerState {
             };
             self.host.renew(vec![port])?;
             if let Some(publisher) = &self.arguments.publisher {
+                publisher.speaks(protocol);
                 publisher.offer(self.host.offered(), server);
             }
         }
