@@ -12,13 +12,21 @@ use bob::approvals::{ApprovalPort, Elicitation, ElicitationAnswer, PermissionMod
 use bob::model::{LlmRequest, ScriptedCall, ScriptedLlm, ScriptedReply};
 use bob::sessions::FinishReason;
 use bob::tools::ToolDescriptor;
-use bob::tools::servers::{ServerId, ServerSpec};
+use bob::tools::servers::{Hidden, ServerId, ServerSpec, SignIn, SignInGrant, SignInPort, SignIns};
 use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use futures_util::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use std::error::Error;
 use std::process::ExitCode;
 use std::sync::Arc;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// The document that the suite knows a client by.
+const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
+
+/// How many redirects lead from the page to the runtime.
+const MAX_REDIRECTS: usize = 5;
 
 /// The suite gives a scenario 30 seconds.
 const STARTUP_TIMEOUT_MS: u64 = 15_000;
@@ -29,6 +37,52 @@ struct Agreeable;
 impl ApprovalPort for Agreeable {
     fn elicit(&self, _question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
         Box::pin(std::future::ready(ElicitationAnswer::Accept(Map::new())))
+    }
+}
+
+/// Opens the page, where the suite says yes, and goes where it leads.
+struct Browser;
+
+impl SignInPort for Browser {
+    fn open<'a>(&'a self, _server: &'a ServerId, page: &'a str) -> BoxFuture<'a, ()> {
+        Box::pin(async move {
+            let mut page = page.to_owned();
+            for _ in 0..MAX_REDIRECTS {
+                match visit(&page).await {
+                    Some(next) => page = next,
+                    None => return,
+                }
+            }
+        })
+    }
+}
+
+/// Gets a page; returns where it redirects to.
+async fn visit(page: &str) -> Option<String> {
+    let (address, path) = page.strip_prefix("http://")?.split_once('/')?;
+    let mut stream = TcpStream::connect(address).await.ok()?;
+    let request = format!("GET /{path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).await.ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.ok()?;
+    let location = answer.lines().find(|line| line.to_ascii_lowercase().starts_with("location:"))?;
+    Some(location.split_once(':')?.1.trim().to_owned())
+}
+
+/// How the scenario wants its client to sign in: with what it says about the client, if it does.
+fn sign_in(scenario: &str) -> SignIn {
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    let said = |name: &str| context[name].as_str().map(str::to_owned);
+    SignIn {
+        grant: match scenario.starts_with("auth/client-credentials") {
+            true => SignInGrant::ClientCredentials,
+            false => SignInGrant::AuthorizationCode,
+        },
+        client_id: said("client_id"),
+        client_secret: said("client_secret").map(Hidden::new).unwrap_or_default(),
+        client_metadata_url: Some(CLIENT_DOCUMENT.to_owned()),
+        scopes: Vec::new(),
     }
 }
 
@@ -49,14 +103,13 @@ async fn converse() -> Result<bool, Box<dyn Error>> {
     let url = std::env::args().next_back().filter(|url| url.starts_with("http"));
     let url = url.ok_or("give the URL of a tool server as the last argument")?;
     let scenario = std::env::var("MCP_CONFORMANCE_SCENARIO").unwrap_or_else(|_by_hand| "by hand".to_owned());
-    let server = ServerSpec {
-        required: true,
-        startup_timeout_ms: STARTUP_TIMEOUT_MS,
-        ..ServerSpec::http(ServerId::new("suite"), url)
-    };
+    let spec = ServerSpec::http(ServerId::new("suite"), url);
+    let spec = if scenario.starts_with("auth/") { spec.with_sign_in(sign_in(&scenario)) } else { spec };
+    let server = ServerSpec { required: true, startup_timeout_ms: STARTUP_TIMEOUT_MS, ..spec };
     let runtime = RuntimeBuilder::new(ModelName::parse("scripted:suite")?)
         .model(Arc::new(ScriptedLlm::from_fn(next)))
         .approvals(Arc::new(Agreeable))
+        .sign_ins(SignIns { folder: None, port: Some(Arc::new(Browser)) })
         .tool_server(server)
         .build()
         .await?;

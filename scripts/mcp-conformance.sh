@@ -2,7 +2,7 @@
 # Runs the conformance suite of the Model Context Protocol against this runtime as a client.
 #
 #   sh scripts/mcp-conformance.sh                  the scenarios that must pass; fails if one does not
-#   sh scripts/mcp-conformance.sh --all            all that the revision 2025-11-25 asks of a client, for reading
+#   sh scripts/mcp-conformance.sh --all            all that the revisions 2025-11-25 and 2026-07-28 ask of a client, for reading
 #   sh scripts/mcp-conformance.sh --install-only   install and end
 #
 # The suite is installed pinned under .tools/conformance beside this repository's files, and a Node.js
@@ -71,7 +71,11 @@ rm -rf -- "$results"
 mkdir -p -- "$results"
 
 if [ "${1-}" = --all ]; then
-    exec sh "$root/scripts/node.sh" node --no-deprecation "$suite" client --command "$client" --requirements 2025-11-25 -o "$results"
+    for revision in 2025-11-25 2026-07-28; do
+        with_node node --no-deprecation "$suite" client --command "$client" --requirements "$revision" \
+            -o "$results/$revision" || say "not everything that $revision asks of a client passed (see above)"
+    done
+    exit 0
 fi
 
 failed=

@@ -239,7 +239,10 @@ pub(crate) struct TrustArgs {
 
 /// `mcp`.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json\n  cli-agent mcp restart files")]
+#[command(
+    after_help = "Examples:\n  cli-agent mcp list\n  cli-agent mcp list --json\n  cli-agent mcp restart files\n  \
+    cli-agent mcp login search"
+)]
 pub(crate) struct McpArgs {
     /// The action
     #[command(subcommand)]
@@ -258,6 +261,18 @@ pub(crate) enum McpAction {
         /// The process, if several use the store
         #[arg(long, value_name = "PID")]
         pid: Option<u32>,
+    },
+    /// Sign in to a server that wants it, in a browser; the tokens are kept for the user
+    #[cfg(feature = "mcp")]
+    Login {
+        /// The server
+        id: String,
+    },
+    /// Remove the tokens of a server
+    #[cfg(feature = "mcp")]
+    Logout {
+        /// The server
+        id: String,
     },
     /// Make a running process reload its servers from the configuration; in a chat: /mcp reload
     Reload {

@@ -3,6 +3,7 @@
 //! - `run`, `resume`, `replay`: a turn without a person beside it
 //! - `sessions`, `artifacts`, `approvals`, `skills`, `tools`, `mcp`: what there is
 //! - `submit`, `work`: turns that one process asks for and another one runs
+//! - `sign_in`: tokens for tool servers
 //! - `ps`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
 //! - `file_changes`, `rewind`: what a session changed of files, and the way back
@@ -31,6 +32,8 @@ pub(crate) mod resume;
 pub(crate) mod rewind;
 pub(crate) mod run;
 pub(crate) mod sessions;
+#[cfg(feature = "mcp")]
+pub(crate) mod sign_in;
 #[cfg(feature = "skills")]
 pub(crate) mod skills;
 #[cfg(feature = "soak")]

@@ -23,6 +23,8 @@ use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
 use commands::output::ResultObject;
+#[cfg(feature = "mcp")]
+use commands::sign_in;
 #[cfg(feature = "skills")]
 use commands::skills;
 #[cfg(feature = "soak")]
@@ -162,6 +164,10 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
             McpAction::Restart { id, pid } => {
                 in_runtime(ps::restart_server(&id, pid, &configured(&files, &Overrides::default())?))
             }
+            #[cfg(feature = "mcp")]
+            McpAction::Login { id } => in_runtime(sign_in::log_in(&trusted(&Overrides::default())?, &id)),
+            #[cfg(feature = "mcp")]
+            McpAction::Logout { id } => sign_in::log_out(&configured(&files, &Overrides::default())?, &id),
             McpAction::Reload { pid } => {
                 in_runtime(ps::reload_servers(pid, &configured(&files, &Overrides::default())?))
             }

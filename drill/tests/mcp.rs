@@ -15,6 +15,8 @@ mod fixture;
 mod lines;
 #[path = "mcp/lists.rs"]
 mod lists;
+#[path = "mcp/newest.rs"]
+mod newest;
 #[path = "mcp/process.rs"]
 mod process;
 #[path = "mcp/results.rs"]

@@ -75,6 +75,9 @@ pub struct ServerStatus {
     pub pid: Option<i32>,
     /// Name and version, as reported by the server.
     pub server: Option<String>,
+    /// The version of the protocol that it speaks, such as `2025-11-25`; `None` before its first start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<String>,
     /// Why it was last down, with the end of its stderr.
     pub last_error: Option<String>,
     /// Whether the runtime refuses to start without it.

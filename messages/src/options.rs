@@ -2,10 +2,12 @@
 
 mod change;
 mod server;
+mod sign_in;
 
 pub use crate::pool::Isolation;
 pub use change::{Change, Configuring, HistoryChange, OptionsPatch, SessionChange};
 pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
+pub use sign_in::{SignIn, SignInGrant};
 
 use crate::ids::{CallId, ModelName, SessionId, TenantId, TurnId};
 use crate::permission::{PermissionMode, mode_or_risk};

@@ -37,6 +37,8 @@ const COMMANDS: [&[&str]; 46] = [
     &["mcp"],
     &["mcp", "list"],
     &["mcp", "restart"],
+    &["mcp", "login"],
+    &["mcp", "logout"],
     &["mcp", "reload"],
     &["ps"],
     &["top"],

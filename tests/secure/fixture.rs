@@ -97,6 +97,7 @@ answer() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
 while read -r line; do
   id=${line#*'"id":'}; id=${id%%[,\}]*}
   case $line in
+    *'"method":"server/discover"'*) say '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"WORDS"}}' ;;
     *'"method":"initialize"'*)
       answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"WORDS","version":"WORDS"},"instructions":"WORDS"}' ;;
     *'"method":"tools/list"'*)

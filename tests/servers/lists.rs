@@ -74,7 +74,11 @@ fn doctor_checks_each_server_and_says_what_to_do() {
     let (_provider, fixture) = three();
     let run = fixture.agent(["doctor"]).env("PATH", fixture.scratch.path()).run();
     assert_eq!(run.code, Some(6), "{run:?}");
-    assert!(run.stdout.contains("ok     server: well: ready, 2 tools available (drill 0.1.0)"), "{}", run.stdout);
+    assert!(
+        run.stdout.contains("ok     server: well: ready, 2 tools available (drill 0.1.0, MCP 2025-11-25)"),
+        "{}",
+        run.stdout
+    );
     assert!(run.stdout.contains("FAIL   server: the tool server `ill` ended with status 4"), "{}", run.stdout);
     assert!(run.stdout.contains("run its command manually"), "{}", run.stdout);
     assert!(run.stdout.contains("`npx`") && run.stdout.contains("install Node.js"), "{}", run.stdout);

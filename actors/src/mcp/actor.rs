@@ -162,7 +162,7 @@ impl McpServerState {
     fn offered(&mut self, myself: &ActorRef<McpMessage>) -> Result<(), ActorProcessingErr> {
         self.phase = Phase::Ready { since: Instant::now() };
         self.arguments.place.was_ready.store(true, Ordering::Relaxed);
-        if let Some(Offer { port, server }) = self.shared.take() {
+        if let Some(Offer { port, server, protocol }) = self.shared.take() {
             let port = self.arguments.hooks.around(port);
             let port = match &self.arguments.recorder {
                 Some(recorder) => recorder.tools(port),
@@ -172,6 +172,7 @@ impl McpServerState {
             let tools = port.list_tools().now_or_never().unwrap_or_default();
             self.host.renew(vec![(port, tools)])?;
             if let Some(publisher) = &self.arguments.publisher {
+                publisher.speaks(protocol);
                 publisher.offer(self.host.offered(), server);
             }
         }

@@ -107,12 +107,14 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
         (script("while :; do echo junk; echo '{\"half\":'; sleep 0.01; done"), "was not ready within 300 ms"),
         (script("exec >&-; exec sleep 1000"), "closed the connection during the handshake"),
         (
-            script("read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":7}'; exec sleep 1000"),
+            script(
+                "read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"result\":7}'; read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}'; exec sleep 1000",
+            ),
             "answers the handshake with something else",
         ),
         (
             script(
-                "read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":0,\"error\":{\"code\":-32602,\"message\":\"never\"}}'; exec sleep 1000",
+                "for id in 0 1; do read -r line; echo '{\"jsonrpc\":\"2.0\",\"id\":'$id',\"error\":{\"code\":-32602,\"message\":\"never\"}}'; done; exec sleep 1000",
             ),
             "refuses the handshake: never (-32602)",
         ),
@@ -142,8 +144,7 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
 
 #[tokio::test]
 async fn what_a_server_was_given_in_its_environment_is_not_repeated() {
-    let refusal =
-        r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":1,"message":"bad '"$KEY"'"}}'; exec cat"#;
+    let refusal = r#"for id in 0 1; do read -r line; echo '{"jsonrpc":"2.0","id":'$id',"error":{"code":1,"message":"bad '"$KEY"'"}}'; done; exec cat"#;
     for (program, why) in [
         ("echo \"bad $KEY-2 $LONGER\" >&2; exit 3", "last output: bad …-2 …"),
         (refusal, "refuses the handshake: bad … (1)"),
@@ -155,6 +156,23 @@ async fn what_a_server_was_given_in_its_environment_is_not_repeated() {
         assert!(end.contains(why), "{end}");
         assert!(!format!("{end} {verdict:?}").contains("canary"), "{end} {verdict:?}");
     }
+}
+
+/// A server of an older version that takes the first request for the handshake, or ends.
+#[tokio::test]
+async fn a_server_that_ends_because_of_an_unknown_question_is_started_again_without_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let starts = folder.path().join("starts");
+    let arm = format!(r#"*'"method":"server/discover"'*) echo asked >> '{}'; exit 1 ;;"#, starts.display());
+    let mut fixture = Fixture::with(server(&arm)).await;
+    let status = fixture.ready().await;
+    assert_eq!((status.protocol.as_deref(), status.restarts), (Some("2025-11-25"), 0), "{status:?}");
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
+    kill(status.pid.expect("a process"));
+    fixture.end().await;
+    fixture.server.start_again().await;
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
+    assert_eq!(std::fs::read_to_string(&starts).expect("it was asked"), "asked\n", "its successor is not asked");
 }
 
 #[tokio::test]

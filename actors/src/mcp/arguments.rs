@@ -1,6 +1,8 @@
 //! Arguments of a tool server's actor, and the state shared by its successors.
 
 use super::elicit::Elicit;
+use super::rmcp::Tokens;
+use super::sign_in::SignIns;
 use crate::address::RETURNS_WITHIN;
 use crate::child::{Ladder, Watcher};
 use crate::secrets::Secrets;
@@ -11,8 +13,8 @@ use crate::tools::{Policy, ToolHooks};
 use bob_messages::options::{ServerSpec, ServerTransport};
 use bob_messages::tools::ToolsMessage;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 /// Arguments of the actor. A supervisor creates them once per server and passes clones to each successor, so that two
@@ -29,6 +31,8 @@ pub struct McpServerArguments {
     pub ladder: Ladder,
     /// Port for forms; without one, every form is declined.
     pub elicit: Option<Arc<dyn Elicit>>,
+    /// How it is signed in to.
+    pub sign_ins: SignIns,
     /// Where its tools are published.
     pub publisher: Option<Publisher>,
     /// Records calls, if a tape is recorded.
@@ -44,8 +48,21 @@ pub(super) struct Place {
     /// Held by the keeper whose server lives.
     pub(super) taken: Arc<tokio::sync::Mutex<()>>,
     pub(super) was_ready: AtomicBool,
+    /// Whether the server needed the handshake of the versions before 2026-07-28: then it is not asked for a later one.
+    has_handshake: AtomicBool,
+    tokens: OnceLock<Option<Arc<Tokens>>>,
     /// Signs grants: a call that was allowed before a restart may run after it.
     pub(super) key: KeyPlace,
+}
+
+impl Place {
+    pub(super) fn has_handshake(&self) -> bool {
+        self.has_handshake.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn found_handshake(&self, has_handshake: bool) {
+        self.has_handshake.store(has_handshake, Ordering::Relaxed);
+    }
 }
 
 impl McpServerArguments {
@@ -53,7 +70,8 @@ impl McpServerArguments {
     pub fn new(spec: ServerSpec, policy: Policy, watcher: Watcher) -> Self {
         let (elicit, publisher, recorder, hooks) = (None, None, None, ToolHooks::default());
         let (ladder, place) = (Ladder::default(), Arc::default());
-        Self { spec, policy, watcher, ladder, elicit, publisher, recorder, hooks, place }
+        let sign_ins = SignIns::default();
+        Self { spec, policy, watcher, ladder, elicit, sign_ins, publisher, recorder, hooks, place }
     }
 
     /// Takes the place of another server, whose process ends before this one's starts.
@@ -66,6 +84,11 @@ impl McpServerArguments {
     /// Whether nothing of this server is left for which one in its place would wait.
     pub fn is_vacant(&self) -> bool {
         self.place.taken.try_lock().is_ok()
+    }
+
+    /// The tokens for the server, which its successors share.
+    pub(super) fn tokens(&self) -> Option<Arc<Tokens>> {
+        self.place.tokens.get_or_init(|| Tokens::of(&self.spec, &self.sign_ins).map(Arc::new)).clone()
     }
 
     /// The server's environment, which its output may repeat and which is redacted. Credentials of an HTTP server are

@@ -154,6 +154,7 @@ impl Keeper {
         let signs = line.signs.clone();
         let mut examined = pin!(self.examine(connection, &signs));
         let mut relisted = pin!(self.list_again(connection, Instant::now() + LIST_EVERY));
+        let mut watched = pin!(connection.watch(&self.shared.look_again));
         loop {
             tokio::select! { biased;
                 exit = exited(&mut exit) => return End::Gone(exit),
@@ -163,6 +164,7 @@ impl Keeper {
                     End::Gone(why) => End::Gone(ended_or(&mut exit, &why).await),
                     End::SessionLost => End::SessionLost,
                 },
+                never = &mut watched => match never {},
                 listed = &mut relisted => {
                     match listed {
                         Ok(listed) => drop(self.offer(&mut line, listed)),
@@ -231,7 +233,8 @@ impl Keeper {
             })
         });
         if let Some(port) = &port {
-            self.shared.lay(Offer { port: Arc::clone(port), server: line.connection.server() });
+            let (server, protocol) = (line.connection.server(), line.connection.protocol());
+            self.shared.lay(Offer { port: Arc::clone(port), server, protocol });
         }
         line.list = Some(listed);
         self.tell(McpMessage::Offered);
@@ -270,13 +273,16 @@ impl Held {
     async fn let_go(mut self, arguments: &McpServerArguments) {
         drop(self.end.take());
         let connection = self.connection.take();
-        let Some(mut child) = self.child.take() else {
-            if let Some(connection) = connection {
-                connection.close().await;
-            }
-            return;
-        };
-        drop(connection);
+        match (connection, self.child.is_some()) {
+            (Some(connection), false) => connection.close().await,
+            (connection, _) => drop(connection),
+        }
+        self.end_process(arguments).await;
+    }
+
+    /// Ends the process, if there is one.
+    pub(super) async fn end_process(&mut self, arguments: &McpServerArguments) {
+        let Some(mut child) = self.child.take() else { return };
         let exit = child.stop(arguments.ladder).await;
         if let Some(publisher) = &arguments.publisher {
             publisher.ended(exit.to_string());

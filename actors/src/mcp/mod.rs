@@ -17,6 +17,7 @@
 //! | `host_address` | the actor's address in the tool registry |
 //! | `port` | runs a permitted call on the server |
 //! | [`elicit`] | forms requested by a server |
+//! | [`sign_in`] | where tokens are kept, and who shows a person where to sign in |
 //! | `sieve` | limits depth and length of a server's output |
 //! | `rmcp` | the protocol |
 
@@ -30,6 +31,7 @@ mod port;
 mod rmcp;
 mod shared;
 mod sieve;
+pub mod sign_in;
 mod start;
 
 #[cfg(test)]
@@ -42,3 +44,4 @@ mod web_tests;
 pub use actor::McpServerActor;
 pub use arguments::McpServerArguments;
 pub use elicit::{Answer, Elicit, Question};
+pub use sign_in::{SignInPort, SignIns, log_in, log_out};

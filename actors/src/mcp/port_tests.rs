@@ -16,7 +16,7 @@ async fn the_tools_of_a_server_keep_the_rules() {
     let (read, write) = tokio::io::split(near);
     let handler = Handler::new(ServerId::new("far"), Arc::from([]), None, Arc::default());
     let server = tokio::spawn(serve(FarEnd::new(far)));
-    let (connection, _gone) = soon(Connection::open(read, write, handler)).await.expect("hands are shaken");
+    let (connection, _gone) = soon(Connection::open(read, write, handler, None)).await.expect("hands are shaken");
     let filter = ToolFilter { server: ServerId::new("far"), offered: None };
     let listed = soon(connection.list(&filter)).await.expect("a list");
     let (_end, told) = EndSender::new();

@@ -6,27 +6,42 @@
 //! | file | contents |
 //! |---|---|
 //! | `handshake` | accepts only the response to the handshake |
+//! | `lifecycle` | which version of the protocol a server speaks |
+//! | `changes` | notifications of a changed tool list |
 //! | `handler` | requests of the server |
+//! | `answers` | answers to them, and to the questions in the result of a call |
 //! | `http` | a server over streamable HTTP |
+//! | `oauth` | tokens for such a server |
 //! | `errors`, `trouble` | error texts, of the protocol and of HTTP |
 //! | `progress` | running calls and their progress |
 //! | `tools` | a server's tools as descriptors, with their bounds |
 //! | `output` | a server's result as a tool's output |
 
+mod answers;
+mod changes;
 mod errors;
 mod handler;
 mod handshake;
 mod http;
+mod lifecycle;
+#[cfg(not(feature = "oauth"))]
+#[path = "rmcp/no_oauth.rs"]
+mod oauth;
+#[cfg(feature = "oauth")]
+mod oauth;
 mod output;
 mod progress;
 mod tools;
 mod trouble;
 
 pub(super) use handler::Handler;
+pub(super) use lifecycle::Discovery;
+pub(super) use oauth::{Tokens, log_in, log_out};
 pub(super) use tools::{Listed, ToolFilter};
 
 use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
+use answers::Answers;
 use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
 use errors::misfit;
@@ -40,7 +55,7 @@ use rmcp::model::{
     CallToolRequestParams, ClientRequest, ErrorCode, PaginatedRequestParams, PingRequest, ProtocolVersion,
     RequestMetaObject, RequestParamsMeta, ServerResult,
 };
-use rmcp::service::{Peer, ServiceError, serve_client_with_ct};
+use rmcp::service::{ClientLifecycleMode, Peer, ServiceError, serve_client_with_lifecycle_and_ct};
 use rmcp::transport::IntoTransport;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
@@ -49,7 +64,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trouble::clip;
 
@@ -59,6 +74,15 @@ const MAX_LINE_BYTES: usize = 64 << 20;
 
 /// Maximum of pages of a tool list.
 const MAX_PAGES: usize = 128;
+
+/// How often a server may ask for something before it answers a call.
+const MAX_ROUNDS: u32 = 10;
+
+/// Before a call is repeated for a server that asked for nothing: this, times the number of the round.
+const LATER: Duration = Duration::from_millis(100);
+
+/// Of a server that needs what this build does not have.
+const NO_OAUTH: &str = "cannot be signed in to: this program was built without the feature `oauth`";
 
 /// How long taking leave of a server may take.
 const FAREWELL: Duration = Duration::from_secs(1);
@@ -70,6 +94,7 @@ const IDEMPOTENCY_KEY: &str = "bob/idempotencyKey";
 pub(super) struct Connection {
     peer: Peer<RoleClient>,
     calls: OnTheirWay,
+    answers: Arc<Answers>,
     closes: DropGuard,
     gone: Gone,
 }
@@ -95,11 +120,17 @@ impl Misfit {
 pub(super) type Gone = Shared<BoxFuture<'static, ()>>;
 
 impl Connection {
-    /// Performs the handshake over two pipes, without a timeout; dropping the future closes the pipes.
+    /// Agrees on a version over two pipes, without a timeout; dropping the future closes the pipes. Without a discovery,
+    /// there is only the handshake.
     ///
     /// # Errors
     /// Returns the unexpected behaviour of the server.
-    pub(super) async fn open<R, W>(read: R, write: W, handler: Handler) -> Result<(Self, Gone), Misfit>
+    pub(super) async fn open<R, W>(
+        read: R,
+        write: W,
+        handler: Handler,
+        discovery: Option<Discovery>,
+    ) -> Result<(Self, Gone), Misfit>
     where
         R: AsyncRead + Send + Unpin + 'static,
         W: AsyncWrite + Send + Unpin + 'static,
@@ -107,28 +138,56 @@ impl Connection {
         let read = Sieve::new(read, MAX_LINE_BYTES);
         // Here the end of a line counts, too.
         let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1);
-        Self::over(Handshake::new(transport), handler, CancellationToken::new()).await
+        let mode = lifecycle::mode(discovery.as_ref());
+        Self::over(Handshake::new(transport, discovery), handler, mode, CancellationToken::new()).await
     }
 
-    /// Performs the handshake with a server over HTTP, with a timeout for connecting only; dropping the future ends
-    /// every request. `suspect` is notified of symptoms of a dead server.
+    /// Agrees on a version with a server over HTTP, with a timeout for connecting and for the discovery; dropping the
+    /// future ends every request. `suspect` is notified of symptoms of a dead server.
     ///
     /// # Errors
     /// Returns the unexpected behaviour of the server, or the invalid part of `spec`.
-    pub(super) async fn reach(spec: &HttpSpec, handler: Handler, suspect: Arc<Notify>) -> Result<(Self, Gone), Misfit> {
-        let token = CancellationToken::new();
-        let web = Web::new(spec, token.clone(), suspect)?;
-        Self::over(StreamableHttpClientTransport::with_client(web, Web::config(spec)), handler, token).await
+    pub(super) async fn reach(
+        spec: &HttpSpec,
+        handler: impl Fn() -> Handler,
+        suspect: Arc<Notify>,
+        discovery: Option<Discovery>,
+        tokens: Option<Arc<Tokens>>,
+    ) -> Result<(Self, Gone), Misfit> {
+        if spec.sign_in.is_some() && tokens.is_none() {
+            return Err(Misfit::new(NO_OAUTH));
+        }
+        let reached = async |mode| {
+            let token = CancellationToken::new();
+            let web = Web::new(spec, token.clone(), Arc::clone(&suspect), tokens.clone())?;
+            let transport = StreamableHttpClientTransport::with_client(web, Web::config(spec));
+            Self::over(transport, handler(), mode, token).await
+        };
+        if let Some(discovery) = discovery {
+            // What a server of an older version answers to an unknown question differs, down to a page of a proxy.
+            let may_ask = tokens.as_ref().is_some_and(|tokens| tokens.may_ask());
+            let within = if may_ask { Duration::MAX } else { discovery.within };
+            let found = timeout(within, reached(lifecycle::discovery_only())).await;
+            if let Ok(Ok(found)) = found {
+                return Ok(found);
+            }
+        }
+        reached(ClientLifecycleMode::Initialize).await
     }
 
-    async fn over<T, E, A>(transport: T, handler: Handler, token: CancellationToken) -> Result<(Self, Gone), Misfit>
+    async fn over<T, E, A>(
+        transport: T,
+        handler: Handler,
+        mode: ClientLifecycleMode,
+        token: CancellationToken,
+    ) -> Result<(Self, Gone), Misfit>
     where
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
-        let (closes, calls) = (token.clone().drop_guard(), handler.calls());
-        let service =
-            Box::pin(serve_client_with_ct(handler, transport, token)).await.map_err(|error| misfit(&error))?;
+        let (closes, calls, answers) = (token.clone().drop_guard(), handler.calls(), handler.answers());
+        let served = serve_client_with_lifecycle_and_ct(handler, transport, mode, token);
+        let service = Box::pin(served).await.map_err(|error| misfit(&error))?;
         let peer = service.peer().clone();
         let spoken = peer.peer_info().map(|info| info.protocol_version.clone());
         if let Some(spoken) = spoken.filter(|spoken| !ProtocolVersion::KNOWN_VERSIONS.contains(spoken)) {
@@ -136,7 +195,7 @@ impl Connection {
             return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which is not supported")));
         }
         let gone = async move { drop(service.waiting().await) }.boxed().shared();
-        Ok((Self { peer, calls, closes, gone: gone.clone() }, gone))
+        Ok((Self { peer, calls, answers, closes, gone: gone.clone() }, gone))
     }
 
     /// Asks the server for a sign of life. Takes as long as the server does.
@@ -153,7 +212,7 @@ impl Connection {
 
     /// Takes leave, where there is a way to do so: at most a second.
     pub(super) async fn close(self) {
-        let Self { peer: _, calls: _, closes, gone } = self;
+        let Self { closes, gone, .. } = self;
         drop(closes);
         let _in_time_or_not = timeout(FAREWELL, gone).await;
     }
@@ -163,6 +222,21 @@ impl Connection {
         let info = self.peer.peer_info()?;
         let said = info.server_info.as_ref()?;
         Some(clip(format!("{} {}", said.name, said.version).trim()))
+    }
+
+    /// The version of the protocol that is spoken.
+    pub(super) fn protocol(&self) -> Option<String> {
+        Some(clip(self.peer.peer_info()?.protocol_version.as_str()))
+    }
+
+    /// Whether the session began with a handshake, as in the versions before 2026-07-28.
+    pub(super) fn has_handshake(&self) -> bool {
+        self.peer.peer_info().is_none_or(|info| info.protocol_version.has_initialize())
+    }
+
+    /// Notifies `changed` of changes of the tools that have to be asked for.
+    pub(super) async fn watch(&self, changed: &Notify) -> std::convert::Infallible {
+        changes::watch(&self.peer, changed).await
     }
 
     /// Lists all pages of the server's tools, through `filter`.
@@ -200,13 +274,17 @@ impl Connection {
 
     /// The way to call tools over this connection, also when it has ended.
     pub(super) fn caller(&self) -> Caller {
-        Caller(self.peer.clone(), self.calls.clone())
+        Caller { peer: self.peer.clone(), calls: self.calls.clone(), answers: Arc::clone(&self.answers) }
     }
 }
 
 /// Calls tools over one connection.
 #[derive(Clone)]
-pub(super) struct Caller(Peer<RoleClient>, OnTheirWay);
+pub(super) struct Caller {
+    peer: Peer<RoleClient>,
+    calls: OnTheirWay,
+    answers: Arc<Answers>,
+}
 
 /// Why a call has no output.
 #[derive(Debug)]
@@ -224,7 +302,8 @@ pub(super) enum Failure {
 }
 
 impl Caller {
-    /// Runs one call. Dropping the future sends a cancel notification.
+    /// Runs one call, again for each time that the server asks for something first. Dropping the future sends a cancel
+    /// notification.
     pub(super) async fn call(&self, invocation: &Invocation, read_only: bool) -> Result<ToolOutput, Failure> {
         let call = &invocation.call;
         let mut params = CallToolRequestParams::new(call.name.own_name().to_owned());
@@ -232,17 +311,32 @@ impl Caller {
             params = params.with_arguments(arguments.clone());
         }
         params.set_meta(meta(invocation, read_only));
-        match progress::call(&self.0, &self.1, params, invocation.progress()).await {
-            Ok(ServerResult::CallToolResult(result)) => Ok(output::from(result)),
-            Ok(ServerResult::InputRequiredResult(_) | ServerResult::CreateTaskResult(_)) => {
-                Err(Failure::Refused("asks for further input, which is not supported".into()))
+        let progress = invocation.progress();
+        for round in 0..=MAX_ROUNDS {
+            match progress::call(&self.peer, &self.calls, params.clone(), progress.clone()).await {
+                Ok(ServerResult::CallToolResult(result)) => return Ok(output::from(result)),
+                Ok(ServerResult::InputRequiredResult(_)) if round == MAX_ROUNDS => break,
+                Ok(ServerResult::InputRequiredResult(asked)) => {
+                    let questions = asked.input_requests.unwrap_or_default();
+                    if questions.is_empty() {
+                        sleep(LATER * (round + 1)).await;
+                    }
+                    let answers = self.answers.to(questions).await?;
+                    params.input_responses = (!answers.is_empty()).then_some(answers);
+                    params.request_state = asked.request_state;
+                }
+                Ok(ServerResult::CreateTaskResult(_)) => {
+                    return Err(Failure::Refused("makes a task of the call, which is not supported".into()));
+                }
+                Ok(_of_another_question) => return Err(errors::failure(&ServiceError::UnexpectedResponse)),
+                Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
+                    let why = clip(&error.message);
+                    return Err(Failure::Refused(format!("{why}; the call has run, ask for less")));
+                }
+                Err(error) => return Err(errors::failure(&error)),
             }
-            Ok(_of_another_question) => Err(errors::failure(&ServiceError::UnexpectedResponse)),
-            Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
-                Err(Failure::Refused(format!("{}; the call has run, ask for less", clip(&error.message))))
-            }
-            Err(error) => Err(errors::failure(&error)),
         }
+        Err(Failure::Refused(format!("asked for input more than {MAX_ROUNDS} times; the call was given up")))
     }
 }
 
@@ -263,6 +357,10 @@ fn meta(invocation: &Invocation, read_only: bool) -> RequestMetaObject {
 #[cfg(test)]
 #[path = "rmcp_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "rmcp_newest_tests.rs"]
+mod newest_tests;
 
 #[cfg(test)]
 #[path = "rmcp_fuzz.rs"]

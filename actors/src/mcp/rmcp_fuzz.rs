@@ -43,7 +43,7 @@ async fn shakes_hands_behind(lines: &[u8]) {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (read, write) = tokio::io::split(near);
     let handler = Handler::new(ServerId::new("far"), Arc::from([]), None, Arc::default());
-    let opening = tokio::spawn(Connection::open(read, write, handler));
+    let opening = tokio::spawn(Connection::open(read, write, handler, None));
     let (far_read, mut far_write) = tokio::io::split(far);
     far_write.write_all(lines).await.expect("somebody reads");
     far_write.write_all(b"\n").await.expect("somebody reads");

@@ -33,7 +33,7 @@ async fn line(elicit: Option<Arc<dyn Elicit>>) -> Line {
     let roots = Arc::from(["/tmp/a folder".to_owned()]);
     let handler = Handler::new(ServerId::new("far"), roots, elicit, Arc::clone(&changed));
     let mut far = FarEnd::new(far);
-    let (opened, hello) = tokio::join!(soon(Connection::open(read, write, handler)), far.shake_hands());
+    let (opened, hello) = tokio::join!(soon(Connection::open(read, write, handler, None)), far.shake_hands());
     let (connection, gone) = opened.expect("hands are shaken");
     Line { far, connection, gone, changed, hello }
 }

@@ -21,6 +21,8 @@ pub(super) struct Offer {
     pub(super) port: Arc<ServerPort>,
     /// Name and version, as reported by the server.
     pub(super) server: Option<String>,
+    /// The version of the protocol that it speaks.
+    pub(super) protocol: Option<String>,
 }
 
 impl Shared {

@@ -2,12 +2,26 @@
 
 use super::connection_end::HealthSignals;
 use super::keeper::{Held, Keeper, Started, ended_or, exited};
-use super::rmcp::{Connection, Handler, Misfit};
+use super::rmcp::{Connection, Discovery, Handler, Misfit};
 use crate::child::{Child, ChildSpec, ExitWatch, Stdin, Stdout};
 use crate::time_budget::TimeBudget;
 use bob_messages::options::{CommandSpec, Named, ServerTransport};
 use std::sync::Arc;
 use tokio::process::{ChildStdin, ChildStdout};
+
+/// Why a server is not ready.
+struct Unready {
+    /// The reason; it follows the server's name.
+    why: String,
+    /// Whether the server ended or closed the connection.
+    ended: bool,
+}
+
+impl From<String> for Unready {
+    fn from(why: String) -> Self {
+        Self { why, ended: false }
+    }
+}
 
 /// A process with its pipes.
 struct Process {
@@ -18,18 +32,46 @@ struct Process {
 
 impl Keeper {
     /// Starts the server, or begins a session with it, and reads its tools.
+    ///
+    /// A server of an older version may end because of a question that is no handshake. Then it is started once more,
+    /// and neither it nor its successors are asked again.
     pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
-        let spec = &self.arguments.spec;
+        let (spec, place) = (&self.arguments.spec, &self.arguments.place);
         let mut budget = TimeBudget::of(spec.startup_timeout());
-        let (signs, handler) = (HealthSignals::default(), self.handler());
+        let discovery = (!place.has_handshake()).then(|| Discovery::of(spec.startup_timeout()));
+        let started = self.start_once(held, discovery.clone(), &mut budget).await;
+        let started = match (started, discovery) {
+            (Err(Unready { ended: true, .. }), Some(discovery)) if held.child.is_some() && !discovery.is_answered() => {
+                held.end_process(&self.arguments).await;
+                self.start_once(held, None, &mut budget).await
+            }
+            (started, _) => started,
+        };
+        let has_handshake = started.as_ref().is_ok_and(|started| started.connection.has_handshake());
+        place.found_handshake(has_handshake);
+        started.map_err(|unready| unready.why)
+    }
+
+    async fn start_once(
+        &self,
+        held: &mut Held,
+        discovery: Option<Discovery>,
+        budget: &mut TimeBudget,
+    ) -> Result<Started, Unready> {
+        let spec = &self.arguments.spec;
+        let (signs, handler) = (HealthSignals::default(), || self.handler());
         let (mut exit, opening) = match &spec.transport {
             ServerTransport::Stdio(command) => {
                 let Process { exit, stdout, stdin } = self.spawn(command, held)?;
-                (Some(exit), futures_util::future::Either::Left(Connection::open(stdout, stdin, handler)))
+                (Some(exit), futures_util::future::Either::Left(Connection::open(stdout, stdin, handler(), discovery)))
             }
             ServerTransport::Http(http) => {
                 let suspect = Arc::clone(&signs.suspect);
-                (None, futures_util::future::Either::Right(Connection::reach(http, handler, suspect)))
+                let tokens = self.arguments.tokens();
+                (
+                    None,
+                    futures_util::future::Either::Right(Connection::reach(http, handler, suspect, discovery, tokens)),
+                )
             }
         };
         let ready = async {
@@ -39,16 +81,19 @@ impl Keeper {
         };
         let ready = tokio::select! { biased;
             // In the words for a server whose end is noticed by its closed output first.
-            exit = exited(&mut exit) => return Err(exit),
+            exit = exited(&mut exit) => return Err(Unready { why: exit, ended: true }),
             ready = budget.within(ready) => ready,
         };
         match ready {
             Some(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),
-            Some(Err(Misfit { why, closed: true, .. })) => Err(ended_or(&mut exit, &why).await),
-            Some(Err(Misfit { why, closed: false, .. })) => Err(why),
+            Some(Err(Misfit { why, closed: true, .. })) => {
+                Err(Unready { why: ended_or(&mut exit, &why).await, ended: true })
+            }
+            Some(Err(Misfit { why, closed: false, .. })) => Err(Unready::from(why)),
             None => {
                 let limit_ms = spec.startup_timeout_ms;
-                Err(format!("was not ready within {limit_ms} ms; see what it waits for, or raise startup_timeout_ms"))
+                let advice = "see what it waits for, or raise startup_timeout_ms";
+                Err(Unready::from(format!("was not ready within {limit_ms} ms; {advice}")))
             }
         }
     }

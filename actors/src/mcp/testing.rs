@@ -27,11 +27,13 @@ use watched::Watched;
 const SERVER: &str = r#"
 say() { printf '%s\n' "$1"; }
 answer() { say '{"jsonrpc":"2.0","id":'"$id"',"result":'"$1"'}'; }
+refuse() { say '{"jsonrpc":"2.0","id":'"$id"',"error":{"code":-32601,"message":"no such method"}}'; }
 heard='{"content":[{"type":"text","text":"heard"}]}'
 while read -r line; do
   id=${line#*'"id":'}; id=${id%%[,\}]*}
   case $line in
     ARMS
+    *'"method":"server/discover"'*) refuse ;;
     *'"method":"initialize"'*)
       answer '{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"sh","version":"1"}}' ;;
     *'"method":"tools/list"'*)

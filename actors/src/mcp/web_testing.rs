@@ -28,6 +28,8 @@ pub(super) struct World {
     pub(super) inits: usize,
     /// Sessions that were taken leave of.
     pub(super) farewells: usize,
+    /// How often the tools were listed, by version 2026-07-28.
+    pub(super) lists: usize,
     /// Calls that ran.
     pub(super) calls: Vec<String>,
     /// The `Last-Event-ID` of each stream request.
@@ -44,6 +46,8 @@ pub(super) struct Manners {
     pub(super) unknown_session: UnknownSession,
     /// A call's response stream ends after this many events.
     pub(super) cut: Option<Cut>,
+    /// It speaks version 2026-07-28, and no other.
+    pub(super) is_newest: bool,
     /// It answers every request at its address with this instead.
     pub(super) instead: Option<Instead>,
 }
@@ -158,6 +162,9 @@ async fn answer(
     }
     let message: Value = serde_json::from_slice(&body).unwrap_or_default();
     let id = &message["id"];
+    if world.manners.is_newest {
+        return newest(&mut world, &message, header("mcp-protocol-version"), header("mcp-session-id"));
+    }
     if message["method"] == "initialize" {
         world.inits += 1;
         let session = format!("session-{}", world.inits);
@@ -188,15 +195,62 @@ async fn answer(
     let result = match message["method"].as_str() {
         _ if id.is_null() => return StatusCode::ACCEPTED.into_response(),
         Some("ping") => json!({}),
-        Some("tools/list") => json!({"tools": [
-            {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
-            {"name": "write", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
-            {"name": "refuse", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
-            {"name": "hang", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
-        ]}),
+        Some("tools/list") => json!({"tools": tools()}),
         Some("tools/call") => return call(&mut world, &message),
         _ => return StatusCode::BAD_REQUEST.into_response(),
     };
+    Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
+}
+
+fn tools() -> Value {
+    json!([
+        {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+        {"name": "write", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
+        {"name": "refuse", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
+        {"name": "hang", "inputSchema": {"type": "object"}, "annotations": {"destructiveHint": false}},
+    ])
+}
+
+/// Each request stands for itself: without a session, and with the version in a header.
+fn newest(world: &mut World, message: &Value, version: Option<String>, session: Option<String>) -> Response {
+    let (id, method) = (&message["id"], message["method"].as_str().unwrap_or_default());
+    let refused = |code: i64, why: &str| {
+        let error = json!({"jsonrpc": "2.0", "id": id, "error": {"code": code, "message": why}});
+        (StatusCode::BAD_REQUEST, Json(error)).into_response()
+    };
+    if version.as_deref() != Some("2026-07-28") || session.is_some() {
+        return refused(-32020, "no version in the headers, or a session");
+    }
+    let mut result = match method {
+        "server/discover" => {
+            world.inits += 1;
+            json!({"supportedVersions": ["2026-07-28"], "capabilities": {"tools": {"listChanged": true}}})
+        }
+        "subscriptions/listen" => {
+            let of = json!({"io.modelcontextprotocol/subscriptionId": id});
+            let params = json!({"_meta": of, "notifications": {"toolsListChanged": true}});
+            let told = |method: &str, params: &Value| {
+                format!("data: {}\n\n", json!({"jsonrpc": "2.0", "method": method, "params": params}))
+            };
+            let sent = vec![
+                told("notifications/subscriptions/acknowledged", &params),
+                told("notifications/tools/list_changed", &json!({"_meta": of})),
+            ];
+            return events(String::new(), sent, End::Never);
+        }
+        "tools/list" => {
+            world.lists += 1;
+            json!({"tools": tools()})
+        }
+        "tools/call" => {
+            world.calls.push(message["params"]["name"].as_str().expect("a name").to_owned());
+            heard()
+        }
+        _ => return refused(-32601, "no such method"),
+    };
+    for (name, value) in [("resultType", json!("complete")), ("ttlMs", json!(0)), ("cacheScope", json!("private"))] {
+        result[name] = value;
+    }
     Json(json!({"jsonrpc": "2.0", "id": id, "result": result})).into_response()
 }
 

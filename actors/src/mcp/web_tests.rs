@@ -57,6 +57,23 @@ async fn a_call_reaches_a_server_over_http_with_the_configured_headers() {
 }
 
 #[tokio::test]
+async fn a_server_without_sessions_is_reached_and_tells_its_changes() {
+    let web = Web::start();
+    web.world().manners.is_newest = true;
+    let fixture = Fixture::start(web.arguments()).await;
+    let status = fixture.ready().await;
+    assert_eq!((status.tools, status.protocol.as_deref(), status.restarts), (4, Some("2026-07-28"), 0));
+    says(&fixture.perform("write").await, CallStatus::Ok, &["heard"]);
+    until("a change is told and the list read again", || web.world().lists == 2).await;
+    assert_eq!(web.counts(), (1, 1));
+    // It has nothing to forget, and no one to take leave of.
+    says(&fixture.perform("read").await, CallStatus::Ok, &["heard"]);
+    fixture.server.actor.stop(None);
+    until("the next one can start", || fixture.server.arguments.is_vacant()).await;
+    assert_eq!((web.counts(), web.world().farewells), ((1, 2), 0));
+}
+
+#[tokio::test]
 async fn a_refusal_with_the_number_of_a_lost_session_is_a_refusal() {
     let web = Web::start();
     let fixture = Fixture::start(web.arguments()).await;

@@ -205,11 +205,13 @@ fn reached(server: &ServerStatus) -> Result<String, String> {
     match server.state {
         ServerState::Ready => {
             let name = server.server.as_deref().unwrap_or("it does not say its name");
+            let protocol = server.protocol.as_deref().map(|version| format!(", MCP {version}")).unwrap_or_default();
             Ok(format!(
-                "{}: ready, {} tools available ({})",
+                "{}: ready, {} tools available ({}{})",
                 server.id,
                 server.tools,
-                print::first_line(name, MOST_NAMES)
+                print::first_line(name, MOST_NAMES),
+                print::first_line(&protocol, MOST_NAMES)
             ))
         }
         ServerState::Asleep | ServerState::Starting => {

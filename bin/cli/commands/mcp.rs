@@ -24,7 +24,10 @@ const WIDTH: usize = 80;
 const MOST_ID: usize = 20;
 
 /// Width of the columns between the id and the name of a server, with separators.
-const BETWEEN: usize = 39;
+const BETWEEN: usize = 51;
+
+/// How much of a version of the protocol is shown, characters.
+const MOST_PROTOCOL: usize = 10;
 
 /// How many tools alike are named.
 const MOST_NAMES: usize = 12;
@@ -108,16 +111,18 @@ fn risks(servers: &[ServerStatus], tools: &[Arc<ToolDescriptor>]) -> String {
 pub(crate) fn table(servers: &[ServerStatus]) -> String {
     let id = |server: &ServerStatus| print::first_line(server.node(), MOST_ID);
     let width = servers.iter().map(|server| id(server).chars().count()).max().unwrap_or(0).max(2);
-    let row = |id: &str, transport: &str, state: &str, tools: &str, restarts: &str, name: &str| {
-        let line = format!("{id:<width$}  {transport:<9} {state:<10} {tools:>5} {restarts:>8}  {name}");
+    let row = |id: &str, (transport, protocol): (&str, &str), state: &str, tools: &str, restarts: &str, name: &str| {
+        let line = format!("{id:<width$}  {transport:<9} {protocol:<11} {state:<10} {tools:>5} {restarts:>8}  {name}");
         format!("{}\n", line.trim_end())
     };
-    let mut text = row("id", "transport", "state", "tools", "restarts", "server");
+    let mut text = row("id", ("transport", "protocol"), "state", "tools", "restarts", "server");
     for server in servers {
         // A truncated name has one more character, the ellipsis.
         let name = print::first_line(server.server.as_deref().unwrap_or_default(), WIDTH - BETWEEN - width - 1);
         let (tools, restarts) = (server.tools.to_string(), server.restarts.to_string());
-        text.push_str(&row(&id(server), &server.transport, word(server.state), &tools, &restarts, &name));
+        let protocol = print::first_line(server.protocol.as_deref().unwrap_or_default(), MOST_PROTOCOL);
+        let speaks = (server.transport.as_str(), protocol.as_str());
+        text.push_str(&row(&id(server), speaks, word(server.state), &tools, &restarts, &name));
         if let Some(owner) = &server.owner {
             text.push_str(&wrapped(&print::on_one_line(&format!("for: {owner}"), MOST_ERROR)));
         }
@@ -175,6 +180,7 @@ mod tests {
             restarts: 0,
             pid: None,
             server: Some("secure-filesystem-server 0.2.0".to_owned()),
+            protocol: Some("2025-11-25".to_owned()),
             last_error: None,
             required: false,
             owner: None,
@@ -191,14 +197,15 @@ mod tests {
             restarts: 5,
             tools: 0,
             server: None,
+            protocol: None,
             ..server("a-server-with-quite-a-long-name", ServerState::GaveUp)
         };
         let text = table(&[server("files", ServerState::Ready), down]);
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         expect![[r#"
-            id                     transport state      tools restarts  server
-            files                  stdio     ready          2        0  secure-filesystem-s…
-            a-server-with-quite-…  stdio     gave up        0        5
+            id                     transport protocol    state      tools restarts  server
+            files                  stdio     2025-11-25  ready          2        0  secure-…
+            a-server-with-quite-…  stdio                 gave up        0        5
                 the tool server `a-server-with-quite-a-long-name` does not start: cannot
                 start `npx`: no such program on the PATH (ENOENT); install Node.js, which
                 brings it, or correct the command

@@ -28,6 +28,7 @@ fn server(id: &str, state: ServerState, restarts: u32, pid: Option<i32>) -> Serv
         restarts,
         pid,
         server: None,
+        protocol: None,
         last_error: None,
         required: false,
         owner: None,

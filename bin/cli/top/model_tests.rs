@@ -27,6 +27,7 @@ fn look(sessions: &[(&str, NodeStatus)], uptime_ms: u64, ended: u64) -> Look {
             restarts: 0,
             pid: None,
             server: None,
+            protocol: None,
             last_error: None,
             required: false,
             owner: None,

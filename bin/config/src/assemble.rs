@@ -39,7 +39,7 @@ use bob::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
 use bob::store::{Made, StoreError};
 use bob::tools::Policy;
 #[cfg(feature = "mcp")]
-use bob::tools::servers::ServerSpec;
+use bob::tools::servers::{ServerSpec, SignIns};
 use bob::{AgentError, ModelName};
 
 use crate::{Config, builtin};
@@ -55,7 +55,7 @@ pub use protection::{protection, sandbox};
 pub use skills::{git_skills, skills, skills_cache};
 pub use taped::{Opened, TapeChoice, redactor};
 #[cfg(feature = "mcp")]
-pub use tool_servers::tool_servers;
+pub use tool_servers::{sign_ins, tool_servers};
 
 /// The parts of a runtime, made from a configuration. Nothing runs yet.
 pub struct Assembly {
@@ -205,6 +205,7 @@ fn with_tool_servers(builder: RuntimeBuilder, config: &Config, are_spared: bool)
     let crate::McpPool { idle_ttl_ms, max_processes } = config.mcp.pool;
     let unused = Duration::from_millis(idle_ttl_ms);
     let builder = builder.server_pool(unused, max_processes).brought_servers_end_after(unused);
+    let builder = builder.sign_ins(SignIns { folder: sign_ins(config), port: None });
     Ok(specs.fold(builder, RuntimeBuilder::tool_server))
 }
 

@@ -144,7 +144,9 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
         }
         let at = id.map_or(item.span().start..item.span().start, |id| id.span());
         let (needed, foreign): (&str, &[&str]) = match server.get("transport").map(|kind| tree::text(kind)) {
-            None | Some(Some("stdio")) => ("command", &["url", "headers"]),
+            None | Some(Some("stdio")) => {
+                ("command", &["url", "headers", "auth", "client_id", "client_secret", "client_metadata_url", "scopes"])
+            }
             Some(Some("http")) => ("url", &["command", "args", "env"]),
             Some(_) => continue,
         };
@@ -155,6 +157,34 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
         for (key, _) in server.iter().filter(|(key, _)| foreign.contains(&&**key.get_ref())) {
             let message = format!("`{path}.{}` means nothing with the transport {transport}", key.get_ref());
             findings.add(key.span(), message);
+        }
+        sign_in(server, &path, findings);
+    }
+}
+
+/// What belongs to signing in is there, and nothing else.
+fn sign_in(server: &Table<'_>, path: &str, findings: &mut Findings) {
+    let is_there = |key: &str| server.get(key).is_some();
+    match server.get("auth") {
+        None => {
+            let keys = ["client_id", "client_secret", "client_metadata_url", "scopes"];
+            for (key, _) in server.iter().filter(|(key, _)| is_there("url") && keys.contains(&&**key.get_ref())) {
+                findings.add(key.span(), format!("`{path}.{}` means nothing without `auth`", key.get_ref()));
+            }
+        }
+        Some(auth) => {
+            if tree::text(auth) == Some("client_credentials") && !(is_there("client_id") && is_there("client_secret")) {
+                findings.add(auth.span(), format!("`{path}.auth` needs a `client_id` and a `client_secret`"));
+            }
+            if is_there("client_secret") && !is_there("client_id") {
+                findings.add(auth.span(), format!("`{path}.client_secret` belongs to a `client_id`"));
+            }
+            let headers = server.get("headers").and_then(tree::table);
+            if headers
+                .is_some_and(|headers| headers.keys().any(|name| name.get_ref().eq_ignore_ascii_case("authorization")))
+            {
+                findings.add(auth.span(), format!("`{path}` has `auth`, and an Authorization among its `headers`"));
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ impl Config {
             in_arguments(&hook.args, &mut found);
         }
         for server in &self.mcp.servers {
-            let values = server.env.values().chain(server.headers.values());
+            let values = server.env.values().chain(server.headers.values()).chain(&server.client_secret);
             found.extend(values.map(Secret::wrapped).cloned());
             match server.transport {
                 Transport::Stdio => in_arguments(&server.args, &mut found),

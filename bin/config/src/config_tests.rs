@@ -99,7 +99,7 @@ path = ''
         15 | colour = 1
            | ^^^^^^
            |
-           = help: accepted here: id, transport, command, args, env, url, headers, tools, start, isolation, required, tool_timeout_ms, startup_timeout_ms
+           = help: accepted here: id, transport, command, args, env, url, headers, auth, client_id, client_secret, client_metadata_url, scopes, tools, start, isolation, required, tool_timeout_ms, startup_timeout_ms
 
         error: `store.path` must not be empty
           --> conf/agent.toml:18:8

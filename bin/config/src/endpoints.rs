@@ -10,7 +10,7 @@ use super::keys::Rule::{Address, Decimal, Id, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::secret::Secret;
 use super::table::{keys, section, table};
-use super::words::{ProviderKind, SourceKind, StartMode, Transport};
+use super::words::{Auth, ProviderKind, SourceKind, StartMode, Transport};
 
 section! {
     /// `[providers.<name>]`: a model provider, or settings of a well-known one.
@@ -102,6 +102,16 @@ table! {
         pub url: Option<String> = None => Address,
         /// Headers sent to an http server.
         pub headers: BTreeMap<String, Secret> = BTreeMap::new(),
+        /// How an http server is signed in to; not at all if not set.
+        pub auth: Option<Auth> = None,
+        /// The client's name at the authorization server; the client registers itself if not set.
+        pub client_id: Option<String> = None => Text,
+        /// The secret of that client.
+        pub client_secret: Option<Secret> = None => Text,
+        /// The address of a document about the client, its name where the authorization server takes one.
+        pub client_metadata_url: Option<String> = None => Address,
+        /// The permissions to ask for; those that the server names if not set.
+        pub scopes: Vec<String> = Vec::new(),
         /// The tools that are offered; all if not set.
         pub tools: Option<Vec<String>> = None => Text,
         /// When it is started.

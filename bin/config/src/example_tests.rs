@@ -44,7 +44,13 @@ fn example() -> Config {
 
 /// The variables that the example names.
 fn environment() -> Environment {
-    let keys = [("MY_OTHER_KEY", "k"), ("SEARCH_TOKEN", "t"), ("OTLP_KEY", "o"), ("DATABASE_URL", "postgres://h/d")];
+    let keys = [
+        ("MY_OTHER_KEY", "k"),
+        ("SEARCH_TOKEN", "t"),
+        ("OTLP_KEY", "o"),
+        ("DATABASE_URL", "postgres://h/d"),
+        ("SEARCH_SECRET", "s"),
+    ];
     Environment::from(keys)
 }
 

@@ -70,7 +70,7 @@ pub use secret::Secret;
 pub use source::digest;
 pub use subagents::SubAgent;
 pub use words::{
-    AgentMode, HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind,
+    AgentMode, Auth, HookFailure, HookOn, LimitsProfile, LogFormat, ProviderKind, SourceKind, StartMode, StoreKind,
     TelemetryProtocol, Transport,
 };
 

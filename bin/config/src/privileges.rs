@@ -184,6 +184,12 @@ impl Config {
             env,
             url,
             headers,
+            // Permissions and a name are asked of a person, at a page that says who asks for what.
+            auth: _,
+            client_id: _,
+            client_secret,
+            client_metadata_url: _,
+            scopes: _,
             tools: _,
             start: _,
             isolation: _,
@@ -193,7 +199,10 @@ impl Config {
         } = server;
         privileges.push(match transport {
             Transport::Stdio => starts::tool_server(self, id, command.as_deref().unwrap_or_default(), args, env),
-            Transport::Http => sends::tool_server(self, id, url.as_deref().unwrap_or_default(), headers),
+            Transport::Http => {
+                let keys = headers.values().chain(client_secret);
+                sends::tool_server(self, id, url.as_deref().unwrap_or_default(), keys)
+            }
         });
     }
 

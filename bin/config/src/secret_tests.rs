@@ -23,6 +23,7 @@ fn g3_a_loaded_configuration_does_not_show_its_secrets() {
         "{MODEL}[providers.x]\napi_key = 'sk-canary-1'\nbase_url = 'http://h/'\n\
          start = {{ command = 'c', env = {{ A = 'canary-two' }} }}\n\
          [[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'http://h/'\nheaders = {{ X = 'Bearer canary' }}\n\
+         auth = 'oauth'\nclient_id = 'x'\nclient_secret = 'canary-two'\n\
          [[mcp.servers]]\nid = 'b'\ncommand = 'c'\nenv = {{ B = '${{FOUR}}' }}\n"
     );
     let environment = Environment::from([("FOUR", "canary4"), ("BOB__PROVIDERS__Y__API_KEY", "canary5")]);

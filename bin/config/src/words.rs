@@ -115,6 +115,16 @@ words! {
 }
 
 words! {
+    /// How a tool server over HTTP is signed in to.
+    pub enum Auth {
+        /// By a person, in a browser.
+        Oauth,
+        /// By the client itself, with its id and its secret.
+        ClientCredentials,
+    }
+}
+
+words! {
     /// How the caller of a sub-agent waits for it.
     pub enum AgentMode {
         /// The call ends with the answer.

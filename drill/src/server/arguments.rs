@@ -12,6 +12,7 @@ A tool server for drills: it behaves, or misbehaves in named ways.
   --garbage KIND         something else on stdout before each answer
   --garbage-on METHOD    ... only before answers to this method
   --garbage-times N      ... only before the first N such answers
+  --newest               speak revision 2026-07-28, which has no handshake, instead of 2025-11-25
   --page N               tools on one page of tools/list [default: 8]
   --tools FILE           offer these tools as well, a JSON array as in tools/list; a call of one returns its member
                          `says`, which is not offered
@@ -45,6 +46,8 @@ pub(super) struct Options {
     pub(super) tools: Option<PathBuf>,
     /// Where events are written.
     pub(super) log: Option<PathBuf>,
+    /// Whether it speaks revision 2026-07-28.
+    pub(super) is_newest: bool,
     /// Whether this process has already replaced itself, as some modes do.
     pub(super) is_again: bool,
 }
@@ -58,7 +61,15 @@ pub(super) fn read(arguments: impl IntoIterator<Item = String>) -> Wish {
 }
 
 fn options(mut arguments: impl Iterator<Item = String>) -> Result<Wish, String> {
-    let mut options = Options { modes: Vec::new(), garbage: None, page: PAGE, tools: None, log: None, is_again: false };
+    let mut options = Options {
+        modes: Vec::new(),
+        garbage: None,
+        page: PAGE,
+        tools: None,
+        log: None,
+        is_newest: false,
+        is_again: false,
+    };
     let (mut kind, mut on, mut times) = (None, None, u64::MAX);
     while let Some(name) = arguments.next() {
         let mut value = || arguments.next().ok_or_else(|| format!("{name} needs a value"));
@@ -70,6 +81,7 @@ fn options(mut arguments: impl Iterator<Item = String>) -> Result<Wish, String> 
             "--page" => options.page = usize::try_from(number(&name, &value()?)?).unwrap_or(usize::MAX).max(1),
             "--tools" => options.tools = Some(PathBuf::from(value()?)),
             "--log" => options.log = Some(PathBuf::from(value()?)),
+            "--newest" => options.is_newest = true,
             modes::AGAIN => options.is_again = true,
             "--list-modes" => return Ok(Wish::Print(modes::list())),
             "--list-garbage" => return Ok(Wish::Print(garbage::list())),

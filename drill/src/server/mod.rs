@@ -1,6 +1,6 @@
 //! A tool server for drills: it behaves, or misbehaves in one named way.
 //!
-//! It is a stdio server of the Model Context Protocol (revision 2025-11-25) that a test or a soak starts as a child
+//! It is a stdio server of the Model Context Protocol (revision 2025-11-25, or 2026-07-28) that a test or a soak starts as a child
 //! process. It owns its stdin, its stdout and the log named on its command line, which the test reads afterwards. It
 //! is deliberately written by hand on blocking reads and threads: it shares no code with the client under test, so an
 //! error in one is not repeated in the other. It never reads a configuration, never opens a socket, and is never
@@ -11,6 +11,7 @@
 //! | `arguments` | the command line |
 //! | `protocol` | the format of lines |
 //! | `requests` | request handling, and the healthy behaviour |
+//! | `newest` | what differs in revision 2026-07-28 |
 //! | `listeners` | waiting calls and deliveries to them |
 //! | `tools` | the tools and the pages of their list |
 //! | `modes` | the ways to misbehave |
@@ -22,6 +23,7 @@ mod garbage;
 mod listeners;
 mod log;
 mod modes;
+mod newest;
 mod protocol;
 mod requests;
 mod tools;

@@ -15,6 +15,7 @@ use super::arguments::Options;
 use super::listeners::Listeners;
 use super::log::{Log, brief};
 use super::modes::{Moment, Step};
+use super::newest::{self, Subscription};
 use super::protocol::{self, Incoming, Request};
 use super::tools::{self, Catalogue};
 
@@ -27,6 +28,7 @@ pub(super) struct Server {
     pub(super) log: Log,
     pub(super) catalogue: Catalogue,
     pub(super) listeners: Listeners,
+    pub(super) subscription: Subscription,
     /// Count of `tools/call` requests.
     calls: AtomicU64,
     /// Milliseconds between two bytes of a call's response; 0 writes it at once.
@@ -49,6 +51,7 @@ impl Server {
             log,
             catalogue,
             listeners: Listeners::default(),
+            subscription: Subscription::default(),
             calls: AtomicU64::new(0),
             pace_ms: AtomicU64::new(0),
             stdout: Mutex::new(io::stdout()),
@@ -137,6 +140,9 @@ impl Server {
 
     /// The healthy behaviour.
     fn obey(self: &Arc<Self>, request: &Request) {
+        if self.is_newest() && newest::obey(self, request) {
+            return;
+        }
         let params = &request.params;
         match request.method.as_str() {
             "initialize" => {
@@ -151,6 +157,20 @@ impl Server {
             },
             "tools/call" => tools::call(self, request),
             method => self.refuse(request, protocol::METHOD_NOT_FOUND, &format!("no such method: {method}")),
+        }
+    }
+
+    /// Whether it speaks revision 2026-07-28.
+    pub(super) fn is_newest(&self) -> bool {
+        self.options.is_newest
+    }
+
+    /// Tells the client that the tools changed.
+    pub(super) fn tell_changed(&self) {
+        if self.is_newest() {
+            newest::tell_changed(self);
+        } else {
+            self.say(&protocol::notification("notifications/tools/list_changed", &json!({})));
         }
     }
 
@@ -171,7 +191,8 @@ impl Server {
 
     /// Sends a result (JSON text), with the garbage of the mode.
     pub(super) fn answer(&self, request: &Request, result: &str) {
-        self.send(request, protocol::result(&request.id, result));
+        let complete = self.is_newest().then(|| newest::complete(result));
+        self.send(request, protocol::result(&request.id, complete.as_deref().unwrap_or(result)));
     }
 
     /// Answers with an error.

@@ -3,6 +3,7 @@
 //! Values that may be keys (of environment variables and headers, and the part of an address after its path) are in
 //! memory only: they are never serialised or printed.
 
+use super::SignIn;
 use crate::ids::ServerId;
 use crate::pool::Isolation;
 use secrecy::{ExposeSecret, SecretString};
@@ -80,6 +81,9 @@ pub struct HttpSpec {
     /// Headers of every request, sent to this address only; only the names are journaled.
     #[serde(default)]
     pub headers: Vec<Named>,
+    /// How a client signs in, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sign_in: Option<Box<SignIn>>,
 }
 
 /// When a tool server is started.
@@ -151,8 +155,9 @@ impl CommandSpec {
 
 impl fmt::Debug for HttpSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { url, headers } = self;
-        f.debug_struct("HttpSpec").field("url", &shown(url)).field("headers", headers).finish()
+        let Self { url, headers, sign_in } = self;
+        let mut spec = f.debug_struct("HttpSpec");
+        spec.field("url", &shown(url)).field("headers", headers).field("sign_in", sign_in).finish()
     }
 }
 
@@ -206,13 +211,22 @@ impl ServerSpec {
 
     /// A server that is reached over HTTP.
     pub fn http(id: ServerId, url: impl Into<String>) -> Self {
-        Self::new(id, ServerTransport::Http(HttpSpec { url: url.into(), headers: Vec::new() }))
+        Self::new(id, ServerTransport::Http(HttpSpec { url: url.into(), headers: Vec::new(), sign_in: None }))
     }
 
     /// The server, given this too: a variable of its environment, or a header.
     #[must_use]
     pub fn with(mut self, name: impl Into<String>, value: impl Into<SecretString>) -> Self {
         self.transport.named_mut().push(Named { name: name.into(), value: Hidden::new(value) });
+        self
+    }
+
+    /// The server, which is signed in to like this if it is reached over HTTP.
+    #[must_use]
+    pub fn with_sign_in(mut self, sign_in: SignIn) -> Self {
+        if let ServerTransport::Http(http) = &mut self.transport {
+            http.sign_in = Some(Box::new(sign_in));
+        }
         self
     }
 
@@ -223,6 +237,7 @@ impl ServerSpec {
         kept.transport.named_mut().iter_mut().for_each(|named| named.value = Hidden::default());
         if let ServerTransport::Http(http) = &mut kept.transport {
             http.url = shown(&http.url);
+            http.sign_in.iter_mut().for_each(|sign_in| sign_in.client_secret = Hidden::default());
         }
         kept
     }
@@ -234,8 +249,13 @@ impl ServerSpec {
             ServerTransport::Stdio(_) => None,
             ServerTransport::Http(http) => Some(http.url.as_str()),
         };
+        let sign_in = match &self.transport {
+            ServerTransport::Stdio(_) => None,
+            ServerTransport::Http(http) => http.sign_in.as_ref(),
+        };
         let values = self.transport.named().iter().filter_map(|named| named.value.expose());
-        values.chain(url.into_iter().flat_map(confided_in))
+        let secret = sign_in.and_then(|sign_in| sign_in.client_secret.expose());
+        values.chain(secret).chain(url.into_iter().flat_map(confided_in))
     }
 
     /// How long a start may take.
@@ -302,6 +322,12 @@ mod tests {
                 assert_eq!(serde_json::from_str::<ServerSpec>(&json).unwrap(), stripped);
             }
         }
+        let secret = SignIn { client_secret: Hidden::new(canary), ..SignIn::default() };
+        let signed = ServerSpec::http(ServerId::new("z"), "https://h.example/mcp").with_sign_in(secret);
+        assert_eq!(signed.confided().collect::<Vec<_>>(), [canary]);
+        let json = serde_json::to_string(&signed).unwrap();
+        assert!(!json.contains(canary) && !format!("{signed:?}").contains(canary), "{json}");
+        assert_eq!(serde_json::from_str::<ServerSpec>(&json).unwrap(), signed.stripped());
         let ServerTransport::Http(http) = http.stripped().transport else { panic!("it is reached otherwise") };
         assert_eq!(http.url, "https://h.example:8/mcp");
     }

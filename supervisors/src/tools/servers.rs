@@ -14,7 +14,7 @@ use crate::children::{ChildEvent, ChildSpec};
 use bob_actors::address::Address;
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
-use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments};
+use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, SignIns};
 use bob_actors::metrics::Metrics;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::registry::{KnownTools, Publisher, SessionHost, ToolRegistry};
@@ -58,6 +58,8 @@ pub struct Surroundings {
     pub watcher: Watcher,
     /// Port for forms of servers.
     pub elicit: Option<Arc<dyn Elicit>>,
+    /// How servers of the configuration are signed in to. One that a session brings has no part in its tokens.
+    pub sign_ins: SignIns,
     /// Records calls, if a tape is recorded.
     pub recorder: Option<Recorder>,
     /// What is asked about their calls beside the policy.
@@ -210,7 +212,8 @@ impl Inner {
 
 impl Surroundings {
     fn configured(&self, before: Option<&McpServerArguments>, spec: ServerSpec) -> Configured {
-        let arguments = self.arguments(before, spec);
+        let mut arguments = self.arguments(before, spec);
+        arguments.sign_ins = self.sign_ins.clone();
         let is_isolated = !arguments.spec.isolation.is_shared() && !self.is_replay;
         let isolated = is_isolated.then(|| {
             let known = KnownTools::default();

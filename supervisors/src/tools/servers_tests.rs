@@ -45,6 +45,7 @@ impl Tools {
             policy: Policy::default(),
             watcher: Watcher::new(),
             elicit: None,
+            sign_ins: Default::default(),
             recorder: None,
             hooks: Default::default(),
             is_replay: false,

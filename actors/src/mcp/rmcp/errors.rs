@@ -21,6 +21,7 @@ pub(super) fn misfit(error: &ClientInitializeError) -> Misfit {
                 Misfit { closed: true, ..Misfit::new(why) }
             }
         },
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => misfit(fallback),
         ClientInitializeError::JsonRpcError(error) => Misfit::new(format!("refuses the handshake: {}", told(error))),
         ClientInitializeError::ExpectedInitResponse(_)
         | ClientInitializeError::ExpectedInitResult(_)

@@ -4,36 +4,25 @@
 
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
+use super::answers::Answers;
 use super::progress::OnTheirWay;
-use crate::mcp::elicit::{Answer, Elicit, Question, with_defaults};
+use crate::mcp::elicit::Elicit;
 use bob_messages::ids::ServerId;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
     ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam, ProtocolVersion,
-    Root, RootsCapabilities,
+    RootsCapabilities,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
-use serde_json::Value;
-use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::sync::{Notify, Semaphore};
-
-/// How many questions of one server may wait for a person at once.
-const QUESTIONS: usize = 8;
-
-/// How long a person may take.
-const ANSWER_WITHIN: Duration = Duration::from_secs(600);
+use tokio::sync::Notify;
 
 /// Answers one server.
 pub(in crate::mcp) struct Handler {
-    server: ServerId,
-    roots: Arc<[String]>,
-    elicit: Option<Arc<dyn Elicit>>,
+    answers: Arc<Answers>,
     /// Notified when the server's tools have changed.
     changed: Arc<Notify>,
-    asking: Semaphore,
     /// Whose progress the server may report.
     calls: OnTheirWay,
 }
@@ -45,7 +34,7 @@ impl Handler {
         elicit: Option<Arc<dyn Elicit>>,
         changed: Arc<Notify>,
     ) -> Self {
-        Self { server, roots, elicit, changed, asking: Semaphore::new(QUESTIONS), calls: OnTheirWay::default() }
+        Self { answers: Arc::new(Answers::new(server, roots, elicit)), changed, calls: OnTheirWay::default() }
     }
 
     /// The calls that are on their way to this server.
@@ -53,22 +42,15 @@ impl Handler {
         self.calls.clone()
     }
 
-    async fn ask(&self, message: String, schema: Value) -> Answer {
-        let (Some(elicit), Ok(_one_of_few)) = (&self.elicit, self.asking.try_acquire()) else {
-            return Answer::Decline;
-        };
-        let question = Question::new(self.server.clone(), message, schema.clone());
-        match tokio::time::timeout(ANSWER_WITHIN, elicit.elicit(question)).await {
-            Ok(Answer::Accept(form)) => Answer::Accept(with_defaults(form, &schema)),
-            Ok(answer) => answer,
-            Err(_nobody_answered) => Answer::Cancel,
-        }
+    /// The answers to its questions.
+    pub(super) fn answers(&self) -> Arc<Answers> {
+        Arc::clone(&self.answers)
     }
 }
 
 impl ClientHandler for Handler {
-    /// The latest version with a handshake. With a later one, a server that echoes the version would appear to
-    /// support it.
+    /// For the handshake, the latest version that has one. With a later one, a server that echoes the version would
+    /// appear to support it.
     fn get_info(&self) -> ClientConfig {
         let mut can = ClientCapabilities::default();
         can.roots = Some(RootsCapabilities::default());
@@ -78,7 +60,7 @@ impl ClientHandler for Handler {
     }
 
     async fn list_roots(&self, _context: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
-        Ok(ListRootsResult::new(self.roots.iter().filter_map(|root| as_root(root)).collect()))
+        Ok(self.answers.roots())
     }
 
     async fn create_elicitation(
@@ -86,18 +68,9 @@ impl ClientHandler for Handler {
         asked: ElicitRequestParams,
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
-        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
-            return Ok(ElicitResult::new(ElicitationAction::Decline));
-        };
-        let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
-        let answer = tokio::select! { biased;
-            () = context.ct.cancelled() => Answer::Cancel,
-            answer = self.ask(message, schema) => answer,
-        };
-        Ok(match answer {
-            Answer::Accept(form) => ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(form)),
-            Answer::Decline => ElicitResult::new(ElicitationAction::Decline),
-            Answer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+        Ok(tokio::select! { biased;
+            () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
+            answer = self.answers.form(asked) => answer,
         })
     }
 
@@ -108,12 +81,4 @@ impl ClientHandler for Handler {
     async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
         self.changed.notify_one();
     }
-}
-
-/// A folder as sent to servers.
-fn as_root(folder: &str) -> Option<Root> {
-    let url = reqwest::Url::from_file_path(folder).ok()?;
-    let name = Path::new(folder).file_name().map(|name| name.to_string_lossy().into_owned());
-    let root = Root::new(url.to_string());
-    Some(name.map_or(root.clone(), |name| root.with_name(name)))
 }

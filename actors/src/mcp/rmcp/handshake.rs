@@ -2,31 +2,54 @@
 //!
 //! A server may send other messages first: a response with an unknown id, or an error without an id. A client that
 //! takes the first response for the handshake would fail.
+//!
+//! If the first request is `server/discover`, every response that does not offer the newest version becomes a refusal,
+//! and so does silence: rmcp then performs the handshake on this transport.
 
+use super::lifecycle::{Discovery, is_newest};
 use rmcp::RoleClient;
-use rmcp::model::{JsonRpcMessage, RequestId};
+use rmcp::model::{ClientRequest, ErrorData, JsonRpcMessage, RequestId};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
 use std::borrow::Cow;
+use tokio::time::{Instant, timeout_at};
 
 /// A transport, and how far its handshake is.
 pub(super) struct Handshake<T> {
     transport: T,
     first: First,
+    discovery: Option<Discovery>,
 }
 
-/// The first request of a connection, which is its handshake.
+/// The first request of a connection, which is its handshake; or its first two, if the first is refused.
 enum First {
     /// Not sent.
     Unsent,
-    /// Sent under this id.
+    /// `server/discover`, sent under this id, and when it is given up.
+    Discover(RequestId, Instant),
+    /// The handshake, sent under this id.
     Asked(RequestId),
     Answered,
 }
 
 impl<T> Handshake<T> {
-    pub(super) fn new(transport: T) -> Self {
-        Self { transport, first: First::Unsent }
+    pub(super) fn new(transport: T, discovery: Option<Discovery>) -> Self {
+        Self { transport, first: First::Unsent, discovery }
+    }
+
+    /// What rmcp gets for the answer to `server/discover`.
+    fn discovered(&mut self, id: RequestId, message: RxJsonRpcMessage<RoleClient>) -> RxJsonRpcMessage<RoleClient> {
+        if let Some(discovery) = &self.discovery {
+            discovery.answered();
+        }
+        self.first = First::Unsent;
+        match message {
+            JsonRpcMessage::Response(response) if is_newest(&response.result) => {
+                self.first = First::Answered;
+                JsonRpcMessage::Response(response)
+            }
+            _ => refusal(id),
+        }
     }
 
     /// Whether a message is a reply, but not to the handshake, which has no answer yet.
@@ -38,8 +61,8 @@ impl<T> Handshake<T> {
         };
         match &self.first {
             First::Unsent => true,
-            // Some servers write numbers as texts.
-            First::Asked(asked) if id.is_some_and(|id| id.to_string() == asked.to_string()) => {
+            First::Discover(asked, _) => id.is_none_or(|id| !is_same(id, asked)),
+            First::Asked(asked) if id.is_some_and(|id| is_same(id, asked)) => {
                 self.first = First::Answered;
                 false
             }
@@ -47,6 +70,20 @@ impl<T> Handshake<T> {
             First::Answered => false,
         }
     }
+}
+
+/// Some servers write numbers as texts.
+fn is_same(one: &RequestId, other: &RequestId) -> bool {
+    one.to_string() == other.to_string()
+}
+
+fn is_answer(message: &RxJsonRpcMessage<RoleClient>) -> bool {
+    matches!(message, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_))
+}
+
+/// To rmcp, a server that does not know the question.
+fn refusal(id: RequestId) -> RxJsonRpcMessage<RoleClient> {
+    JsonRpcMessage::error(ErrorData::new(rmcp::model::ErrorCode::METHOD_NOT_FOUND, "no discovery", None), Some(id))
 }
 
 impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
@@ -61,14 +98,42 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
         if let (First::Unsent, JsonRpcMessage::Request(request)) = (&self.first, &item) {
-            self.first = First::Asked(request.id.clone());
+            self.first = match (&request.request, &self.discovery) {
+                (ClientRequest::DiscoverRequest(_), Some(discovery)) => {
+                    First::Discover(request.id.clone(), Instant::now() + discovery.within)
+                }
+                _ => First::Asked(request.id.clone()),
+            };
         }
         self.transport.send(item)
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
         loop {
-            let message = self.transport.receive().await?;
+            let asked = match &self.first {
+                First::Discover(id, until) => Some((id.clone(), *until)),
+                First::Unsent | First::Asked(_) | First::Answered => None,
+            };
+            let received = match &asked {
+                Some((_, until)) => timeout_at(*until, self.transport.receive()).await,
+                None => Ok(self.transport.receive().await),
+            };
+            let message = match (received, asked) {
+                (Err(_silence), Some((id, _))) => {
+                    self.first = First::Unsent;
+                    return Some(refusal(id));
+                }
+                (Err(_without_a_limit), None) => return None,
+                (Ok(message), asked) => {
+                    let message = message?;
+                    match asked {
+                        Some((id, _)) if is_answer(&message) && !self.is_stray(&message) => {
+                            return Some(self.discovered(id, message));
+                        }
+                        _ => message,
+                    }
+                }
+            };
             if !self.is_stray(&message) {
                 return Some(message);
             }

@@ -4,6 +4,7 @@
 //! errors, and an orderly end. It follows redirects within one origin only, sends the configured headers to that
 //! origin only, opens no address named by a server, and never sends a request twice.
 
+use super::oauth::{Challenge, Tokens};
 use super::trouble::{self, Key, Trouble};
 use super::{Misfit, clip};
 use crate::loopback::is_loopback_host;
@@ -52,6 +53,9 @@ const MAX_REQUESTS: usize = 1024;
 /// How often a cut stream is taken up again before its call is given up; about three seconds together.
 const RESUMPTIONS: usize = 4;
 
+/// How often one request is sent at most, each time with another token.
+const MAX_ATTEMPTS: usize = 4;
+
 /// Before the second of them; doubled each time.
 const RESUME_AFTER: Duration = Duration::from_millis(200);
 
@@ -85,12 +89,19 @@ struct Inner {
     streamed: AtomicBool,
     /// Cancelled when the first stream is there or refused.
     way_back: CancellationToken,
+    /// The tokens, if the client signs in.
+    tokens: Option<Arc<Tokens>>,
 }
 
 impl Web {
     /// # Errors
     /// When the URL or a header cannot be used.
-    pub(super) fn new(spec: &HttpSpec, closed: CancellationToken, suspect: Arc<Notify>) -> Result<Self, Misfit> {
+    pub(super) fn new(
+        spec: &HttpSpec,
+        closed: CancellationToken,
+        suspect: Arc<Notify>,
+        tokens: Option<Arc<Tokens>>,
+    ) -> Result<Self, Misfit> {
         let url = Url::parse(&spec.url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| Misfit::new("has no usable `url`: it must begin with http:// or https://"))?;
         let key = Key::new(&url, &spec.headers);
@@ -110,7 +121,7 @@ impl Web {
             .build()
             .map_err(|error| Misfit::new(format!("has no HTTP client: {}", clip(&error.to_string()))))?;
         let (streamed, way_back) = (AtomicBool::new(false), CancellationToken::new());
-        Ok(Self(Arc::new(Inner { http, key, closed, suspect, streamed, way_back })))
+        Ok(Self(Arc::new(Inner { http, key, closed, suspect, streamed, way_back, tokens })))
     }
 
     /// The configuration of rmcp's transport. Lost sessions are replaced by the keeper, which knows which calls may
@@ -128,14 +139,14 @@ impl Web {
     }
 
     /// Whether the server still knows the session. No response counts as yes.
-    async fn knows(&self, uri: &Arc<str>, session: &Arc<str>, headers: &Headers) -> bool {
+    async fn knows(&self, uri: &Arc<str>, session: &Arc<str>, token: Option<String>, headers: &Headers) -> bool {
         let id = RequestId::from(NumberOrString::String("bob-session".into()));
         let ping = ClientJsonRpcMessage::request(ClientRequest::PingRequest(PingRequest::default()), id);
         let asked = self.0.http.post_message_with_max_sse_event_size(
             Arc::clone(uri),
             ping,
             Some(Arc::clone(session)),
-            None,
+            token,
             headers.clone(),
             MAX_EVENT_BYTES,
         );
@@ -155,6 +166,47 @@ impl Web {
         tokio::select! { biased;
             () = self.0.closed.cancelled() => Err(StreamableHttpError::TransportChannelClosed),
             answer = request => answer.map_err(|error| trouble::of(error, &self.0.key)),
+        }
+    }
+
+    /// Sends a request with the token, and again with another one if it was refused: a refused request has done nothing.
+    /// Returns the token with it.
+    async fn signed<T, F>(
+        &self,
+        given: Option<String>,
+        send: impl Fn(Option<String>) -> F,
+    ) -> Answer<(T, Option<String>)>
+    where
+        F: Future<Output = Result<T, StreamableHttpError<reqwest::Error>>>,
+    {
+        let Some(tokens) = &self.0.tokens else {
+            return Ok((self.while_open(send(given.clone())).await?, given));
+        };
+        let closed = || self.0.closed.cancelled();
+        let refused = |why| StreamableHttpError::Client(Trouble::Refused(why));
+        let mut token = tokio::select! { biased;
+            () = closed() => return Err(StreamableHttpError::TransportChannelClosed),
+            token = tokens.current() => token.map_err(refused)?,
+        };
+        let mut attempts = 1;
+        loop {
+            let error = tokio::select! { biased;
+                () = closed() => return Err(StreamableHttpError::TransportChannelClosed),
+                answer = send(token.clone()) => match answer {
+                    Ok(answer) => return Ok((answer, token)),
+                    Err(error) => error,
+                },
+            };
+            self.0.key.learn(tokens.secrets());
+            let Some(challenge) = challenge(&error).filter(|_| attempts < MAX_ATTEMPTS) else {
+                return Err(trouble::of(error, &self.0.key));
+            };
+            attempts += 1;
+            let next = tokio::select! { biased;
+                () = closed() => return Err(StreamableHttpError::TransportChannelClosed),
+                next = tokens.after(token.as_deref(), &challenge) => next.map_err(refused)?,
+            };
+            token = Some(next);
         }
     }
 
@@ -194,15 +246,12 @@ impl StreamableHttpClient for Web {
         {
             self.0.way_back.cancel();
         }
-        let post = self.0.http.post_message_with_max_sse_event_size(
-            Arc::clone(&uri),
-            message,
-            session.clone(),
-            token,
-            headers.clone(),
-            max_event,
-        );
-        let (mut error, named) = match self.while_open(post).await? {
+        let post = |token| {
+            let (uri, message, session) = (Arc::clone(&uri), message.clone(), session.clone());
+            self.0.http.post_message_with_max_sse_event_size(uri, message, session, token, headers.clone(), max_event)
+        };
+        let (answer, token) = self.signed(token, post).await?;
+        let (mut error, named) = match answer {
             StreamableHttpPostResponse::Json(JsonRpcMessage::Error(error), named) => (error, named),
             StreamableHttpPostResponse::Sse(events, named) => {
                 return Ok(StreamableHttpPostResponse::Sse(self.until_closed(events), named));
@@ -210,7 +259,7 @@ impl StreamableHttpClient for Web {
             answer => return Ok(answer),
         };
         if let (SESSION_UNKNOWN, Some(session)) = (error.error.code, &session)
-            && !self.knows(&uri, session, &headers).await
+            && !self.knows(&uri, session, token, &headers).await
         {
             return Err(StreamableHttpError::SessionExpired);
         }
@@ -228,6 +277,10 @@ impl StreamableHttpClient for Web {
         token: Option<String>,
         headers: Headers,
     ) -> Answer<()> {
+        let token = match &self.0.tokens {
+            Some(tokens) => tokens.current().await.unwrap_or_default(),
+            None => token,
+        };
         let _heard_or_not = self.0.http.delete_session(uri, session, token, headers).await;
         Ok(())
     }
@@ -255,12 +308,14 @@ impl StreamableHttpClient for Web {
         if self.0.streamed.swap(true, Ordering::Relaxed) {
             tokio::time::sleep(PAUSE).await;
         }
-        let opening =
-            self.0.http.get_stream_with_max_sse_event_size(uri, session, last_event, token, headers, max_event);
-        let opened = self.while_open(opening).await;
+        let open = |token| {
+            let (uri, session, last) = (Arc::clone(&uri), session.clone(), last_event.clone());
+            self.0.http.get_stream_with_max_sse_event_size(uri, session, last, token, headers.clone(), max_event)
+        };
+        let opened = self.signed(token, open).await;
         self.0.way_back.cancel();
         match opened {
-            Ok(events) => Ok(self.until_closed(events)),
+            Ok((events, _)) => Ok(self.until_closed(events)),
             Err(error) => {
                 if !matches!(error, StreamableHttpError::ServerDoesNotSupportSse) {
                     self.0.suspect.notify_one();
@@ -269,6 +324,18 @@ impl StreamableHttpClient for Web {
             }
         }
     }
+}
+
+/// A refusal for lack of a token, or of what a token permits.
+fn challenge(error: &StreamableHttpError<reqwest::Error>) -> Option<Challenge> {
+    let (status, header) = match error {
+        StreamableHttpError::AuthRequired(refused) => (401, refused.www_authenticate_header.clone()),
+        StreamableHttpError::InsufficientScope(refused) => (403, refused.www_authenticate_header.clone()),
+        StreamableHttpError::HttpStatus(failed) if failed.status == 401 => (401, String::new()),
+        StreamableHttpError::UnexpectedServerResponse(said) if said.starts_with("HTTP 401") => (401, String::new()),
+        _ => return None,
+    };
+    Some(Challenge { status, header })
 }
 
 /// The configured headers, marked as not to be shown.

@@ -9,6 +9,7 @@ use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::borrow::Cow;
 use std::error::Error;
+use std::sync::{Mutex, PoisonError};
 
 /// How much of a server's complaint is repeated, in bytes.
 const COMPLAINT_BYTES: usize = 2 * 1024;
@@ -32,6 +33,8 @@ pub(super) struct Key {
     origin: String,
     names: Vec<String>,
     secrets: Secrets,
+    /// Tokens that were sent.
+    learned: Mutex<Vec<String>>,
 }
 
 impl Key {
@@ -46,18 +49,31 @@ impl Key {
             secrets: Secrets::of(
                 headers.iter().filter_map(|named| named.value.expose()).chain(asked.iter().map(AsRef::as_ref)),
             ),
+            learned: Mutex::default(),
         }
+    }
+
+    /// These keys are hidden from now on, in the place of those of the last time.
+    pub(super) fn learn(&self, keys: Vec<String>) {
+        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = keys;
     }
 
     /// A server's text without the credentials.
     pub(super) fn hidden_in(&self, text: &str) -> String {
-        self.secrets.hidden_in(text)
+        let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        match learned.as_slice() {
+            [] => self.secrets.hidden_in(text),
+            keys => self.secrets.and(keys.iter().map(String::as_str)).hidden_in(text),
+        }
     }
 
     /// The error for rejected credentials, with advice.
     fn refused(&self, status: u16, challenge: &str) -> Trouble {
         let sent: Vec<_> = self.names.iter().map(|name| format!("{name:?}")).collect();
         let advice = match (status, sent.is_empty()) {
+            (401, true) if challenge.contains("resource_metadata") => {
+                "requires a key (HTTP 401): configure one in `headers` of this server, or `auth = \"oauth\"`".to_owned()
+            }
             (401, true) => "requires a key (HTTP 401): configure one in `headers` of this server".to_owned(),
             (401, false) => {
                 format!("rejects the credentials (HTTP 401): check the `headers` of this server, {}", sent.join(", "))

@@ -62,7 +62,7 @@ async fn m20_what_comes_before_the_answer_to_the_handshake_is_passed_over() {
         let (read, write) = tokio::io::split(near);
         let handler = Handler::new(ServerId::new("far"), Arc::from([]), None, Arc::default());
         let mut far = FarEnd::new(far);
-        let opening = tokio::spawn(soon(Connection::open(read, write, handler)));
+        let opening = tokio::spawn(soon(Connection::open(read, write, handler, None)));
         far.write(noise).await;
         far.shake_hands().await;
         assert!(soon(opening).await.expect("it ends").is_ok(), "{noise:?}");

@@ -76,6 +76,7 @@ pub(super) struct Standing {
     /// How its process ended, until that was told.
     exit: Option<String>,
     name: Option<String>,
+    protocol: Option<String>,
     pub(super) last_error: Option<String>,
 }
 
@@ -165,6 +166,7 @@ impl Host {
             restarts: standing.restarts,
             pid: standing.pid,
             server: standing.name.clone(),
+            protocol: standing.protocol.clone(),
             last_error: standing.last_error.clone(),
             required: server.required,
             owner: self.owned.as_ref().map(|(_, owner)| owner.clone()),
@@ -241,6 +243,12 @@ impl Publisher {
             standing.starts.pop_front();
         }
         standing.starts.push_back(took);
+    }
+
+    /// The version of the protocol that the host speaks; published with its next offer.
+    #[cfg(feature = "mcp")]
+    pub(crate) fn speaks(&self, protocol: Option<String>) {
+        self.host.standing().protocol = protocol;
     }
 
     /// How long this question waits for the host to be there again.

@@ -61,4 +61,15 @@ impl RuntimeBuilder {
         self.server_pool = bob_supervisors::tools::brought::ServerPool { idle_ttl, max_processes };
         self
     }
+
+    /// How tool servers with [`HttpSpec::sign_in`](bob_messages::options::HttpSpec::sign_in) are signed in to: where tokens
+    /// are kept, and who shows a person the page. By default they are kept in memory, and nobody shows it: then such a
+    /// server is unavailable until [`log_in`](crate::tools::servers::log_in) has been called for the same folder. Servers
+    /// that sessions bring have no part in it.
+    #[cfg(feature = "mcp")]
+    #[must_use]
+    pub fn sign_ins(mut self, sign_ins: bob_actors::mcp::SignIns) -> Self {
+        self.sign_ins = sign_ins;
+        self
+    }
 }

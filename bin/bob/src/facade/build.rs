@@ -144,6 +144,7 @@ impl RuntimeBuilder {
                 brought_bounds: self.brought_bounds,
                 pool: self.server_pool,
                 elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
+                sign_ins: self.sign_ins,
                 recorder: self.taped.recorder(),
                 hooks: self.tool_hooks,
                 is_replay: self.taped.is_replay(),

@@ -101,6 +101,8 @@ pub struct RuntimeBuilder {
     pub(super) tenants: TenantRules,
     #[cfg(feature = "mcp")]
     pub(super) server_pool: bob_supervisors::tools::brought::ServerPool,
+    #[cfg(feature = "mcp")]
+    pub(super) sign_ins: bob_actors::mcp::SignIns,
     #[cfg(feature = "local-tools")]
     pub(super) prompt_files: Option<PromptFiles>,
     pub(super) compactor: Compactor,
@@ -173,6 +175,8 @@ impl RuntimeBuilder {
             tenants: TenantRules::default(),
             #[cfg(feature = "mcp")]
             server_pool: bob_supervisors::tools::brought::ServerPool::default(),
+            #[cfg(feature = "mcp")]
+            sign_ins: bob_actors::mcp::SignIns::default(),
             #[cfg(feature = "local-tools")]
             prompt_files: None,
             compactor: Compactor::default(),

@@ -43,6 +43,7 @@ fn a_tree_reads_well_in_eighty_columns() {
         restarts: 3,
         pid: None,
         server: None,
+        protocol: None,
         last_error: None,
         required: false,
         owner: None,

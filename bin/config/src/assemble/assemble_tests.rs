@@ -128,6 +128,32 @@ fn tool_servers_are_what_was_written() {
 
 #[cfg(feature = "mcp")]
 #[test]
+fn a_server_over_http_is_signed_in_to_as_was_written() {
+    use bob::tools::servers::{Hidden, ServerTransport, SignIn, SignInGrant};
+    let text = "[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"https://h.test/mcp\"\n\
+                auth = \"client_credentials\"\nclient_id = \"me\"\nclient_secret = \"canary-1\"\nscopes = [\"read\"]\n\
+                [[mcp.servers]]\nid = \"near\"\ntransport = \"http\"\nurl = \"https://h.test/mcp\"\nauth = \"oauth\"\n";
+    in_folder(text, |_folder, config| {
+        let specs = tool_servers(&config).unwrap();
+        let sign_in = |at: usize| match &specs[at].transport {
+            ServerTransport::Http(http) => http.sign_in.as_deref().cloned(),
+            ServerTransport::Stdio(_) => None,
+        };
+        let expected = SignIn {
+            grant: SignInGrant::ClientCredentials,
+            client_id: Some("me".to_owned()),
+            client_secret: Hidden::new("canary-1"),
+            scopes: vec!["read".to_owned()],
+            ..SignIn::default()
+        };
+        assert_eq!((sign_in(0), sign_in(1)), (Some(expected), Some(SignIn::default())));
+        assert!(!format!("{specs:?}").contains("canary"));
+        assert_eq!(specs[0].confided().collect::<Vec<_>>(), ["canary-1"]);
+    });
+}
+
+#[cfg(feature = "mcp")]
+#[test]
 fn a_server_over_http_gets_its_url_and_its_headers_which_stay_hidden() {
     use bob::tools::servers::{ServerId, ServerSpec};
     let text = "[[mcp.servers]]\nid = \"far\"\ntransport = \"http\"\nurl = \"https://h.test/mcp?k=canary\"\n\

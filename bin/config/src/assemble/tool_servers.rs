@@ -1,12 +1,15 @@
 //! The tool servers of a configuration.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use bob::AgentError;
-use bob::tools::servers::{CommandSpec, HttpSpec, ServerId, ServerSpec, ServerStart, ServerTransport};
+use bob::tools::servers::{
+    CommandSpec, Hidden, HttpSpec, ServerId, ServerSpec, ServerStart, ServerTransport, SignIn, SignInGrant,
+};
 
 use super::servers::folder;
-use crate::{Config, McpServer, StartMode, Transport};
+use crate::{Auth, Config, McpServer, StartMode, Transport};
 
 /// Returns one spec for each configured tool server. Starts nothing.
 ///
@@ -31,7 +34,8 @@ fn tool_server(config: &Config, server: &McpServer, roots: &Arc<[String]>) -> Re
         }
         Transport::Http => {
             let url = server.url.clone().ok_or_else(|| refuse("needs a `url`"))?;
-            (ServerTransport::Http(HttpSpec { url, headers: Vec::new() }), &server.headers)
+            let sign_in = server.auth.map(|auth| Box::new(sign_in(server, auth)));
+            (ServerTransport::Http(HttpSpec { url, headers: Vec::new(), sign_in }), &server.headers)
         }
     };
     let spec = ServerSpec {
@@ -48,4 +52,26 @@ fn tool_server(config: &Config, server: &McpServer, roots: &Arc<[String]>) -> Re
         ..ServerSpec::new(ServerId::new(server.id.as_str()), transport)
     };
     Ok(keys.iter().fold(spec, |spec, (name, value)| spec.with(name, value.wrapped().clone())))
+}
+
+fn sign_in(server: &McpServer, auth: Auth) -> SignIn {
+    SignIn {
+        grant: match auth {
+            Auth::Oauth => SignInGrant::AuthorizationCode,
+            Auth::ClientCredentials => SignInGrant::ClientCredentials,
+        },
+        client_id: server.client_id.clone(),
+        client_secret: server
+            .client_secret
+            .as_ref()
+            .map(|secret| Hidden::new(secret.wrapped().clone()))
+            .unwrap_or_default(),
+        client_metadata_url: server.client_metadata_url.clone(),
+        scopes: server.scopes.clone(),
+    }
+}
+
+/// Where tokens for tool servers are kept: in the user's folder for state. `None` without a home.
+pub fn sign_ins(config: &Config) -> Option<PathBuf> {
+    config.files().state.as_ref().map(|state| state.join("sign-ins"))
 }

@@ -26,9 +26,14 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
 }
 
 /// A tool server that is reached over HTTP.
-pub(super) fn tool_server(config: &Config, id: &str, address: &str, headers: &BTreeMap<String, Secret>) -> Privilege {
-    let of_headers = headers.values().flat_map(|value| variables(config, value.expose())).collect();
-    sending(config, format!("the tool server {id}"), address, of_headers)
+pub(super) fn tool_server<'a>(
+    config: &Config,
+    id: &str,
+    address: &str,
+    keys: impl Iterator<Item = &'a Secret>,
+) -> Privilege {
+    let of_keys = keys.flat_map(|value| variables(config, value.expose())).collect();
+    sending(config, format!("the tool server {id}"), address, of_keys)
 }
 
 /// The receiver of spans and metrics.
@@ -94,7 +99,7 @@ fn is_expected(place: &[String]) -> bool {
             | ["providers", _, "start", "args" | "env", _]
             | ["hooks", _, "command"]
             | ["hooks", _, "args" | "env", _]
-            | ["mcp", "servers", _, "url" | "command"]
+            | ["mcp", "servers", _, "url" | "command" | "client_secret"]
             | ["mcp", "servers", _, "args" | "env" | "headers", _]
             | ["telemetry", "otlp_endpoint"]
             | ["telemetry", "headers", _]

@@ -3,10 +3,9 @@
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Call, Outcome};
-use crate::server::protocol;
 
 /// Appends a line to a file and waits for the disk: the line, a tab, and the idempotency key of the call if it has one.
 /// A drill counts the lines to see how often an effect really happened.
@@ -38,16 +37,12 @@ pub(super) fn crash(call: &Call<'_>) -> Result<Outcome, Outcome> {
 
 pub(super) fn grow(call: &Call<'_>) -> Result<Outcome, Outcome> {
     let name = call.server.catalogue.grow();
-    tell_changed(call);
+    call.server.tell_changed();
     Ok(Outcome::text(&name))
 }
 
 pub(super) fn drift(call: &Call<'_>) -> Result<Outcome, Outcome> {
     call.server.catalogue.drift();
-    tell_changed(call);
+    call.server.tell_changed();
     Ok(Outcome::text("echo has changed"))
-}
-
-fn tell_changed(call: &Call<'_>) {
-    call.server.say(&protocol::notification("notifications/tools/list_changed", &json!({})));
 }

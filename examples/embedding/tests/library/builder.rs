@@ -76,6 +76,7 @@ fn configured() -> RuntimeBuilder {
         .brought_servers_end_after(Duration::from_secs(1))
         .brought_servers_at_most(2, 1)
         .server_pool(Duration::from_secs(1), 2)
+        .sign_ins(bob::tools::servers::SignIns::default())
         .tenant_limits(TenantLimits { max_concurrent_turns: 4, ..TenantLimits::default() })
         .limits_of_tenant("acme", TenantLimits::default())
         .approvals(Arc::new(crate::ports::approvals::OnThePhone::default()))

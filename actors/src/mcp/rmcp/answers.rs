@@ -1,0 +1,99 @@
+//! Answers to what a server asks of its client: the folders, and forms for a person.
+//!
+//! A server of a version before 2026-07-28 sends a request while a call runs. One of that version ends the call with the
+//! questions as its result, and the client calls again with the answers. Completions of a model are not offered.
+
+#![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
+
+use super::Failure;
+use crate::mcp::elicit::{Answer, Elicit, Question, with_defaults};
+use bob_messages::ids::ServerId;
+use futures_util::future::join_all;
+use rmcp::model::{
+    ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests, InputResponses, ListRootsResult,
+    Root,
+};
+use serde_json::Value;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How many questions of one server may wait for a person at once.
+const QUESTIONS: usize = 8;
+
+/// How long a person may take.
+const ANSWER_WITHIN: Duration = Duration::from_secs(600);
+
+/// Answers the questions of one server.
+pub(super) struct Answers {
+    server: ServerId,
+    roots: Arc<[String]>,
+    elicit: Option<Arc<dyn Elicit>>,
+    asking: Semaphore,
+}
+
+impl Answers {
+    pub(super) fn new(server: ServerId, roots: Arc<[String]>, elicit: Option<Arc<dyn Elicit>>) -> Self {
+        Self { server, roots, elicit, asking: Semaphore::new(QUESTIONS) }
+    }
+
+    pub(super) fn roots(&self) -> ListRootsResult {
+        ListRootsResult::new(self.roots.iter().filter_map(|root| as_root(root)).collect())
+    }
+
+    /// The answer to a form. A page to be opened is declined.
+    pub(super) async fn form(&self, asked: ElicitRequestParams) -> ElicitResult {
+        let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
+            return ElicitResult::new(ElicitationAction::Decline);
+        };
+        let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
+        match self.ask(message, schema).await {
+            Answer::Accept(form) => ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(form)),
+            Answer::Decline => ElicitResult::new(ElicitationAction::Decline),
+            Answer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
+        }
+    }
+
+    /// The answers to the questions in the result of a call.
+    pub(super) async fn to(&self, asked: InputRequests) -> Result<InputResponses, Failure> {
+        if asked.len() > QUESTIONS {
+            return Err(Failure::Refused(format!("asks {} questions at once; at most {QUESTIONS} are", asked.len())));
+        }
+        let answers = asked.into_iter().map(async |(key, asked)| {
+            let answer = match asked {
+                InputRequest::Elicitation(asked) => serde_json::to_value(self.form(asked.params).await),
+                InputRequest::ListRoots(_) => serde_json::to_value(self.roots()),
+                InputRequest::CreateMessage(_) => {
+                    return Err(Failure::Refused("asks for a completion of a model, which is not offered".into()));
+                }
+                _of_a_later_version => {
+                    return Err(Failure::Refused("asks for something that is not known here".into()));
+                }
+            };
+            let answer = answer.map_err(|error| Failure::Refused(format!("cannot be sent an answer: {error}")))?;
+            Ok((key, answer))
+        });
+        join_all(answers).await.into_iter().collect()
+    }
+
+    async fn ask(&self, message: String, schema: Value) -> Answer {
+        let (Some(elicit), Ok(_one_of_few)) = (&self.elicit, self.asking.try_acquire()) else {
+            return Answer::Decline;
+        };
+        let question = Question::new(self.server.clone(), message, schema.clone());
+        match tokio::time::timeout(ANSWER_WITHIN, elicit.elicit(question)).await {
+            Ok(Answer::Accept(form)) => Answer::Accept(with_defaults(form, &schema)),
+            Ok(answer) => answer,
+            Err(_nobody_answered) => Answer::Cancel,
+        }
+    }
+}
+
+/// A folder as sent to servers.
+fn as_root(folder: &str) -> Option<Root> {
+    let url = reqwest::Url::from_file_path(folder).ok()?;
+    let name = Path::new(folder).file_name().map(|name| name.to_string_lossy().into_owned());
+    let root = Root::new(url.to_string());
+    Some(name.map_or(root.clone(), |name| root.with_name(name)))
+}

@@ -1,0 +1,63 @@
+//! Which version of the protocol a server speaks.
+//!
+//! Version 2026-07-28 has no handshake: a client asks `server/discover`, and every request carries what the handshake
+//! told. A server of an older version refuses that question, does not answer it, answers nonsense, or ends. Each of
+//! these is followed by the handshake of 2025-11-25, which is also the version named in it: many servers repeat the
+//! version that a client names, so naming a later one would find it everywhere.
+
+use rmcp::model::{ProtocolVersion, ServerResult};
+use rmcp::service::ClientLifecycleMode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+/// The version that is asked for first.
+const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
+
+/// How long a server may take to answer `server/discover`, at most; and the part of its startup time that this may be.
+const ASK_WITHIN: Duration = Duration::from_secs(10);
+const PART_OF_START: u32 = 3;
+
+/// One attempt to find out whether a server speaks the newest version.
+#[derive(Debug, Clone)]
+pub(in crate::mcp) struct Discovery {
+    pub(super) within: Duration,
+    answered: Arc<AtomicBool>,
+}
+
+impl Discovery {
+    /// Of a server that may take this long to start.
+    pub(in crate::mcp) fn of(startup_timeout: Duration) -> Self {
+        Self { within: ASK_WITHIN.min(startup_timeout / PART_OF_START), answered: Arc::default() }
+    }
+
+    /// Whether the server answered anything. One that ended instead may need another start, without the question.
+    pub(in crate::mcp) fn is_answered(&self) -> bool {
+        self.answered.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn answered(&self) {
+        self.answered.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Discovery, followed by the handshake on the same connection if the server refuses; or the handshake alone.
+pub(super) fn mode(discovery: Option<&Discovery>) -> ClientLifecycleMode {
+    match discovery {
+        Some(_) => ClientLifecycleMode::Auto {
+            preferred_versions: vec![NEWEST],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        },
+        None => ClientLifecycleMode::Initialize,
+    }
+}
+
+/// Discovery alone: over HTTP, the handshake has a connection of its own.
+pub(super) fn discovery_only() -> ClientLifecycleMode {
+    ClientLifecycleMode::Discover { preferred_versions: vec![NEWEST] }
+}
+
+/// Whether a result says that the server speaks the newest version.
+pub(super) fn is_newest(result: &ServerResult) -> bool {
+    matches!(result, ServerResult::DiscoverResult(found) if found.supported_versions.contains(&NEWEST))
+}
