@@ -63,7 +63,7 @@ impl Patience {
         self.next(now)
     }
 
-    /// Looks at the turn, of which there were so many signs of life.
+    /// Checks the time limits. Returns when to check them again.
     ///
     /// # Errors
     /// Why it ends, when one of its times is over.

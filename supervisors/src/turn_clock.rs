@@ -89,8 +89,8 @@ impl Clock {
         patience.look(now, signs).map(Some)
     }
 
-    /// The turn made no progress: when to look again at one that is told so first. One that was told, and has neither asked
-    /// a person nor made progress since, ends.
+    /// Handles a lack of progress. A turn that asks at its limits is told of it once: returns when to check it again.
+    /// `None` for any other turn, and for one that was told and has made no progress since: it ends.
     pub(crate) fn tells_quiet(&mut self, now: Instant) -> Option<Instant> {
         let is_told = !self.asks || std::mem::replace(&mut self.told_quiet, true);
         let patience = self.patience.as_mut().filter(|_| !is_told)?;

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// How long the last save is waited for; it goes on behind the answer. Ten less than may
-/// be, so that a cancel is answered within 50 ms on a busy machine, too.
+/// How long to wait for the confirmation of the last append, which continues after the answer.
+/// Short, so that a cancel is answered within 50 ms on a busy computer, too.
 const SAVE_CONFIRMED_WITHIN: Duration = Duration::from_millis(30);
 
 /// What a stopping turn still has to say.

@@ -1,5 +1,5 @@
-//! What a turn's actor owns in the store: a session under an epoch, given back when the actor
-//! has ended, however it ends.
+//! The claim of a turn's actor: the session under an epoch of the store, released when the
+//! actor has ended, however it ends.
 //!
 //! A claim is noted where its answer arrives, before the actor hears of it, so that none is
 //! lost on the way. Giving back twice, or an epoch that is over, changes nothing.
@@ -78,7 +78,7 @@ impl Lease {
     }
 }
 
-/// The actor's own hold on its lease: dropped with its state, also when it was killed.
+/// Ends the lease when the actor's state is dropped, also after a kill. Not a tenant as in `TenantId`.
 #[derive(Debug)]
 pub(super) struct Tenant(pub(super) Lease);
 

@@ -1,7 +1,7 @@
-//! TurnActor: the driver of one session's machine, with nothing in it.
+//! TurnActor: the driver of one session's machine, without decisions of its own.
 //!
-//! Owns the machine and what it has in flight. It receives answers, and messages of the sessions supervisor. It never
-//! decides, and no handler here waits: each message goes through [`Turn::apply`], each effect is one send, each
+//! Owns the machine and the questions in flight. It receives answers, and messages of the sessions supervisor. No
+//! handler here waits: each message goes through [`Turn::apply`], each effect is one send, each
 //! answer comes back as a message with its ticket.
 
 mod again;
@@ -39,8 +39,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 thread_local! {
-    /// The list that effects are put on, kept from one message to the next. It is empty between two, and a session that
-    /// has nothing to do keeps none.
+    /// The buffer of effects, which all turns of a thread reuse. It is empty between two messages.
     static EFFECTS: Cell<Vec<Effect>> = const { Cell::new(Vec::new()) };
 }
 
@@ -144,7 +143,7 @@ impl Actor for TurnActor {
         }))
     }
 
-    /// Nothing is waited for here, and each session has room for this future all the time: so it is the result itself.
+    /// Awaits nothing. The future is only the result, since every session's actor keeps memory for it all the time.
     fn handle(
         &self,
         myself: ActorRef<TurnMessage>,
@@ -198,7 +197,7 @@ impl TurnState {
         let now = self.now();
         self.turn.watched(self.started.feed.is_watched());
         let mut effects = EFFECTS.take();
-        // Answers that were at hand: no message is sent for one, and they may be heard in any order.
+        // Answers that are known at once: they are applied without being sent, in any order.
         let mut known = Vec::new();
         let mut next = Some(message);
         while let Some(message) = next {
@@ -214,10 +213,10 @@ impl TurnState {
         Ok(())
     }
 
-    /// Messages that come in one millisecond have one moment: the machine's other clock is read once for them.
+    /// The time of a message. Messages of one millisecond share it, so that the wall clock is read once for them.
     fn now(&mut self) -> Moment {
         let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // What its calls waited for a model to be installed is no time of a turn.
+        // Waiting for a model to be installed does not count as time of the turn.
         let waited = self.started.pulse.waited_ms().saturating_sub(self.waited_before_ms);
         let ticks = passed.saturating_sub(waited);
         let clock = &self.started.rooms.clock;
@@ -302,7 +301,7 @@ impl TurnState {
                 let tell = answer(myself, move |result| TurnMessage::ParseAction { ticket, result });
                 let (reply, interest) =
                     Reply::abandonable(move |result| tell(Option::unwrap_or_else(result, || Err(crate::llm::gone()))));
-                // Pieces that no reader sees are not kept: text is not put together for them.
+                // Without subscribers the text of the answer is not collected.
                 let seen = if self.started.feed.is_watched() { SoFar::kept() } else { SoFar::default() };
                 let seen = seen.beating(&self.started.pulse);
                 let reply = reply.keeping(&seen);

@@ -1,4 +1,4 @@
-//! Inputs and replies to suspended turns that are new: journaled, and taken up or kept waiting.
+//! New inputs and new replies to suspended turns: journaled, and run at once or queued.
 //!
 //! An input is accepted when it is durable.
 
@@ -118,7 +118,7 @@ impl Turn {
         if let Some(input) = brought_by {
             self.take_tenant(input);
         }
-        // The options it brings are in its own record, and hold as those of an input that waited do.
+        // Its options are in a record of its own, and apply like those of a queued input.
         if let Some(input) = brought_by.filter(|input| input.options.is_some()) {
             self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));
         }

@@ -38,7 +38,7 @@ pub(super) enum Settled<'e> {
 }
 
 impl Turn {
-    /// An append was answered: does what follows from that in any state. Whether the state decides something, too.
+    /// Handles an answer to an append in any state. Returns whether the current state has to handle it as well.
     pub(super) fn appended(
         &mut self,
         ticket: Ticket,
@@ -53,7 +53,7 @@ impl Turn {
                 self.settle_acks(Settled::Durable, effects);
                 true
             }
-            // One before it was lost on its way and has not been missed: all of it goes again.
+            // An earlier append that awaited no confirmation was lost: everything unconfirmed is sent again.
             Err(StoreError::Conflict { .. }) if self.outbox.follows(ticket) => {
                 self.outbox.failed();
                 self.flush(effects);

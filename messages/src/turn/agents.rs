@@ -31,7 +31,7 @@ pub(super) struct AtWork {
     are_agents: Vec<bool>,
     /// How many more may begin.
     left: usize,
-    /// From this call on, one with side effects is before them.
+    /// The first call that has to run alone; no sub-agent behind it may begin.
     behind: usize,
 }
 
@@ -79,8 +79,8 @@ impl Turn {
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
     }
 
-    /// Tells which sessions may still work for calls that get no answer of theirs: the turn is closed without going on. One
-    /// that is stopped while it runs needs not tell, since its children are known then. Those of tasks are told at the end.
+    /// Reports the sessions that may still work for calls of a turn that is closed without being continued. If the turn
+    /// is stopped while it runs, the supervisor knows its children. Children of tasks are reported at the turn's end.
     pub(super) fn tell_orphans(&self, effects: &mut Vec<Effect>) {
         let begun = |open: &&OpenCall| open.result.is_none() && open.intent.is_some() && is_agent(&open.call);
         self.open_calls().iter().filter(begun).for_each(|open| self.tell_orphan(&open.call, effects));
@@ -152,7 +152,7 @@ impl Turn {
         tasks.filter(|(task, turn)| task.result.is_none() && task.caller.turn == **turn).map(|(task, _)| task)
     }
 
-    /// The context of a call, with what it hands down if it is one of a sub-agent; what its child may use is held for it.
+    /// The context of a call. For a call of a sub-agent it has the terms of the child, whose limits are reserved.
     ///
     /// # Errors
     /// Why the agent cannot be called, for the model.

@@ -25,8 +25,8 @@ impl Turn {
     /// Checks whether a decision is about an open question of the running turn, and reports it. The first decision
     /// counts.
     pub(super) fn counts(&self, approval: &ApprovalId, asker: Option<Ticket>, effects: &mut Vec<Effect>) -> bool {
-        // A turn that is being suspended is decided by its token, and one that is only looked at by the owner that goes
-        // on with it.
+        // A turn that is being suspended takes decisions with its token only; a turn that was only read takes them when
+        // an owner continues it.
         let is_heard = !self.unrecovered && !matches!(self.state, State::Done(_));
         let counts = is_heard && self.is_asked(approval);
         if asker.is_some() || counts {
@@ -100,14 +100,14 @@ impl Turn {
         self.advance(calling, effects);
     }
 
-    /// The question to the tools room about a call that a person is asked about: by what was decided about other calls.
+    /// The request to check again a call about which a person is asked, by the lasting decisions made meanwhile.
     pub(super) fn recheck_of(&self, at: usize) -> Option<CheckRequest> {
         let call = self.call_at(at)?;
         Some(CheckRequest { approved: None, standing: self.standing(&call), call, run: false })
     }
 
-    /// A call about which a person is still asked. It is judged anew where such calls were decided about, since that may
-    /// have been while the turn was suspended, or before a crash.
+    /// The slot of a call about which a person is still asked. It is checked again if there are lasting decisions about
+    /// its tool, which may have been made while the turn was suspended, or before a crash.
     pub(super) fn asked_before(&self, call: &ToolCall, approval: &ApprovalId, tickets: &mut u64) -> Slot {
         let approval = approval.clone();
         if self.standing(call).is_empty() {
@@ -117,7 +117,7 @@ impl Turn {
         Slot::Rejudging { approval, ticket: Ticket(*tickets) }
     }
 
-    /// Has the other questions about this tool judged anew: a lasting decision may answer them, too.
+    /// Checks again the other calls of this tool about which a person is asked: a lasting decision may cover them.
     fn rejudge(&mut self, calling: &mut Calling, decided: &ToolCall, effects: &mut Vec<Effect>) {
         for at in 0..calling.slots.len() {
             let Some(approval) = calling.slots[at].question().cloned() else { continue };
@@ -154,7 +154,7 @@ impl Turn {
         self.decided(calling, &approval, decision, effects);
     }
 
-    /// Writes a decision down; whether it allows.
+    /// Journals a decision. Returns whether it allows the call.
     pub(super) fn record_decision(
         &mut self,
         approval: &ApprovalId,
@@ -255,12 +255,12 @@ impl Turn {
     }
 }
 
-/// The word of the person who was asked, about the tool as it was shown.
+/// The approval of a call, with the tool as the person was shown it.
 pub(super) fn approved(asked: &OpenApproval) -> Box<Approved> {
     Box::new(Approved { by: asked.id.clone(), tool: asked.tool.clone() })
 }
 
-/// Arguments that are no object are no decision, and what is no decision denies.
+/// Turns an edit whose arguments are not an object into a denial.
 pub(super) fn understood(decision: Decision) -> Decision {
     match decision {
         Decision::Edit { arguments } if !arguments.is_object() => {

@@ -1,9 +1,9 @@
 //! A turn at a limit: a person may be asked whether it goes on, before it ends.
 //!
-//! Only a turn whose input says so asks. A limit that is counted is asked about where it would end the turn: before the next
-//! model call, or before the calls of a step that are one too many. Nothing is in flight then. A time without progress is
-//! told by the supervisor, while the model or a tool is waited for. What is waited for answers that question when it comes;
-//! a sign of life before that counts when the time for an answer is over.
+//! Only a turn whose input allows it asks. A counted limit is asked about where it would end the turn: before the next
+//! model call, or before the calls of a step that exceed it. Nothing is in flight then. A lack of progress is reported
+//! by the supervisor while the machine waits for the model or a tool, and their answer answers the question, too.
+//! Without one, signs of life since the question let the turn continue when the time for a decision is over.
 //!
 //! The question and the decision are in the journal, so a turn that is continued asks again, or has its larger limit.
 
@@ -49,7 +49,7 @@ impl Turn {
         self.ask_beyond(effects);
     }
 
-    /// What was waited for has come: the question about a time without progress is answered by it.
+    /// Answers an open question about a lack of progress, since there was some.
     pub(super) fn progressed(&mut self, effects: &mut Vec<Effect>) {
         let quiet = self.limit_asked().filter(|(guard, _)| *guard == GuardReason::NoProgress);
         let Some((_, question)) = quiet else { return };

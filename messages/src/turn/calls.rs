@@ -1,8 +1,8 @@
-//! CallTool: the calls of one step are judged, run and answered.
+//! CallTool: the calls of one step are checked, run and answered.
 //!
-//! Read-only calls run together; a call with side effects runs alone, after all
-//! calls before it and before all calls behind it, and only when its intent is
-//! durable. Every call ends in exactly one result, in call order.
+//! Read-only calls run concurrently, and so do calls of sub-agents. Any other call runs
+//! alone, after all calls before it. A call with side effects runs only when its intent
+//! is durable. Every call has exactly one result; the history has them in call order.
 
 use super::approvals::{approved, decided, denied};
 use super::state::{Calling, Running, Slot, State};
@@ -29,7 +29,7 @@ impl Turn {
         effects.push(Effect::Tell(TurnMessage::CallTool));
     }
 
-    /// Looks at the calls: what a guard forbids is answered, the rest is judged.
+    /// Gives each call its slot: calls that a guard forbids are answered, the others are checked.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         let refused = self.open_calls().iter().find_map(|open| open.refused.filter(|_| open.result.is_none()));
         if refused.is_some_and(|guard| self.waits_at(guard, effects)) {
@@ -148,7 +148,7 @@ impl Turn {
         calling.slots[at] = match verdict {
             Some(Verdict::Running) => {
                 self.called(&call, CallState::Running, effects);
-                // A call that takes long: the model's reply is not kept until it has ended.
+                // The call takes long: the model's reply is stored now and not after it.
                 self.flush(effects);
                 self.running(ticket, true, false)
             }
@@ -208,8 +208,8 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) {
         let durable = self.outbox.durable;
-        // What could not be stored is sent again when something has happened, not at once:
-        // nothing may happen for minutes, and a full disk would be asked without end.
+        // Without a waiting intent nothing continues, so the refused records are not sent again at
+        // once: with a full disk that would be an endless loop.
         let mut happened = result.is_ok();
         for at in 0..calling.slots.len() {
             let Slot::Recording { grant, until, doubted } = &calling.slots[at] else { continue };

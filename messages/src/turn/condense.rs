@@ -1,7 +1,7 @@
 //! Condensation: a history that fills too much of the model's context becomes a summary and its newest messages.
 //!
-//! What is dropped is decided here; the summary comes from the compactor. It is requested twice, the second time with
-//! a tighter limit; without a usable one the messages are dropped all the same. Both cases are reported and
+//! What is dropped is decided here; the summary comes from the compactor. It is requested at most twice, the second
+//! time from half as much text; without a usable one the messages are dropped anyway. Both cases are reported and
 //! journaled. A call stays with its results, the message the turn is about stays as it is, and nothing changes before
 //! its record: after a crash the history is as it was.
 
@@ -81,7 +81,7 @@ impl Turn {
         usage: Option<Usage>,
         effects: &mut Vec<Effect>,
     ) {
-        // A model takes its time: what the turn has so far is not kept until it answers.
+        // A model call takes long: the records so far are stored now and not after it.
         self.flush(effects);
         let ticket = self.ticket();
         let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)

@@ -68,7 +68,7 @@ impl Turn {
         self.end(ended, effects);
     }
 
-    /// Tells of the guard that is kept from outside.
+    /// Emits the event of a guard that the supervisor enforces.
     fn trips(&self, reason: EndReason, effects: &mut Vec<Effect>) {
         let Some(open) = self.open_turn() else { return };
         if let (_, Some(guard)) = reason.finishes() {
@@ -120,7 +120,7 @@ impl Turn {
         effects.extend(lost.into_iter().map(|child| Effect::Report(TurnNews::Orphaned { child })));
     }
 
-    /// The store has answered while the outcome was on its way: it is told once it is durable, or cannot be.
+    /// Handles an answer of the store while the outcome is being journaled: reports it once it is durable or refused.
     pub(super) fn outcome_saved(
         &mut self,
         finishing: Finishing,

@@ -27,7 +27,7 @@ pub enum Child {
         task: Arc<Delegation>,
         /// How its turn is run.
         turn_config: Arc<TurnConfig>,
-        /// Whether it may have been asked before: then a refusal for now is no result.
+        /// Whether it may have been asked before: then a temporary refusal is not the result of the call.
         again: bool,
     },
     /// Only its journal is read: the result is the outcome of its turn, or unknown without one.
@@ -39,8 +39,8 @@ pub enum Child {
     },
 }
 
-/// One thing to be done for a turn: one send, no decision. An effect with a
-/// ticket is a question; its answer comes back as the message of that ticket.
+/// One operation to be performed for a turn, without a decision. The answer to an
+/// effect that is a question is the message with its ticket.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum Effect {
@@ -109,8 +109,8 @@ pub enum Effect {
     },
     /// Make a summary of what no longer fits; answered by `Condensed`.
     Condense { ticket: Ticket, request: Arc<CondenseRequest> },
-    /// May this call run? Answered by `Checked`; one that may run at once is noted
-    /// as running when it takes its time.
+    /// May this call run? Answered by `Checked`; before that, a call that runs at once
+    /// and takes long is noted as running.
     Check { ticket: Ticket, check: CheckRequest, context: Arc<CallContext> },
     /// Run this call; answered by `ToolReturned`.
     Call { ticket: Ticket, call: Arc<ToolCall>, grant: Grant, context: Arc<CallContext> },

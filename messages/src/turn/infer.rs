@@ -40,7 +40,7 @@ impl Turn {
         let (request, prompt_bytes, built) = frame.request(turn_config, session, open);
         self.emit(effects, || built);
         self.write_snapshot();
-        // A model takes its time: what the turn has so far is not kept until it answers.
+        // A model call takes long: the records so far are stored now and not after it.
         self.flush(effects);
         let ticket = self.ticket();
         self.state = State::LlmInfer { awaiting: ticket, asked: false, prompt_bytes, seen: None };
@@ -65,7 +65,7 @@ impl Turn {
         effects.push(Effect::Infer { ticket, request, remaining_ms });
     }
 
-    /// The model's answer becomes an action, or a question to say it again.
+    /// Parses the model's answer: into an action, or a complaint with which the model is asked again.
     pub(super) fn parse_action(
         &mut self,
         result: Result<Arc<LlmAnswer>, LlmError>,

@@ -75,8 +75,7 @@ impl Turn {
         }
     }
 
-    /// Why a call does not run that was not sent to its tool since the journal was read. If it may have run before that,
-    /// it is still unknown whether it did.
+    /// The result of a call that is not sent to its tool. If it may have run before a crash, that stays unknown.
     pub(super) fn not_run(&self, call: &ToolCall, why: ToolReturn) -> ToolReturn {
         let open = self.open_calls().iter().find(|open| open.call.id == call.id);
         if open.is_some_and(may_have_begun) { doubted(&why) } else { why }
@@ -86,7 +85,7 @@ impl Turn {
     pub(super) fn as_it_is_known(&self, slot: &Slot, returned: ToolReturn) -> ToolReturn {
         let Slot::Running(running) = slot else { return returned };
         match returned.status {
-            // Refused where it was to run, or what runs it was away; whether it ran before the crash is as unknown as it was.
+            // It was refused now, or its host was not available; whether it ran before the crash is still unknown.
             CallStatus::Denied | CallStatus::Cancelled if running.doubted => doubted(&returned),
             // Its actor is gone, and with it the time it took.
             CallStatus::Unknown if returned.duration_ms == 0 => {

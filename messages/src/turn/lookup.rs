@@ -1,8 +1,8 @@
 //! Requests that were answered long ago and come again: their outcomes are looked up in the journal.
 //!
-//! A live session has the newest outcomes at hand. Of older requests that their callers named it has the names'
-//! fingerprints ([`Session::has_forgotten`]), and of its last submissions the names ([`Session::submissions`]): an input
-//! that is sent again by a caller who did not hear how it ended runs nothing. The lookup is a claim like the first one,
+//! A live session keeps the newest outcomes, the fingerprints of older request ids ([`Session::has_forgotten`]) and the
+//! ids of its last submissions ([`Session::submissions`]), so that an input that is sent again by a caller who did not
+//! receive its outcome does not run again. The lookup is a claim like the first one,
 //! of the whole journal, made while nothing is on its way to the store.
 
 use super::news::{refused, refused_request};

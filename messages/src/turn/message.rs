@@ -17,8 +17,8 @@ use crate::turn_config::{PromptLayers, TurnConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The mailbox of a TurnActor. The six variants named after the states mean "enter this state with this in hand"; the
-/// others are facts that arrive while a state waits. An answer carries the ticket of its question.
+/// The mailbox of a TurnActor. The first six variants are named after the phase of a turn that they begin; the others
+/// arrive while a state waits. An answer carries the ticket of its question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum TurnMessage {
@@ -30,11 +30,11 @@ pub enum TurnMessage {
         #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
-    /// Guards, then the next prompt.
+    /// Check the guards, then build the next prompt.
     BuildPrompt,
-    /// The prompt goes to the model.
+    /// Send the prompt to the model.
     LlmInfer {
-        /// Names the question to the model.
+        /// The ticket of the question to the model.
         ticket: Ticket,
         request: Arc<LlmRequest>,
     },
@@ -44,12 +44,12 @@ pub enum TurnMessage {
         ticket: Ticket,
         result: Result<Arc<LlmAnswer>, LlmError>,
     },
-    /// The model's calls are to be judged and run.
+    /// Check and run the model's calls.
     CallTool,
-    /// The turn ends in this way; the outcome is journaled, then reported.
+    /// End the turn: journal its outcome, then report it.
     Done { ended: Box<Ended> },
 
-    /// The actor was started again: look into the journal and go on.
+    /// The actor was restarted: read the journal and continue.
     Wake {
         /// How turns are run here.
         #[serde(rename = "brief")]
@@ -73,7 +73,7 @@ pub enum TurnMessage {
     Loaded {
         /// Which question it answers.
         ticket: Ticket,
-        /// The claim with all records.
+        /// The claim, with all records or those from the last snapshot on.
         result: Result<Claim, StoreError>,
     },
     /// Records are durable, or not.
@@ -98,14 +98,14 @@ pub enum TurnMessage {
         ticket: Ticket,
         result: Result<Arc<ModelProfile>, LlmError>,
     },
-    /// What the files say that stand before the history.
+    /// The layers of the prompt that are read from files.
     LayersRead {
         /// Which question it answers.
         ticket: Ticket,
         /// All layers; an error when a file that is named is not there or cannot be used.
         result: Result<Arc<PromptLayers>, AgentError>,
     },
-    /// There is a summary, or there is none.
+    /// The summary of the history, or why there is none.
     Condensed {
         /// Which question it answers.
         ticket: Ticket,
@@ -127,7 +127,7 @@ pub enum TurnMessage {
         /// What does not fit, and where, in words for the model.
         result: Result<(), String>,
     },
-    /// The tools room judged a call, or ran it at once.
+    /// The tools room checked a call, or ran it at once.
     Checked {
         /// Which question it answers.
         ticket: Ticket,
@@ -136,8 +136,8 @@ pub enum TurnMessage {
     },
     /// A call has ended.
     ToolReturned { ticket: Ticket, returned: Box<ToolReturn> },
-    /// The output of a running call so far, or what readers have seen of the model's answer. Sent while the actor stops,
-    /// before `Stopped`: the result of an interrupted call, or the end of the turn, holds it.
+    /// The output of a running call so far, or the part of the model's answer that readers have seen. Applied while the
+    /// actor stops, before `Stopped`: it becomes part of the interrupted call's result, or of the outcome.
     SaidSoFar {
         ticket: Ticket,
         /// The output, as text.
@@ -153,11 +153,11 @@ pub enum TurnMessage {
     },
     /// The turn made no progress for the time that its limits allow, and asks a person before it ends.
     Quiet,
-    /// A person is asked for a session that works for this turn, or no longer: its time stands still meanwhile.
+    /// A sub-agent of this turn starts or stops asking a person; the turn's time is paused meanwhile.
     AskedBelow { asking: bool },
     /// A message of the user for the running turn.
     Steered {
-        /// What, and into which.
+        /// The message, and the run for which it is meant.
         steer: Box<Steer>,
     },
     /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is told when they
@@ -172,8 +172,8 @@ pub enum TurnMessage {
         /// What the outcome says.
         words: String,
     },
-    /// The actor is being stopped. The last message, and not a mailbox one: the
-    /// driver says it while it stops.
+    /// The actor is being stopped. The last message; it is never in the mailbox, since
+    /// the driver applies it while it stops.
     Stopped {
         reason: EndReason,
         /// The turn to end; `None` for any running turn. A turn that has begun after the one to end stays open: the

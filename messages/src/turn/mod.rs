@@ -6,7 +6,7 @@
 //!     ▲ │                            ▲                   │        ▲  too long, skills to be chosen again
 //!     │ └── request, once read ─────▶│            prompt │        │
 //!     │                              │                   ▼        │ malformed once,
-//!     │                              │              LlmInfer ────▶│ something said into the turn,
+//!     │                              │              LlmInfer ────▶│ a steering message,
 //!     │                              │             reply │        │ all results
 //!     │                another waits │                   ▼        │
 //!     │                              │           ParseAction ────▶│
@@ -16,14 +16,14 @@
 //!                                       final answer, question, guard, error, cancel: from each of these
 //! ```
 //!
-//! A reply rests in `ParseAction` only while it is held against a schema. A journal that another owner has taken over leads
-//! from any state to `Idle`, and so does `Stopped`.
+//! A reply stays in `ParseAction` only while it is checked against a schema. `AtLimit`, before `BuildPrompt` or
+//! `CallTool`, waits for a decision about a limit. `Stopped` and the loss of the journal lead from any state to `Idle`.
 //!
 //! Owns the decisions of one session's turns and nothing else. The TurnActor, the
 //! step-by-step runner, replay and simulation all drive this one machine. It never
 //! waits, sends, reads a clock or draws a random number: the time of each message
-//! is an argument. Total: any message in any state; what is late, doubled or
-//! foreign changes nothing and asks for nothing.
+//! is an argument. [`Turn::apply`] is total: it accepts any message in any state.
+//! A late, repeated or unexpected message leaves the state as it is and has no effects.
 
 mod accept;
 mod acks;
@@ -113,8 +113,8 @@ pub struct Turn {
     session: Option<Session>,
     #[serde(rename = "journal")]
     outbox: Outbox,
-    /// Requests that wait for the journal to be read: for the first time, or once more for an old outcome, which is done
-    /// when nothing runs.
+    /// Requests that wait until the journal is read: for the first time, or again for an old outcome, which is done
+    /// only while no turn runs.
     deferred: Vec<TurnMessage>,
     /// Acknowledgements to be sent when the record of a version is durable, oldest first.
     acks: Vec<(u64, Ack)>,
@@ -122,8 +122,8 @@ pub struct Turn {
     turn_config: Option<Arc<TurnConfig>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
-    /// What an earlier owner left open in the journal is not run here: it was read for a change of the options only, until
-    /// an input comes, or the actor has stopped.
+    /// Whether a turn that an earlier owner left open is not run here: the journal was read only for a change of the
+    /// options, and no input has come since, or the actor has stopped.
     unrecovered: bool,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,
@@ -175,17 +175,15 @@ impl Turn {
         self.unwatched = !watched;
     }
 
-    /// The turn that is open in the journal runs in this process since before this machine: for so long, and for so
-    /// long without the time in which a person was asked, in milliseconds. Set when a machine is started in place of
-    /// another.
+    /// Sets how long the open turn has already run in this process when this machine replaces an earlier one:
+    /// `lasted_ms` in all, `ran_ms` without the time in which a person was asked. Both in milliseconds.
     pub fn has_run(&mut self, lasted_ms: u64, ran_ms: u64) {
         self.now.go_on(lasted_ms, ran_ms);
     }
 
-    /// Takes one message that arrived at `at`, moves on, and says what must happen.
+    /// Applies one message that arrived at `at`. Returns the effects, which are to be performed in order.
     ///
-    /// The effects are to be performed in order. A message that is late or out of
-    /// place changes nothing and asks for nothing.
+    /// A late or unexpected message leaves the state as it is and has no effects.
     pub fn apply(&mut self, at: impl Into<Moment>, message: TurnMessage) -> Vec<Effect> {
         let mut effects = Vec::with_capacity(4);
         self.apply_into(&mut effects, at, message);
@@ -347,8 +345,8 @@ impl Turn {
         }
     }
 
-    /// A transition that could not find what it needs has left its turn without a state to go on from. That is a defect
-    /// of the machine; the turn fails, so that its caller does not wait for ever.
+    /// Fails a turn that a transition left open in `Idle`, because data that it needs was missing. That is a defect of
+    /// the machine; without this, the caller would wait forever.
     fn fail_stranded(&mut self, effects: &mut Vec<Effect>) {
         if matches!(self.state, State::Idle) && !self.unrecovered && self.open_turn().is_some() {
             let text = "the turn lost what it needed to go on; this is a defect, please report it";

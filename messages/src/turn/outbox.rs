@@ -1,9 +1,9 @@
 //! What the machine has written and what of it is durable.
 //!
-//! The store takes a session's appends in order, and each one only where the one
-//! before it ended. So an append nothing waits for asks for no answer: the next one
-//! that is confirmed confirms it, too. Behind an append that is to be confirmed the
-//! others wait, so that what is written meanwhile is stored together.
+//! The store accepts a session's appends in order, each one only at the version where
+//! the one before it ended. So an append for which nothing waits needs no answer: the
+//! next confirmation covers it, too. While an append awaits its confirmation, no other
+//! is sent, so that the records written meanwhile are stored together.
 
 use super::Effect;
 use crate::ids::{RequestId, SessionId, Ticket, TurnId};
@@ -140,7 +140,7 @@ impl Outbox {
         self.in_flight.first().is_some_and(|first| first.ticket != ticket)
     }
 
-    /// This append is durable, and with it those before it. Whether more wants to go.
+    /// This append is durable, and with it those before it. Returns whether another one is to be sent.
     pub(super) fn stored(&mut self, ticket: Ticket) -> bool {
         let until = self.in_flight.iter().position(|sent| sent.ticket == ticket).map_or(0, |at| at + 1);
         let records: usize = self.in_flight.drain(..until).map(|sent| sent.records).sum();

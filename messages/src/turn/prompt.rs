@@ -1,8 +1,8 @@
 //! Session and tools → what the model reads.
 //!
 //! The frame (instructions, action contract, envelope schema) is made once per turn; each step adds the history that
-//! fits. Every layer has a size cap, and cuts are marked. No clock and no randomness: equal sessions and briefs give
-//! equal prompts.
+//! fits. Every layer has a size cap, and cuts are marked. No clock and no randomness: equal sessions and configurations
+//! give equal prompts.
 
 use super::layers::{self as layers, Behind, Places, push_paragraph};
 use super::skills::Chosen;
@@ -308,7 +308,7 @@ fn schema_with(tools: &ToolSet, output: &Value) -> Option<Value> {
     Some(schema)
 }
 
-/// Calls as the envelopes they were, results as words of the user.
+/// The messages for a model without native tool calls: calls are JSON envelopes, results are messages of the user.
 fn spelled_out<'a>(messages: impl Iterator<Item = &'a Arc<Message>>, capabilities: &Capabilities) -> Vec<Arc<Message>> {
     let messages: Vec<_> = messages.collect();
     let mut spelled: Vec<Arc<Message>> = Vec::with_capacity(messages.len());

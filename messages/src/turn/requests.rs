@@ -38,7 +38,7 @@ impl Turn {
                     }
                 }
             }
-            // A decision by the clock is about the question of an earlier actor.
+            // A decision by timeout is about a question of an earlier actor.
             TurnMessage::Decided { asker: Some(_), .. }
             | TurnMessage::Steered { .. }
             | TurnMessage::Withdrawn { .. }

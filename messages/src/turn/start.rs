@@ -64,7 +64,7 @@ impl Turn {
         self.recovered(effects);
     }
 
-    /// What an earlier owner left is seen to, then what came since.
+    /// Recovers what an earlier owner left open, then handles the requests that came since.
     pub(super) fn recovered(&mut self, effects: &mut Vec<Effect>) {
         self.unrecovered = false;
         self.recover_open(effects);
@@ -143,7 +143,7 @@ impl Turn {
         let Some(input) = session.waiting.front().cloned() else { return };
         let suspension = session.open.as_ref().and_then(|open| open.suspended.as_ref());
         match suspension.map(|suspension| suspension.reason) {
-            // What waited behind a question is its answer.
+            // An input that waited behind a question answers it.
             Some(SuspendReason::AskUser) => {
                 self.record_in_turn(resumed(input.turn.clone(), input.text(), Some(&input)));
                 if let Some(open) = self.open_turn().map(|open| Arc::clone(&open.input)) {
@@ -214,8 +214,8 @@ impl Turn {
         }));
     }
 
-    /// The session's folder if it is inside the workspace. It was judged when it was given, and a journal may come
-    /// from elsewhere.
+    /// The session's folder if it is inside the workspace. That is checked again, since a journal may come from
+    /// elsewhere.
     pub(super) fn cwd(&self) -> Option<String> {
         let (session, turn_config) = (self.session.as_ref()?, self.turn_config.as_ref()?);
         session.options.cwd.clone().filter(|cwd| turn_config.holds(cwd))

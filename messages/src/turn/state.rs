@@ -45,7 +45,7 @@ pub(super) enum State {
     },
     /// An answer is held against the schema it must fit.
     ParseAction(Box<Judging>),
-    /// Calls are judged and run.
+    /// Calls are being checked and run.
     CallTool(Calling),
     /// A person is asked whether the turn goes on beyond a limit.
     AtLimit(ApprovalId),
@@ -130,24 +130,24 @@ pub(super) struct Calling {
 /// How far one call is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Slot {
-    /// The tools room is asked.
+    /// The tools room checks it; with `run`, a call without side effects may run at once.
     Checking {
         ticket: Ticket,
         run: bool,
     },
     /// A person is asked.
     Asking(ApprovalId),
-    /// A person is asked, and the tools room once more: what was decided meanwhile may be about this call as well.
+    /// A person is asked, and the tools room checks it again: a decision about another call may cover this one.
     Rejudging {
         approval: ApprovalId,
         ticket: Ticket,
     },
-    /// It may run when its turn comes.
+    /// It is allowed, and runs as soon as the calls before it permit.
     Granted {
         grant: Grant,
         traits: CallTraits,
     },
-    /// Its intent is being journaled; it runs when this version is durable. It may have run before a crash.
+    /// Its intent is being journaled; it runs when version `until` is durable. If `doubted`, it may have run before.
     Recording {
         grant: Grant,
         until: u64,
@@ -158,7 +158,7 @@ pub(super) enum Slot {
     Finished,
     /// It is a question to the user.
     Question,
-    /// It came back, and its result comes from outside.
+    /// The tool returned without a result, which comes from outside.
     Waiting,
 }
 
@@ -175,7 +175,7 @@ pub(super) struct Running {
     pub(super) since_ms: u64,
     /// What it has put out until the actor stopped.
     pub(super) output: Option<String>,
-    /// What a sub-agent may use that works for it: so much is not given to another one.
+    /// The limits reserved for the sub-agent that works for it; no other sub-agent gets them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) holds: Option<Box<Limits>>,
 }

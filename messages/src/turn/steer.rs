@@ -1,8 +1,8 @@
 //! Steer messages: taken once, at the next safe boundary of the running turn.
 //!
-//! It is journaled at once. While calls are open it stands behind their results, and while the model is asked behind
-//! its answer, which cannot know it: a final answer is then not the end of the turn, unless no step is left. It is
-//! never an answer to a question or a decision about a call.
+//! It is journaled at once. In the history it follows the results of open calls, and the answer of a model that was
+//! asked before it: such a final answer does not end the turn, unless no step is left. It never answers a question and
+//! never decides about a call.
 
 use super::acks::Ack;
 use super::news::steered;

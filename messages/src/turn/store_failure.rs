@@ -90,7 +90,7 @@ impl Turn {
         });
         for request in std::mem::take(&mut self.deferred) {
             match &request {
-                // Whether the question is open is not known; who decides is told what the store says.
+                // Whether the question is open is not known; the caller is told that the session is not live.
                 TurnMessage::Decided { approval, asker, .. } => {
                     effects.push(decision_heard(approval, *asker, Heard::NotLive));
                 }

@@ -218,7 +218,7 @@ impl Turn {
         let (call, _) = background.asked.remove(at);
         if let Some(session) = &self.session {
             match session.tasks.get(&call).filter(|task| task.result.is_none()) {
-                // Its end is not known: it is asked for again when the session is next looked after.
+                // Its outcome is not known: [`Turn::follow_tasks`] asks for it again.
                 Some(_) if returned.status == CallStatus::Unknown => {}
                 Some(task) => {
                     let (of, turn) = (Arc::clone(&task.call), task.caller.turn.clone());

@@ -1,8 +1,8 @@
-//! The turn's own time, which decides what is left for a model call, its repetitions and a summary.
+//! The turn's own time, from which follows what is left for a model call, its retries and a summary.
 //!
-//! It runs while the turn runs, stands still while a person is asked, and starts anew with each run of a turn: when it
-//! begins, when it is resumed, and when another process goes on with it. The sessions supervisor keeps the same time and
-//! ends a turn by it; here it only says how much is left. Nothing in it comes from the wall clock, which may jump.
+//! It runs while the turn runs, is paused while a person is asked, and starts at zero with each run of a turn: when it
+//! begins, when it is resumed, and when another process continues it. The sessions supervisor keeps the same time and
+//! ends the turn at its limit; here only the remainder is computed. The wall clock, which may jump, is not used for it.
 
 use crate::Millis;
 use serde::{Deserialize, Serialize};
@@ -53,12 +53,12 @@ impl Time {
         (self.lasted_ms, self.ran_ms) = (0, 0);
     }
 
-    /// The run began before this machine, which another one of this process stood in for.
+    /// Continues a run that an earlier machine of this process began.
     pub(super) fn go_on(&mut self, lasted_ms: u64, ran_ms: u64) {
         (self.lasted_ms, self.ran_ms) = (lasted_ms, ran_ms);
     }
 
-    /// What is left of so much.
+    /// What is left of this timeout, in milliseconds.
     pub(super) fn left_of(&self, timeout_ms: u64) -> u64 {
         timeout_ms.saturating_sub(self.ran_ms)
     }
