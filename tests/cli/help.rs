@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 46] = [
+const COMMANDS: [&[&str]; 48] = [
     &[],
     &["chat"],
     &["run"],

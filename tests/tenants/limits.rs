@@ -208,7 +208,7 @@ async fn what_a_finished_turn_spends_is_counted_once_in_the_next_process() {
     let store: Arc<dyn SessionStore> = MemoryStore::new();
     let day = a_day(100 * turn);
     let (builder, _gate, entered) = waiting();
-    let runtime = build(builder.store(Arc::clone(&store)).tenant_limits(day.clone())).await;
+    let runtime = build(builder.store(Arc::clone(&store)).tenant_limits(day)).await;
     let left = spawned(&runtime, "acme", "a.1".to_owned(), "wait for it");
     within(async {
         while entered.take().is_empty() {
