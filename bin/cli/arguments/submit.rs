@@ -7,10 +7,10 @@ use super::OutputForm;
 /// `submit`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-The message is kept in the store (`store.kind` = \"postgres\", \"sqlite\" or \"json\") until a process that runs `cli-agent work`
-has run its turn, on this machine or on another one. Model, tools and what may run without asking are those of the worker's
-configuration. Without a worker it waits. Ctrl-C ends the waiting and not the turn: the same command with --request-id goes on
-waiting, and never runs a turn twice.
+The message is kept in the store (`store.kind` = \"postgres\", \"sqlite\" or \"json\") until `cli-agent work` has run its
+turn, on this machine or on another one; without a worker it waits. Model, tools and what may run without asking are
+those of the worker's configuration. Ctrl-C ends the waiting and not the turn: the same command with --request-id goes
+on waiting, and never runs a turn twice.
 
 Examples:
   cli-agent submit \"Which orders are late?\"
@@ -23,7 +23,7 @@ pub(crate) struct SubmitArgs {
     /// Continue this session, or create it [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// The name of the message in its session: one that is repeated is answered with the first outcome [default: a new one]
+    /// The name of the message: a repeated one has the first outcome [default: a new one]
     #[arg(long, value_name = "ID")]
     pub(crate) request_id: Option<String>,
     /// The model, as provider:model [default: the worker's]
@@ -35,7 +35,7 @@ pub(crate) struct SubmitArgs {
     /// Print the session's id as soon as the message is accepted, and do not wait for its outcome
     #[arg(long)]
     pub(crate) no_wait: bool,
-    /// Print one JSON object instead of text: the result, with --no-wait the ids; with --follow one event a line before it
+    /// Print the result as JSON; with --no-wait the ids, with --follow one event a line before it
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -54,10 +54,10 @@ impl SubmitArgs {
 /// `work`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
-Works until it is told to end. Any number of workers, on any number of machines, may share a store of the kind \"postgres\";
-those of one machine share \"sqlite\". When one dies, the others finish its turns, as `run --finish` does.
-SIGTERM, Ctrl-C and `cli-agent drain` end it: no new turn is begun, running ones have runtime.shutdown_grace_ms, and those
-that have not ended are left to the other workers. A second signal ends it at once.
+Works until it is told to end. Any number of workers, on any number of machines, may share a store of the kind
+\"postgres\"; those of one machine share \"sqlite\". When one dies, the others finish its turns, as `run --finish` does.
+SIGTERM, Ctrl-C and `cli-agent drain` end it: no new turn is begun, running ones have runtime.shutdown_grace_ms, and
+those that have not ended are left to the other workers. A second signal ends it at once.
 
 Examples:
   cli-agent work

@@ -272,12 +272,6 @@ impl SessionsState {
     }
 }
 
-pub(super) fn handed_over() -> AgentError {
-    AgentError::Stopped(
-        "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
-    )
-}
-
 pub(super) fn closing() -> AgentError {
     AgentError::overloaded("the runtime is shutting down and takes no new turns; nothing was kept of this input")
 }

@@ -1,6 +1,5 @@
 //! Every way a turn can end: pending replies are sent here, once.
 
-use super::admit::handed_over;
 use super::{Myself, SessionsState};
 use crate::children::SupervisorMessage;
 use crate::session_table::PendingReply;
@@ -341,6 +340,12 @@ impl SessionsState {
         }
         self.reopen(session, Recover::Continue, myself);
     }
+}
+
+fn handed_over() -> AgentError {
+    AgentError::Stopped(
+        "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
+    )
 }
 
 /// Reports a failed start. An actor that was killed before it started, or whose start failed, was never linked to the
