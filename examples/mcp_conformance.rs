@@ -1,9 +1,10 @@
 //! Drives the runtime's tool servers for the conformance suite of the Model Context Protocol.
 //!
 //! The suite (`@modelcontextprotocol/conformance`) starts it with the URL of a server as its last argument, one
-//! scenario at a time. A scripted model calls every offered tool once, with arguments made from its schema; forms of
-//! the server are accepted empty, so that the defaults of their schemas are sent. Everything else is the normal
-//! runtime. The exit code is 0 when the turn was answered and the server was ready.
+//! scenario at a time. A scripted model calls every offered tool once, with arguments made from its schema, or as the
+//! scenario says; a page to sign in at is opened, and forms of the server are accepted empty, so that the defaults of
+//! their schemas are sent. Everything else is the normal runtime. The exit code is 0 when the turn was answered and the
+//! server was ready.
 //!
 //! `scripts/mcp-conformance.sh` installs the suite and runs it.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "it speaks to whoever runs it")]
@@ -29,7 +30,7 @@ const CLIENT_DOCUMENT: &str = "https://conformance-test.local/client-metadata.js
 const MAX_REDIRECTS: usize = 5;
 
 /// The suite gives a scenario 30 seconds.
-const STARTUP_TIMEOUT_MS: u64 = 15_000;
+const STARTUP_TIMEOUT_MS: u64 = 27_000;
 
 /// Accepts every form without values.
 struct Agreeable;
@@ -69,10 +70,15 @@ async fn visit(page: &str) -> Option<String> {
     Some(location.split_once(':')?.1.trim().to_owned())
 }
 
+/// What the scenario says about itself.
+fn context() -> Value {
+    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
+    serde_json::from_str(&context).unwrap_or_default()
+}
+
 /// How the scenario wants its client to sign in: with what it says about the client, if it does.
 fn sign_in(scenario: &str) -> SignIn {
-    let context = std::env::var("MCP_CONFORMANCE_CONTEXT").unwrap_or_default();
-    let context: Value = serde_json::from_str(&context).unwrap_or_default();
+    let context = context();
     let said = |name: &str| context[name].as_str().map(str::to_owned);
     SignIn {
         grant: match scenario.starts_with("auth/client-credentials") {
@@ -130,6 +136,13 @@ fn next(request: &LlmRequest) -> ScriptedReply {
     let tools: Vec<_> = request.tools.tools().iter().filter(|tool| tool.id.as_str().starts_with("mcp/")).collect();
     if request.step > 1 || tools.is_empty() {
         return ScriptedReply::text("done");
+    }
+    // One scenario says how its tools are to be called.
+    if let Some(calls) = context()["toolCalls"].as_array() {
+        let named = |call: &Value| Some((call["name"].as_str()?.to_owned(), call["arguments"].clone()));
+        let named = calls.iter().filter_map(named);
+        let calls = named.map(|(name, arguments)| ScriptedCall { name: format!("mcp/suite/{name}"), arguments });
+        return ScriptedReply::Calls(calls.collect());
     }
     let others =
         |tool: &ToolDescriptor| tools.iter().find(|other| other.id != tool.id).map(|other| other.schema.clone());

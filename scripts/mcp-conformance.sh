@@ -18,14 +18,43 @@ tools=$root/.tools/conformance
 marker=$tools/installed
 pins=$suite_package
 suite=$tools/npm/node_modules/@modelcontextprotocol/conformance/dist/index.js
-# Sessions, and a schema that names a place on the network: it is asked of a later revision
-# of the protocol, and holds for ours.
+# All that counts for a revision: scenarios of the older one, then those of the newer one.
 core='initialize
 tools_call
 sse-retry
 elicitation-sep1034-client-defaults
 json-schema-2020-12-preservation
-json-schema-ref-no-deref --spec-version 2026-07-28'
+auth/metadata-default
+auth/metadata-var1
+auth/metadata-var2
+auth/metadata-var3
+auth/basic-cimd
+auth/scope-from-www-authenticate
+auth/scope-from-scopes-supported
+auth/scope-omitted-when-undefined
+auth/scope-step-up
+auth/scope-retry-limit
+auth/token-endpoint-auth-basic
+auth/token-endpoint-auth-post
+auth/token-endpoint-auth-none
+auth/pre-registration
+auth/client-credentials-basic
+tools_call --spec-version 2026-07-28
+request-metadata --spec-version 2026-07-28
+sep-2322-client-request-state --spec-version 2026-07-28
+http-standard-headers --spec-version 2026-07-28
+http-custom-headers --spec-version 2026-07-28
+http-invalid-tool-headers --spec-version 2026-07-28
+json-schema-ref-no-deref --spec-version 2026-07-28
+auth/metadata-default --spec-version 2026-07-28
+auth/basic-cimd --spec-version 2026-07-28
+auth/scope-step-up --spec-version 2026-07-28
+auth/resource-mismatch --spec-version 2026-07-28
+auth/offline-access-scope --spec-version 2026-07-28
+auth/authorization-server-migration --spec-version 2026-07-28
+auth/iss-supported --spec-version 2026-07-28
+auth/iss-wrong-issuer --spec-version 2026-07-28
+auth/metadata-issuer-mismatch --spec-version 2026-07-28'
 
 say() {
     printf '%s\n' "$1" >&2
@@ -68,7 +97,7 @@ cargo build --quiet --workspace --all-features --example mcp_conformance
 client=${CARGO_TARGET_DIR:-$root/target}/debug/examples/mcp_conformance
 results=$tools/results
 rm -rf -- "$results"
-mkdir -p -- "$results"
+mkdir -p -- "$results/auth"
 
 if [ "${1-}" = --all ]; then
     for revision in 2025-11-25 2026-07-28; do

@@ -83,6 +83,17 @@ fn nothing_of_a_database_client_is_compiled_unless_it_is_asked_for() {
 }
 
 #[test]
+fn nothing_of_signing_in_is_compiled_unless_it_is_asked_for() {
+    for package in ["bob-actors", "bob-agents", "bob-config", "cli-agent"] {
+        let has_it = |features: &[&str]| listed(package, features).iter().any(|name| name == "oauth2");
+        assert!(!has_it(&[]) && has_it(&["--features", "oauth"]), "{package}");
+    }
+    let of = |features: &[&str]| BTreeSet::from_iter(tree("bob-agents", "normal,build", features)).len();
+    let more = of(&["--features", "oauth"]) - of(&[]);
+    assert!((5..=25).contains(&more), "the feature costs {more} packages");
+}
+
+#[test]
 fn nothing_but_the_programs_soak_has_fault_injection() {
     let has_it = |package: &str, features: &[&str]| listed(package, features).iter().any(|name| name == "bob-drill");
     for package in ["bob-messages", "bob-actors", "bob-supervisors", "bob-agents", "bob-config"] {
