@@ -44,7 +44,7 @@ impl Listener {
     /// does not know the state is no answer.
     ///
     /// # Errors
-    /// When access was refused, or nobody answered in time.
+    /// When access was refused, or there was no answer in time.
     pub(super) async fn answer(&self, state: &str) -> Answer {
         let answered = async {
             // A browser opens connections that it does not use; they hold up no other.
