@@ -44,4 +44,24 @@ mod web_tests;
 pub use actor::McpServerActor;
 pub use arguments::McpServerArguments;
 pub use elicit::{Answer, Elicit, Question};
-pub use sign_in::{SignInPort, SignIns, log_in, log_out};
+pub use sign_in::{SignInPort, SignIns};
+
+use bob_messages::options::ServerSpec;
+use std::path::Path;
+
+/// Signs in to a server, also if there are tokens for it.
+///
+/// # Errors
+/// Why that is not possible; the text follows the server's name.
+pub async fn log_in(spec: &ServerSpec, sign_ins: &SignIns) -> Result<(), String> {
+    self::rmcp::log_in(spec, sign_ins).await
+}
+
+/// Removes the tokens of a server from this folder; returns whether there were any. What the authorization server knows
+/// of them stays valid until it expires.
+///
+/// # Errors
+/// When they cannot be removed.
+pub fn log_out(spec: &ServerSpec, folder: &Path) -> Result<bool, String> {
+    self::rmcp::log_out(spec, folder)
+}

@@ -1,6 +1,7 @@
 //! A table of bad configurations, each with what is said about it.
 
 mod numbers;
+mod sign_in;
 mod unreadable;
 
 use std::path::Path;
@@ -314,36 +315,6 @@ fn b1_relations_between_keys() {
             > url = 'http://h/'
             > args = []
             6:1 `mcp.servers[0].args` means nothing with the transport http
-            > [[mcp.servers]]
-            > id = 'a'
-            > command = 'c'
-            > auth = 'oauth'
-            5:1 `mcp.servers[0].auth` means nothing with the transport stdio
-            > [[mcp.servers]]
-            > id = 'a'
-            > transport = 'http'
-            > url = 'http://h/'
-            > scopes = ['read']
-            6:1 `mcp.servers[0].scopes` means nothing without `auth`
-            > [[mcp.servers]]
-            > id = 'a'
-            > transport = 'http'
-            > url = 'http://h/'
-            > auth = 'client_credentials'
-            6:8 `mcp.servers[0].auth` needs a `client_id` and a `client_secret`
-            > [[mcp.servers]]
-            > id = 'a'
-            > transport = 'http'
-            > url = 'http://h/'
-            > auth = 'oauth'
-            > headers = { authorization = 'x' }
-            6:8 `mcp.servers[0]` has `auth`, and an Authorization among its `headers`
-            > [[mcp.servers]]
-            > id = 'a'
-            > transport = 'http'
-            > url = 'http://h/'
-            > auth = 'basic'
-            6:8 `mcp.servers[0].auth`: unknown word, expected one of: oauth, client_credentials
             > [[mcp.servers]]
             > id = 'a'
             > transport = 'sse'

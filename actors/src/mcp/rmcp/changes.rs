@@ -32,7 +32,7 @@ pub(super) async fn watch(peer: &Peer<RoleClient>, changed: &Notify) -> Infallib
         let began = Instant::now();
         match peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await {
             Ok(mut subscription) => {
-                // Changes between two subscriptions are told to nobody.
+                // Changes between two subscriptions are not told.
                 if !std::mem::replace(&mut is_first, false) {
                     changed.notify_one();
                 }

@@ -162,7 +162,7 @@ impl Tokens {
         format!("{why} (HTTP {status}): run `cli-agent mcp login {}`", self.server)
     }
 
-    /// Renews a token, under the lock; `None` if somebody has to sign in again.
+    /// Renews a token, under the lock; `None` if a person has to sign in again.
     async fn renewed(&self, kept: &Kept, challenge: Option<&str>) -> Result<Option<String>, String> {
         let failed = |error: &AuthError| self.failed("cannot renew its token", error);
         let Some(credentials) = &kept.credentials else { return Ok(None) };

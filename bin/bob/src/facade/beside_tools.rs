@@ -63,7 +63,7 @@ impl RuntimeBuilder {
     }
 
     /// How tool servers with [`HttpSpec::sign_in`](bob_messages::options::HttpSpec::sign_in) are signed in to: where tokens
-    /// are kept, and who shows a person the page. By default they are kept in memory, and nobody shows it: then such a
+    /// are kept, and how a person is shown the page. By default they are kept in memory, and no page is shown: then such a
     /// server is unavailable until [`log_in`](crate::tools::servers::log_in) has been called for the same folder. Servers
     /// that sessions bring have no part in it.
     #[cfg(feature = "mcp")]

@@ -1,5 +1,6 @@
 //! The answer of the page at which a person signs in: a redirect to a listener on this machine.
 
+use crate::mcp::rmcp::trouble::clip;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use rmcp::transport::auth::AuthorizationCallback;
@@ -43,7 +44,7 @@ impl Listener {
     /// does not know the state is no answer.
     ///
     /// # Errors
-    /// When access was refused, or nobody answered in time.
+    /// When access was refused, or there was no answer in time.
     pub(super) async fn answer(&self, state: &str) -> Answer {
         let answered = async {
             // A browser opens connections that it does not use; they hold up no other.
@@ -100,9 +101,9 @@ fn understood(url: &str, state: &str) -> Option<Answer> {
     }
     if let Some(error) = said("error") {
         let more = said("error_description").map(|more| format!(": {more}")).unwrap_or_default();
-        return Some(Err(super::clip(&format!("the authorization server refuses: {error}{more}"))));
+        return Some(Err(clip(&format!("the authorization server refuses: {error}{more}"))));
     }
-    Some(AuthorizationCallback::from_redirect_url(url).map_err(|error| super::clip(&error.to_string())))
+    Some(AuthorizationCallback::from_redirect_url(url).map_err(|error| clip(&error.to_string())))
 }
 
 async fn respond(stream: &mut TcpStream, status: &str, words: &str) {

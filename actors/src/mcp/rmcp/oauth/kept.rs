@@ -118,7 +118,7 @@ impl Store {
             }
             Err(error) => return Err(format!("cannot read its tokens in {}: {error}", file.display())),
         };
-        // A file that somebody damaged is as good as none: signing in writes it anew.
+        // A damaged file is as good as none: signing in writes it anew.
         let kept = serde_json::from_slice::<Kept>(&text).ok().filter(|kept| kept.url == self.0.url);
         self.memory().clone_from(&kept);
         Ok(kept)
