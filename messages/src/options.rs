@@ -1,12 +1,14 @@
 //! The options of a session, which apply to all its turns.
 
 mod change;
+mod hidden;
 mod server;
 mod sign_in;
 
 pub use crate::pool::Isolation;
 pub use change::{Change, Configuring, HistoryChange, OptionsPatch, SessionChange};
-pub use server::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
+pub use hidden::Hidden;
+pub use server::{CommandSpec, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 pub use sign_in::{SignIn, SignInGrant};
 
 use crate::ids::{CallId, ModelName, SessionId, TenantId, TurnId};

@@ -25,8 +25,7 @@ mod handshake;
 mod http;
 mod lifecycle;
 #[cfg(not(feature = "oauth"))]
-#[path = "rmcp/no_oauth.rs"]
-mod oauth;
+mod no_oauth;
 #[cfg(feature = "oauth")]
 mod oauth;
 mod output;
@@ -36,6 +35,8 @@ mod trouble;
 
 pub(super) use handler::Handler;
 pub(super) use lifecycle::Discovery;
+#[cfg(not(feature = "oauth"))]
+use no_oauth as oauth;
 pub(super) use oauth::{Tokens, log_in, log_out};
 pub(super) use tools::{Listed, ToolFilter};
 

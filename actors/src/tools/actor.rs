@@ -164,3 +164,7 @@ async fn list_again(
 #[cfg(test)]
 #[path = "actor_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "actor_lists_tests.rs"]
+mod lists_tests;

@@ -1,13 +1,12 @@
 use super::*;
 use crate::tools::local;
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::{FnTool, Invocation, ToolError, ToolOverride, tool};
+use crate::tools::{FnTool, ToolError, ToolOverride, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::{Answer, Interest, Reply};
 use bob_messages::tools::{CallContext, CheckRequest, Grant, Risk, ToolOutput, ToolReturn, ToolsMessage, Verdict};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use serde_json::json;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use tokio::task::JoinHandle;
 #[serde(deny_unknown_fields)]
 struct Nothing {}
 
-fn simple(name: &str, run: impl Fn() -> Result<ToolOutput, ToolError> + Send + Sync + 'static) -> FnTool {
+pub(super) fn simple(name: &str, run: impl Fn() -> Result<ToolOutput, ToolError> + Send + Sync + 'static) -> FnTool {
     tool(name, "Does it", move |_: Nothing, _| {
         std::future::ready(()).map({
             let result = run();
@@ -34,11 +33,11 @@ async fn start(tools: Vec<FnTool>, policy: Policy) -> (ActorRef<LocalToolsMessag
         .expect("the actor starts")
 }
 
-fn context() -> Arc<CallContext> {
+pub(super) fn context() -> Arc<CallContext> {
     Arc::new(Workspace::new().context())
 }
 
-async fn ask<T: Send + 'static>(
+pub(super) async fn ask<T: Send + 'static>(
     actor: &ActorRef<LocalToolsMessage>,
     question: impl FnOnce(Reply<T>) -> ToolsMessage,
 ) -> Option<T> {
@@ -47,7 +46,11 @@ async fn ask<T: Send + 'static>(
     answer.await
 }
 
-async fn granted(actor: &ActorRef<LocalToolsMessage>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Grant {
+pub(super) async fn granted(
+    actor: &ActorRef<LocalToolsMessage>,
+    call: &Arc<ToolCall>,
+    context: &Arc<CallContext>,
+) -> Grant {
     let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
     let context = Arc::clone(context);
     match ask(actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict") {
@@ -64,7 +67,7 @@ async fn begin(actor: &ActorRef<LocalToolsMessage>, name: &str) -> Answer<ToolRe
     answer
 }
 
-async fn perform(actor: &ActorRef<LocalToolsMessage>, name: &str) -> ToolReturn {
+pub(super) async fn perform(actor: &ActorRef<LocalToolsMessage>, name: &str) -> ToolReturn {
     begin(actor, name).await.await.expect("an answer")
 }
 
@@ -307,101 +310,4 @@ async fn bobs_own_tools_stand_side_by_side_and_the_shell_is_not_offered() {
     let grant = granted(&actor, &call, &context).await;
     let returned = ask(&actor, |reply| ToolsMessage::Call { call, grant, context, reply }).await.expect("an answer");
     assert_eq!(returned.output.plain(), "hello.txt");
-}
-
-/// A port whose tools come and go.
-struct Changing {
-    tools: Mutex<Vec<FnTool>>,
-    changes: watch::Sender<u64>,
-}
-
-impl Changing {
-    fn new(tools: Vec<FnTool>) -> Arc<Self> {
-        Arc::new(Self { tools: Mutex::new(tools), changes: watch::Sender::new(0) })
-    }
-
-    fn change(&self, tools: Vec<FnTool>) {
-        *self.tools.lock().unwrap() = tools;
-        self.changes.send_modify(|changes| *changes += 1);
-    }
-}
-
-impl ToolPort for Changing {
-    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
-        async {
-            tokio::task::yield_now().await;
-            self.tools.lock().unwrap().iter().flat_map(FnTool::listed).collect()
-        }
-        .boxed()
-    }
-
-    fn changes(&self) -> Option<watch::Receiver<u64>> {
-        Some(self.changes.subscribe())
-    }
-
-    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        ready(Ok(ToolOutput::text(invocation.call.name.to_string()))).boxed()
-    }
-}
-
-#[tokio::test]
-async fn tools_that_come_and_go_are_offered_and_called_as_they_are_now() {
-    let named = |names: &[&str]| names.iter().map(|name| simple(name, || Ok(ToolOutput::default()))).collect();
-    let (registry, port) = (crate::tools::ToolRegistry::default(), Changing::new(named(&["own/a", "own/b"])));
-    let other = Arc::new(simple("demo/other", || Ok(ToolOutput::default())));
-    let arguments = ToolsArguments {
-        ports: vec![Arc::clone(&port) as _, other],
-        publisher: Some(registry.local_publisher()),
-        ..ToolsArguments::default()
-    };
-    let (actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
-    let offered = async || {
-        let (reply, listed) = Reply::channel();
-        registry.list(None, |set| reply.send(set));
-        let set = listed.await.expect("the tools");
-        set.tools().iter().map(|tool| tool.id.to_string()).collect::<Vec<_>>()
-    };
-    assert_eq!(offered().await, ["own/a", "own/b", "demo/other"]);
-    // A grant of a tool that stays is good for the next list.
-    let (call, context) = (call("own/b", json!({})), context());
-    let grant = granted(&actor, &call, &context).await;
-    let mut published = registry.changes();
-    let mut changed = async |names: &[&str]| {
-        published.mark_unchanged();
-        port.change(named(names));
-        published.changed().await.expect("a registry");
-    };
-    changed(&["own/b", "own/c"]).await;
-    assert_eq!(offered().await, ["own/b", "own/c", "demo/other"]);
-    let returned = ask(&actor, |reply| ToolsMessage::Call { call, grant, context: context.clone(), reply }).await;
-    assert_eq!(returned.expect("an answer").output.plain(), "own/b");
-    assert_eq!(perform(&actor, "own/c").await.output.plain(), "own/c");
-    let check = CheckRequest {
-        call: crate::tools::local::fixture::call("own/a", json!({})),
-        approved: None,
-        standing: Vec::new(),
-        run: true,
-    };
-    let gone = ask(&actor, |reply| ToolsMessage::Check { check, context, reply }).await.expect("a verdict");
-    assert!(matches!(&gone, Verdict::Invalid { complaint } if complaint.contains("own/a")), "{gone:?}");
-    // A list that takes the name of another port is not taken; the next one is.
-    port.change(named(&["demo/other"]));
-    changed(&["own/d"]).await;
-    assert_eq!(offered().await, ["own/d", "demo/other"]);
-}
-
-#[tokio::test]
-async fn a_port_that_cannot_list_its_tools_does_not_start() {
-    struct Bad;
-    impl ToolPort for Bad {
-        fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
-            panic!("no list")
-        }
-        fn call_tool(&self, _: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-            unreachable!("it has no tools")
-        }
-    }
-    let arguments = ToolsArguments { ports: vec![Arc::new(Bad)], ..ToolsArguments::default() };
-    let error = Actor::spawn(None, ToolsActor, arguments).await.expect_err("a panic").to_string();
-    assert!(error.contains("panicked while it listed"), "{error}");
 }

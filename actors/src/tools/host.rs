@@ -100,7 +100,7 @@ impl Host {
         Ok(())
     }
 
-    /// The same ports have these lists from now on. Grants stay good for the tools that stayed as they were.
+    /// Replaces the lists of the ports. Grants stay good for the tools that stayed as they were.
     ///
     /// # Errors
     /// When the tools cannot stand side by side; then everything stays as it was.

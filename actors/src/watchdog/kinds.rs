@@ -46,7 +46,6 @@ kinds!(TurnMessage:
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);
-kinds!(LocalToolsMessage: Tools, Listed);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, LoadPart, Append, Release, List, Delete, Ping, BatchEnded);
 kinds!(SessionsMessage:
@@ -55,3 +54,15 @@ kinds!(SessionsMessage:
 );
 kinds!(ModelServerMessage: Ensure, Ended);
 kinds!(ModelsMessage: Refresh, Due, Fetched, Keep);
+
+/// Questions about tools are named as those to every other host of tools.
+impl Kinds for LocalToolsMessage {
+    const KINDS: &'static [&'static str] = &["Check", "Call", "Listed"];
+
+    fn kind(&self) -> u8 {
+        match self {
+            Self::Tools(question) => question.kind(),
+            Self::Listed { .. } => 2,
+        }
+    }
+}

@@ -35,7 +35,7 @@
 //!     ScriptedReply::text("They are 42."),
 //! ]);
 //! let request = RunnerRequest::text(SessionId::parse("demo")?, ModelName::parse("scripted:demo")?, "Add 17 and 25.")
-//!     .tools(add.list_tools());
+//!     .tools(add.list_tools().await);
 //! let AgentStepResult::RequiresTool(runner) = AgentRunner::new(request, &model)?.infer(&model).await else {
 //!     panic!("the model wants a call");
 //! };

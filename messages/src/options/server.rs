@@ -3,11 +3,11 @@
 //! Values that may be keys (of environment variables and headers, and the part of an address after its path) are in
 //! memory only: they are never serialised or printed.
 
-use super::SignIn;
+use super::{Hidden, SignIn};
 use crate::ids::ServerId;
 use crate::pool::Isolation;
-use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use secrecy::SecretString;
+use serde::{Deserialize, Serialize, Serializer};
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -104,43 +104,6 @@ pub struct Named {
     /// The value.
     #[serde(default, skip_serializing)]
     pub value: Hidden,
-}
-
-/// A text that is never written anywhere: nothing serialises it, and it prints as dots.
-#[derive(Clone, Default)]
-pub struct Hidden(Option<SecretString>);
-
-impl Hidden {
-    /// Hides a text.
-    pub fn new(text: impl Into<SecretString>) -> Self {
-        Self(Some(text.into()))
-    }
-
-    /// The text; `None` if it was read from a journal.
-    pub fn expose(&self) -> Option<&str> {
-        self.0.as_ref().map(ExposeSecret::expose_secret)
-    }
-}
-
-impl PartialEq for Hidden {
-    fn eq(&self, other: &Self) -> bool {
-        self.expose() == other.expose()
-    }
-}
-
-impl Eq for Hidden {}
-
-impl fmt::Debug for Hidden {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "…" } else { "(not given)" })
-    }
-}
-
-impl<'de> Deserialize<'de> for Hidden {
-    /// A value that is present is taken, and hidden from then on.
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Option::<String>::deserialize(deserializer).map(|given| Self(given.map(Into::into)))
-    }
 }
 
 impl CommandSpec {

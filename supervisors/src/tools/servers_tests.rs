@@ -315,7 +315,9 @@ async fn m7_a_server_that_is_ready_and_ends_again_is_given_up() {
     let hello =
         r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"x","version":"1"}}"#;
     let list = r#"{"tools":[{"name":"t","inputSchema":{"type":"object"},"annotations":{"destructiveHint":false}}]}"#;
-    let script = format!("{}read -r line; {}sleep 0.1; exit 0", answer(0, hello), answer(1, list));
+    // It knows nothing of the newer version, which it is asked about first.
+    let unknown = r#"read -r line; echo '{"jsonrpc":"2.0","id":0,"error":{"code":-32601,"message":"unknown"}}'; "#;
+    let script = format!("{unknown}{}read -r line; {}sleep 0.1; exit 0", answer(1, hello), answer(2, list));
     let (spec, file) = counted("loop", &script);
     let began = std::time::Instant::now();
     let tools = Tools::of(vec![spec, mute("good")]).await;

@@ -20,7 +20,8 @@ use serde::{Deserialize, Serialize};
 /// #     ScriptedReply::text("It is paid."),
 /// # ]);
 /// # let model_name = ModelName::parse("scripted:demo")?;
-/// let request = RunnerRequest::text(SessionId::parse("demo")?, model_name, "Pay 3.").tools(pay.list_tools());
+/// let request = RunnerRequest::text(SessionId::parse("demo")?, model_name, "Pay 3.");
+/// let request = request.tools(pay.list_tools().await);
 /// let mut parked = serde_json::to_string(&AnyRunner::from(AgentRunner::new(request, &model)?))?;
 /// let done = loop {
 ///     // Perhaps days later, in another process.
