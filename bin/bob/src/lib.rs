@@ -64,7 +64,7 @@
 //!
 //! # Features
 //!
-//! All but the last three are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
+//! All but the last four are on by default. Without any, the library has scripted models and those of the program, tools of the program, and
 //! the memory and file stores.
 //!
 //! | feature | what it adds |
@@ -78,6 +78,7 @@
 //! | `web` | [`tools::web_fetch`], a tool that gets pages of the web |
 //! | `json-schema` | arguments and answers are checked against all that a JSON schema says, and not only the most used part |
 //! | `testing` | the module `testing`: contract suites for ports, and a double of a runtime; for dev-dependencies |
+//! | `oauth` | signing in to tool servers over HTTP with OAuth |
 //! | `otel` | the module `telemetry`: spans and metrics to a receiver of OpenTelemetry |
 //! | `postgres` | [`store::PostgresStore`](crate::store), which processes of several machines may share |
 //!
