@@ -85,8 +85,8 @@ impl Submitter {
             return Ok(open);
         }
         let waiting = self.inbox.take(session).await?;
-        let mut submitted = waiting.into_iter().filter(|message| matches!(message.request, InboxRequest::Submit(_)));
-        Ok(submitted.next().map(|message| message.request_id))
+        let mut submitted = waiting.into_iter().filter(|entry| matches!(entry.request(), Some(InboxRequest::Submit(_))));
+        Ok(submitted.next().map(|entry| entry.request_id))
     }
 
     async fn folded(&self, session: &SessionId) -> Result<Session, AgentError> {
