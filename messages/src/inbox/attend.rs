@@ -92,7 +92,9 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
             }
             (InboxRequest::Submit(_), _) => Step::Wait,
             (InboxRequest::Cancel { of }, Runs::Message(running)) if running == of => Step::Cancel(of.clone()),
-            (InboxRequest::Cancel { of }, Runs::Another) if unfinished.requests.contains(of) => Step::Cancel(of.clone()),
+            (InboxRequest::Cancel { of }, Runs::Another) if unfinished.requests.contains(of) => {
+                Step::Cancel(of.clone())
+            }
             (InboxRequest::Cancel { of }, _) => {
                 let waits = waiting.iter().any(|other| submitted(other) && other.request_id == *of);
                 match waits || unfinished.requests.contains(of) {
@@ -100,11 +102,15 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
                     false => Step::Settle(None),
                 }
             }
-            (InboxRequest::Decide { .. }, _) | (InboxRequest::Steer { .. }, Runs::Message(_) | Runs::Another) => Step::Try,
-            (InboxRequest::Steer { .. }, Runs::Nothing) => match unfinished.is_open || first.is_some_and(|first| first < at) {
-                true => Step::Wait,
-                false => Step::Settle(Some(AgentError::Invalid("no turn runs in the session".to_owned()))),
-            },
+            (InboxRequest::Decide { .. }, _) | (InboxRequest::Steer { .. }, Runs::Message(_) | Runs::Another) => {
+                Step::Try
+            }
+            (InboxRequest::Steer { .. }, Runs::Nothing) => {
+                match unfinished.is_open || first.is_some_and(|first| first < at) {
+                    true => Step::Wait,
+                    false => Step::Settle(Some(AgentError::Invalid("no turn runs in the session".to_owned()))),
+                }
+            }
         },
     };
     waiting.iter().enumerate().map(|(at, entry)| step(at, entry)).collect()

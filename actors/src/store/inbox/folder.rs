@@ -133,7 +133,10 @@ impl Shared {
             return Err(full().into());
         }
         let number = waiting.iter().map(|(_, kept)| kept.number).max().unwrap_or_default() + 1;
-        let new = write_new(&folder, &Kept { number, request: message.request_id.clone(), message: message.to_text()?, refusal: None })?;
+        let new = write_new(
+            &folder,
+            &Kept { number, request: message.request_id.clone(), message: message.to_text()?, refusal: None },
+        )?;
         let is_new = folder.rename(&new, &name)?;
         match is_new {
             // What was said of it before is over.

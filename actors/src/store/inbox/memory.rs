@@ -135,9 +135,9 @@ impl Inbox for MemoryInbox {
             !of.is_empty()
         });
         let newest = |of: &Vec<Kept>| of.iter().filter(|kept| kept.refusal.is_none()).map(|kept| kept.number).max();
-        let due = all.iter().filter_map(|(session, of)| {
-            newest(of).map(|mark| Due { session: session.clone(), epoch: None, mark })
-        });
+        let due = all
+            .iter()
+            .filter_map(|(session, of)| newest(of).map(|mark| Due { session: session.clone(), epoch: None, mark }));
         ready(Ok(chosen(due, most, known))).boxed()
     }
 

@@ -90,7 +90,8 @@ const KNOWN: &str = "SELECT i.session, NULL::bigint, max(i.number) FROM bob_inbo
     WHERE i.session = ANY ($1) AND i.refusal IS NULL GROUP BY i.session";
 
 /// Refusals that nobody asked for.
-const SWEEP: &str = "DELETE FROM bob_inbox WHERE refusal IS NOT NULL AND refused_at < clock_timestamp() - interval '1 day'";
+const SWEEP: &str =
+    "DELETE FROM bob_inbox WHERE refusal IS NOT NULL AND refused_at < clock_timestamp() - interval '1 day'";
 
 /// Takes at most `most` sessions. Those of `known` that have messages are given as well.
 ///

@@ -122,7 +122,7 @@ pub(super) async fn run(link: Rc<Link>, node: Node, bell: Arc<Notify>, mut asks:
                 }
                 Ask::Take(session, reply) => reply.send(take(&link, &session).await),
                 Ask::Settle(session, request, refusal, reply) => {
-                        reply.send(settle(&link, &node, &session, &request, refusal.as_ref()).await);
+                    reply.send(settle(&link, &node, &session, &request, refusal.as_ref()).await);
                     rope.notify_one();
                 }
                 Ask::Standing(session, request, reply) => reply.send(standing(&link, &session, &request).await),

@@ -82,7 +82,8 @@ async fn of_processes_that_look_at_once_each_session_is_given_to_one() {
             stores[1].release(one, epoch).await;
         }
     }
-    let given = join_all(stores.iter().map(|store| async move { inbox(store).due(15, &BTreeSet::new()).await.unwrap() })).await;
+    let given =
+        join_all(stores.iter().map(|store| async move { inbox(store).due(15, &BTreeSet::new()).await.unwrap() })).await;
     let (mut all, mut count) = (BTreeSet::new(), 0);
     for given in given {
         count += given.len();
@@ -201,7 +202,8 @@ async fn what_was_given_in_an_answer_that_was_lost_is_given_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_of_a_session_that_another_process_owns_is_not_refused() {
     let Some(schema) = schema("a_message_of_a_session_that_another_process_owns") else { return };
-    let (ann, ben, one, r) = (schema.open("ann", false), schema.open("ben", false), session("one"), RequestId::new("r"));
+    let (ann, ben, one, r) =
+        (schema.open("ann", false), schema.open("ben", false), session("one"), RequestId::new("r"));
     assert_eq!(inbox(&ben).put(message(&one, "r")).await, Ok(true));
     let epoch = claim(&ann, &one).await;
     claim(&ben, &session("other")).await;

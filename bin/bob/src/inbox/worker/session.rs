@@ -305,7 +305,9 @@ impl SessionWork {
             InboxRequest::Decide { approval, decision } => {
                 match runtime.decide(session, approval.clone(), decision.clone()).await {
                     Ok(true) => Attempt::Done,
-                    Ok(false) => Attempt::Refused(AgentError::Invalid("no such question is open in the session".into())),
+                    Ok(false) => {
+                        Attempt::Refused(AgentError::Invalid("no such question is open in the session".into()))
+                    }
                     Err(error) => Attempt::of_error(&error),
                 }
             }
