@@ -18,3 +18,5 @@ mod lease;
 mod many;
 #[path = "sessions/refused.rs"]
 mod refused;
+#[path = "sessions/workers.rs"]
+mod workers;

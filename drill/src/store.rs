@@ -333,7 +333,7 @@ impl SessionStore for FaultStore {
         self.inner.inbox()
     }
 
-    fn lease(&self) -> StoreLease {
-        self.inner.lease()
+    fn lease(&self, session: &SessionId) -> StoreLease {
+        self.inner.lease(session)
     }
 }

@@ -3,6 +3,10 @@
 //! A message is addressed by a session and named by its request id. It is accepted when it is in the inbox. The owner of the
 //! session takes it, as often as it takes to make its effect durable: a message that was taken before is recognised by its
 //! request id, so that its effect happens once.
+//!
+//! - [`attend`]: what a worker does with the messages that wait, and with one whose attempt ended
+
+pub mod attend;
 
 use crate::Millis;
 use crate::approvals::Decision;
@@ -12,7 +16,6 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, ModelName, RequestId, SessionId};
 use crate::input::ApprovalsMode;
 use crate::limits::Limits;
-use crate::outcome::TurnOutcome;
 use crate::permission::PermissionMode;
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -131,6 +134,33 @@ impl InboxMessage {
     }
 }
 
+/// A message in the inbox of a session, or its place there when it cannot be read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct InboxEntry {
+    /// Its name.
+    pub request_id: RequestId,
+    /// The message; `TooNew` or `Corrupt` otherwise.
+    pub message: Result<InboxMessage, StoreError>,
+}
+
+impl InboxEntry {
+    /// Reads a message of this name.
+    pub fn parse(request_id: RequestId, text: &str) -> Self {
+        Self { request_id, message: InboxMessage::parse(text) }
+    }
+
+    /// The request of a message that could be read.
+    pub fn request(&self) -> Option<&InboxRequest> {
+        self.message.as_ref().ok().map(|message| &message.request)
+    }
+}
+
+impl From<InboxMessage> for InboxEntry {
+    fn from(message: InboxMessage) -> Self {
+        Self { request_id: message.request_id.clone(), message: Ok(message) }
+    }
+}
+
 /// What a store knows of a message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InboxStanding {
@@ -142,92 +172,5 @@ pub enum InboxStanding {
     Gone,
 }
 
-/// What becomes of a message after an attempt.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Attempt {
-    /// Its effect is in the journal: it is removed.
-    Done,
-    /// It can have no effect: its sender is told why.
-    Refused(AgentError),
-    /// It stays, and is taken again.
-    Again(String),
-}
-
-impl Attempt {
-    /// After a run of the turn that a message asked for.
-    pub fn of_run(result: Result<&TurnOutcome, &AgentError>) -> Self {
-        match result {
-            Ok(outcome) if outcome.saved => Self::Done,
-            Ok(outcome) => {
-                let why = outcome.error.as_ref().map_or_else(|| "its end is not saved".to_owned(), ToString::to_string);
-                Self::Again(why)
-            }
-            Err(error) => Self::of_error(error),
-        }
-    }
-
-    /// After a request that was refused. What another process, or the same one later, may take is not refused for good.
-    pub fn of_error(error: &AgentError) -> Self {
-        match error {
-            AgentError::Store(StoreError::Corrupt(_)) => Self::Refused(error.clone()),
-            // What the store may have, is run by the next owner.
-            AgentError::Stopped(_) | AgentError::Internal(_) | AgentError::Store(_) | AgentError::Kept(_) => {
-                Self::Again(error.to_string())
-            }
-            error if error.is_retryable() => Self::Again(error.to_string()),
-            error => Self::Refused(error.clone()),
-        }
-    }
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::chat::FinishReason;
-    use crate::ids::TurnId;
-
-    fn message() -> InboxMessage {
-        let submit = SubmitRequest { parts: vec![ContentPart::text("hi")], ..SubmitRequest::default() };
-        let session = SessionId::parse("one").unwrap();
-        InboxMessage::new(session, RequestId::new("r1"), 7, InboxRequest::Submit(Box::new(submit)))
-    }
-
-    #[test]
-    fn a_message_is_read_as_it_was_written_and_says_only_what_it_has() {
-        let text = message().to_text().unwrap();
-        let shown = r#"{"format":1,"session":"one","request_id":"r1","at":7,"request":{"type":"submit","parts":[{"type":"text","text":"hi"}]}}"#;
-        assert_eq!(text, shown);
-        assert_eq!(InboxMessage::parse(&text), Ok(message()));
-    }
-
-    #[test]
-    fn a_newer_message_is_too_new_and_no_message_is_corrupt() {
-        let newer = message().to_text().unwrap().replace("\"format\":1", "\"format\":2");
-        assert_eq!(InboxMessage::parse(&newer), Err(StoreError::TooNew { found: 2, known: 1 }));
-        assert!(matches!(InboxMessage::parse("{\"format\":1}"), Err(StoreError::Corrupt(_))));
-        assert!(matches!(InboxMessage::parse("nothing"), Err(StoreError::Corrupt(_))));
-    }
-
-    #[test]
-    fn a_message_is_done_when_its_outcome_is_durable_and_refused_when_no_process_could_take_it() {
-        let session = SessionId::parse("one").unwrap();
-        let ended = TurnOutcome::bare(session, TurnId::new("t"), FinishReason::Final, "hello");
-        let saved = |saved| TurnOutcome { saved, ..ended.clone() };
-        assert_eq!(Attempt::of_run(Ok(&saved(true))), Attempt::Done);
-        assert!(matches!(Attempt::of_run(Ok(&saved(false))), Attempt::Again(_)));
-        for later in [
-            AgentError::busy("b"),
-            AgentError::overloaded("o"),
-            AgentError::Stopped("s".into()),
-            AgentError::Internal("i".into()),
-            AgentError::Store(StoreError::Unavailable("u".into())),
-            AgentError::Kept(StoreError::Unavailable("u".into())),
-            AgentError::Kept(StoreError::Fenced { epoch: 1 }),
-        ] {
-            assert!(matches!(Attempt::of_run(Err(&later)), Attempt::Again(_)), "{later:?}");
-        }
-        for never in [AgentError::Invalid("i".into()), AgentError::Store(StoreError::Corrupt("c".into()))] {
-            assert_eq!(Attempt::of_run(Err(&never)), Attempt::Refused(never.clone()));
-        }
-    }
-}
+mod inbox_tests;

@@ -45,6 +45,16 @@ impl Database {
         String::from_utf8(said.stdout).unwrap().trim().to_owned()
     }
 
+    /// Runs a query until it prints this; a minute at most.
+    #[track_caller]
+    pub(crate) fn until(&self, sql: &str, expected: &str) {
+        let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while self.sql(sql) != expected {
+            assert!(std::time::Instant::now() < end, "{sql} does not become {expected}");
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+
     /// A machine that uses it, whose model is this provider.
     pub(crate) fn machine(&self, provider: &FakeProvider) -> Machine<'_> {
         let home = Home::served_by(provider);

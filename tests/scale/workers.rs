@@ -125,10 +125,7 @@ fn a_turn_of_another_machine_is_cancelled_through_its_inbox() {
     let running = ben.agent(["submit", "--json", "--session", "one", "hi"]).spawn();
     assert!(stuck.asked_within(1, SOON), "the turn runs");
     let behind = ben.agent(["submit", "--json", "--session", "two", "--request-id", "r2", "hi"]).spawn();
-    let is_put = || database.sql("SELECT count(*) FROM bob_inbox WHERE session = 'two'") == "1";
-    while !is_put() {
-        std::thread::yield_now();
-    }
+    database.until("SELECT count(*) FROM bob_inbox WHERE session = 'two'", "1");
     let nothing = ben.run(["cancel", "three"]);
     assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
     assert!(nothing.stderr.contains("nothing runs and nothing waits in the session three"), "{}", nothing.stderr);
@@ -149,6 +146,48 @@ fn a_turn_of_another_machine_is_cancelled_through_its_inbox() {
 }
 
 #[test]
+fn a_cancellation_outlives_the_worker_that_was_to_take_it() {
+    let Some(database) = Database::new("a_cancellation_outlives_the_worker") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let (ann, ben) = (database.machine(&stuck), database.machine(&stuck));
+    let submitted = ben.agent(["submit", "--json", "--session", "one", "hi"]).spawn();
+    let dies = worker(&ann, "1");
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    dies.signal(Signal::KILL);
+    assert_eq!(dies.finish().signal, Some(9));
+    let cancel = ben.agent(["cancel", "one"]).spawn();
+    cancel.wait_stderr("waiting for a worker that has the session");
+    let works = worker(&ben, "1");
+    let run = submitted.finish();
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert!(run.stdout.contains("\"finish_reason\":\"cancelled\""), "{}", run.stdout);
+    let cancelled = cancel.finish();
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    assert!(cancelled.stderr.contains("cancelled what ran in one"), "{}", cancelled.stderr);
+    ended(works);
+    assert_eq!(database.sql("SELECT count(*) FROM bob_inbox"), "0");
+    assert_eq!(database.sql(WRONG), "0");
+}
+
+#[test]
+fn a_message_that_is_cancelled_before_its_turn_is_answered_as_a_cancelled_turn() {
+    let Some(database) = Database::new("a_message_that_is_cancelled_before_its_turn") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let machine = database.machine(&stuck);
+    let submitted = machine.agent(["submit", "--session", "one", "--request-id", "r1", "hi"]).spawn();
+    let put = "SELECT count(*) FROM bob_inbox";
+    database.until(put, "1");
+    let cancel = machine.agent(["cancel", "one"]).spawn();
+    database.until(put, "2");
+    let works = worker(&machine, "1");
+    let run = submitted.finish();
+    assert_eq!(run.code, Some(130), "{}", run.stderr);
+    assert_eq!(cancel.finish().code, Some(0));
+    ended(works);
+    assert_eq!(database.sql(put), "0");
+}
+
+#[test]
 fn a_message_that_cannot_run_is_refused_to_its_sender() {
     let Some(database) = Database::new("a_message_that_cannot_run_is_refused_to_its_sender") else { return };
     let machine = database.scripted();
@@ -156,6 +195,14 @@ fn a_message_that_cannot_run_is_refused_to_its_sender() {
     let run = machine.run(["submit", "--model", "nobody:model", "--session", "one", "hi"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
     assert!(run.stderr.contains("nobody"), "{}", run.stderr);
+    assert!(run.stderr.contains("the message was --session one --request-id "), "{}", run.stderr);
+    // One whose refusal was not read is tried again under its name.
+    let again = ["submit", "--session", "two", "--request-id", "again"];
+    let run = machine.run(again.into_iter().chain(["--no-wait", "--model", "nobody:model", "hi"]));
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    database.until("SELECT count(*) FROM bob_inbox WHERE refusal IS NOT NULL", "1");
+    let run = machine.run(again.into_iter().chain(["hi"]));
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "hello"), "{}", run.stderr);
     let run = machine.run(["submit", "--session", "one", "hi"]);
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "hello"), "{}", run.stderr);
     for _repeated in 0..2 {

@@ -49,7 +49,7 @@ impl SessionStore for Leased {
         self.store.delete(session)
     }
 
-    fn lease(&self) -> StoreLease {
+    fn lease(&self, _session: &SessionId) -> StoreLease {
         match self.is_held.load(Ordering::SeqCst) {
             true => StoreLease::ForEver,
             false => StoreLease::Until(Some(Instant::now())),

@@ -101,7 +101,9 @@ macro_rules! store_inbox_contract {
             a_message_is_taken_in_order_until_it_is_settled, a_message_that_is_put_twice_is_one,
             a_refused_message_waits_for_its_sender, sessions_with_messages_are_due,
             what_was_due_can_be_claimed_and_released, a_deleted_session_has_no_messages,
-            a_message_wakes_who_waits_for_one, an_owner_holds_its_lease
+            a_message_wakes_who_waits_for_one, an_owner_holds_its_lease,
+            a_refused_message_that_is_put_again_waits_as_the_last, at_most_1000_messages_wait_for_a_session,
+            known_sessions_are_told_and_take_no_place
         );
     };
 }

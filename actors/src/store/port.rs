@@ -129,9 +129,10 @@ pub trait SessionStore: Send + Sync + 'static {
         None
     }
 
-    /// How long this process may assume that the sessions it claimed are its own; asked before a side effect starts. For ever,
+    /// How long this process may assume that a session it claimed is its own; asked before a side effect starts. For ever,
     /// as this default says, where the operating system tells of an owner's end. Does not wait.
-    fn lease(&self) -> StoreLease {
+    fn lease(&self, session: &SessionId) -> StoreLease {
+        let _every_one = session;
         StoreLease::ForEver
     }
 }

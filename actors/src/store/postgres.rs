@@ -299,7 +299,7 @@ impl SessionStore for PostgresStore {
         Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.bell))
     }
 
-    fn lease(&self) -> StoreLease {
-        self.shared.lease()
+    fn lease(&self, session: &SessionId) -> StoreLease {
+        self.shared.lease(session)
     }
 }

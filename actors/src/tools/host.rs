@@ -259,7 +259,7 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
     if asker.is_abandoned() {
         return;
     }
-    if !limit.read_only && !invocation.progress.runtime().holds_lease() {
+    if !limit.read_only && !invocation.progress.runtime().holds_lease(&invocation.context.session) {
         return asker.send(ToolReturn::not_run(NO_LEASE));
     }
     let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);

@@ -1,6 +1,7 @@
 //! The way from a call to the runtime that makes it.
 
 use crate::store::{Artifacts, SessionStore};
+use bob_messages::ids::SessionId;
 use std::any::Any;
 use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
@@ -31,10 +32,10 @@ impl RuntimeHandle {
         let _the_first_stays = self.store.set(Arc::downgrade(store));
     }
 
-    /// Whether a side effect may start: the sessions of this process are its own at this moment.
-    pub fn holds_lease(&self) -> bool {
+    /// Whether a side effect may start in a session: it is this process's own at this moment.
+    pub fn holds_lease(&self, session: &SessionId) -> bool {
         let store = self.store.get().and_then(Weak::upgrade);
-        store.is_none_or(|store| store.lease().is_held(Instant::now()))
+        store.is_none_or(|store| store.lease(session).is_held(Instant::now()))
     }
 
     /// The runtime, if it is a `T` and has not ended.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use bob::SessionId;
 use bob::health::NodeState;
 use bob::inbox::Submitter;
+use bob::sessions::FinishReason;
 use bob_config::{Config, StoreKind};
 use serde_json::{Value, json};
 
@@ -29,6 +30,9 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a process may take to end after its last turn: the grace of a shutdown is not counted in, since nothing runs.
 const POLL_EVERY: Duration = Duration::from_millis(100);
+
+/// After how long a cancellation that no worker has taken is explained.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// Moves the cursor to the top left and clears the screen.
 const NEW_SCREEN: &str = "\x1b[H\x1b[J";
@@ -157,11 +161,30 @@ async fn cancel_elsewhere(session: &SessionId, config: &Config) -> Result<Exit, 
     };
     submitter.cancel(session, &request, submit::now()).await?;
     let cancellation = Submitter::cancellation_of(&request);
-    tokio::select! {
-        taken = submitter.taken(session, &cancellation) => taken?,
-        caught = signals.next() => return Ok(caught.exit()),
+    let taken = submitter.taken(session, &cancellation);
+    tokio::pin!(taken);
+    let told = tokio::time::sleep(TOLD_AFTER);
+    tokio::pin!(told);
+    let mut is_told = false;
+    loop {
+        tokio::select! {
+            taken = &mut taken => break taken?,
+            () = &mut told, if !is_told => {
+                is_told = true;
+                print::note(
+                    "[waiting for a worker that has the session; run, chat and batch take no cancellation. Ctrl-C ends the \
+                     waiting, and the cancellation stays]",
+                );
+            }
+            caught = signals.next() => return Ok(caught.exit()),
+        }
     }
-    print::note(&format!("cancelled what ran in {session}"));
+    let outcome = submitter.outcome_of(session, &request).await?;
+    print::note(&match outcome.map(|outcome| outcome.finish_reason) {
+        Some(FinishReason::Cancelled) => format!("cancelled what ran in {session}"),
+        Some(_) => format!("the turn in {session} had ended before it was cancelled"),
+        None => format!("cancelled a message that waited in {session}"),
+    });
     Ok(Exit::Success)
 }
 

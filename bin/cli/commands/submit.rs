@@ -3,13 +3,14 @@
 //! Opens the store and nothing else: the turn runs in a process that works.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use bob::approvals::PermissionMode;
-use bob::events::AgentEvent;
+use bob::events::{AgentEvent, Envelope};
 use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
 use bob::model::ContentPart;
 use bob::sessions::{RequestId, TurnOutcome};
-use bob::store::SessionStore;
+use bob::store::{SessionStore, StoreError};
 use bob::{AgentError, ModelName, SessionId};
 use bob_config::assemble;
 use bob_config::{Config, StoreKind};
@@ -57,7 +58,15 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
     };
     let request = InboxRequest::Submit(Box::new(submit));
     let message = InboxMessage::new(session.clone(), request_id.clone(), now(), request);
-    let mut pending = submitter.put(message).await?;
+    let ids = format!("--session {session} --request-id {request_id}");
+    let mut pending = match submitter.put(message).await {
+        Ok(pending) => pending,
+        Err(error @ AgentError::Store(StoreError::InDoubt(_))) => {
+            print::note(&format!("[it is not known whether the message arrived; repeat it with {ids}]"));
+            return Err(error.into());
+        }
+        Err(error) => return Err(error.into()),
+    };
     if args.no_wait {
         match args.json {
             true => print::json(&json!({ "session_id": session, "request_id": request_id }))?,
@@ -66,14 +75,16 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         return Ok(Exit::Success);
     }
     tokio::select! {
-        outcome = followed(args, &mut pending) => {
-            let outcome = outcome?;
-            told(args.form(), &outcome, config.policy.rules.default_mode())
-        }
+        outcome = followed(args, &mut pending) => match outcome {
+            Ok(outcome) => told(args.form(), &outcome, config.policy.rules.default_mode()),
+            Err(failure) => {
+                print::note(&format!("[the message was {ids}]"));
+                Err(failure)
+            }
+        },
         caught = signals.next() => {
             print::note(&format!(
-                "[the message stays in the inbox; `cli-agent submit --session {session} --request-id {request_id}` with the same \
-                 prompt goes on waiting]"
+                "[the message stays in the inbox; `cli-agent submit {ids}` with the same prompt goes on waiting]"
             ));
             Err(Failure::signalled(caught.exit()))
         }
@@ -84,7 +95,7 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
 async fn followed(args: &SubmitArgs, pending: &mut Pending) -> Result<Box<TurnOutcome>, Failure> {
     let mut shown = Show::new(false);
     let mut screen = Screen::new(None);
-    while let Some(event) = pending.next_event().await? {
+    while let Some(event) = next(pending).await? {
         match args.form() {
             _ if !args.follow => {}
             // Its end is the result.
@@ -95,6 +106,30 @@ async fn followed(args: &SubmitArgs, pending: &mut Pending) -> Result<Box<TurnOu
     }
     Ok(pending.outcome().await?)
 }
+
+/// The next event. While the store is away, the message waits, and so does this.
+async fn next(pending: &mut Pending) -> Result<Option<Envelope>, Failure> {
+    let mut is_told = false;
+    loop {
+        match pending.next_event().await {
+            Ok(event) => return Ok(event),
+            Err(error @ AgentError::Store(StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
+                if !std::mem::replace(&mut is_told, true) {
+                    print::note(&format!("[{error}; the message is accepted, and its outcome is waited for]"));
+                }
+                tokio::time::sleep(ASKED_EACH).await;
+            }
+            // It was cancelled before its turn began.
+            Err(error @ AgentError::Stopped(_)) => {
+                return Err(Failure { exit: Exit::Interrupted, ..Failure::from(error) });
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Between two attempts to read what became of a message while the store is away.
+const ASKED_EACH: Duration = Duration::from_secs(1);
 
 fn told(form: OutputForm, outcome: &TurnOutcome, mode: PermissionMode) -> Result<Exit, Failure> {
     match form {

@@ -1,11 +1,14 @@
 //! `work`: runs the turns that other processes submit to the same store.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
 
 use bob::approvals::PermissionMode;
 use bob::inbox::{Worked, Worker};
 use bob_config::Config;
 use bob_config::assemble::Choices;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::WorkArgs;
@@ -18,6 +21,9 @@ use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
 use crate::terminal::progress;
+
+/// How long the end waits for a reader of the results.
+const PRINTED_WITHIN: Duration = Duration::from_secs(2);
 
 /// Default of sessions at a time.
 const CONCURRENCY: u32 = 64;
@@ -40,27 +46,43 @@ pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Res
     let most = config.runtime.max_concurrent_turns;
     let concurrency = args.concurrency.unwrap_or(CONCURRENCY).min(most);
     let mut control = Control::open(&opened.runtime, &config, "work", origin).await;
-    let result = works(args, &opened, concurrency, &mut control, &mut signals).await;
+    let (told, results) = channel();
+    let is_json = args.json;
+    let (printed_all, printed) = oneshot::channel::<()>();
+    // A reader that is slow delays the lines, and no turn.
+    let mode = opened.default_mode;
+    std::thread::spawn(move || {
+        print_all(&results, is_json, mode);
+        drop(printed_all);
+    });
+    let result = works(told, &opened, concurrency, &mut control, &mut signals).await;
+    if let Ok(Ended::AtOnce(exit)) = result {
+        // As after a kill, what runs is left to other workers.
+        exit.leave();
+    }
     let caught = opened.close(&mut signals).await;
     control.close().await;
-    caught.map_or(result, |caught| Ok(caught.exit()))
+    let _printed_or_too_slow = timeout(PRINTED_WITHIN, printed).await;
+    caught.map_or(result.map(|_| Exit::Success), |caught| Ok(caught.exit()))
+}
+
+/// How the work ended.
+enum Ended {
+    HandedOver,
+    /// A second signal came.
+    AtOnce(Exit),
 }
 
 async fn works(
-    args: &WorkArgs,
+    told: Sender<Worked>,
     opened: &OpenRuntime,
     concurrency: u32,
     control: &mut Control,
     signals: &mut Signals,
-) -> Result<Exit, Failure> {
+) -> Result<Ended, Failure> {
     let Some(worker) = Worker::new(opened.runtime.clone(), opened.store.clone()) else {
         return Err(Failure::internal("the store has no inbox"));
     };
-    let (told, results) = channel();
-    let is_json = args.json;
-    // A reader that is slow delays the lines, and no turn.
-    let mode = opened.default_mode;
-    std::thread::spawn(move || printed(&results, is_json, mode));
     let worker = worker.concurrency(concurrency as usize).telling(teller(told));
     let until = CancellationToken::new();
     let works = worker.run(until.clone());
@@ -69,10 +91,13 @@ async fn works(
     let mut tree = opened.runtime.ended();
     loop {
         tokio::select! {
-            () = &mut works => return Ok(Exit::Success),
+            () = &mut works => {
+                let gave_up = !until.is_cancelled() && tree.borrow().is_some();
+                return if gave_up { Err(opened.gave_up()) } else { Ok(Ended::HandedOver) };
+            }
             caught = signals.next() => match until.is_cancelled() {
                 false => hand_over(&until),
-                true => return Ok(caught.exit()),
+                true => return Ok(Ended::AtOnce(caught.exit())),
             },
             () = control.drained(), if !until.is_cancelled() => hand_over(&until),
             _ = tree.wait_for(Option::is_some), if !until.is_cancelled() => return Err(opened.gave_up()),
@@ -89,8 +114,8 @@ fn teller(told: Sender<Worked>) -> impl Fn(&Worked) + Send + Sync {
     move |worked| drop(told.send(worked.clone()))
 }
 
-/// Prints results until stdout is closed or the worker has ended.
-fn printed(results: &Receiver<Worked>, is_json: bool, mode: PermissionMode) {
+/// Prints results until the worker has ended. When stdout is closed, the worker goes on without them.
+fn print_all(results: &Receiver<Worked>, is_json: bool, mode: PermissionMode) {
     for worked in results.iter() {
         if line(&worked, is_json, mode).is_err() {
             return;

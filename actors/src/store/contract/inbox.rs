@@ -6,6 +6,7 @@ use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
+use bob_messages::store::StoreError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -27,11 +28,17 @@ async fn settle(inbox: &Arc<dyn Inbox>, session: &SessionId, request: &str, refu
 }
 
 async fn taken(inbox: &Arc<dyn Inbox>, session: &SessionId) -> Vec<InboxMessage> {
-    inbox.take(session).await.expect("the messages are read")
+    let taken = inbox.take(session).await.expect("the messages are taken");
+    taken.into_iter().map(|entry| entry.message.expect("the message is read")).collect()
 }
 
 async fn due(inbox: &Arc<dyn Inbox>, most: usize) -> Vec<SessionId> {
-    let due = inbox.due(most).await.expect("the sessions are found");
+    due_but(inbox, most, &[]).await
+}
+
+async fn due_but(inbox: &Arc<dyn Inbox>, most: usize, known: &[&SessionId]) -> Vec<SessionId> {
+    let known = known.iter().map(|session| SessionId::clone(session)).collect();
+    let due = inbox.due(most, &known).await.expect("the sessions are found");
     let mut due: Vec<_> = due.into_iter().map(|due| due.session).collect();
     due.sort();
     due
@@ -79,11 +86,64 @@ pub async fn a_refused_message_waits_for_its_sender(store: Arc<dyn SessionStore>
     assert_eq!(standing("r").await, Ok(InboxStanding::Refused(Box::new(why))));
     assert_eq!(taken(&inbox, &one).await, []);
     assert_eq!(due(&inbox, 10).await, [], "it is nothing to do");
-    assert!(!put(&inbox, message(&one, "r", "again")).await, "it was answered");
     settle(&inbox, &one, "r", None).await;
     assert_eq!(standing("r").await, Ok(InboxStanding::Gone));
     settle(&inbox, &one, "unknown", Some(AgentError::busy("b"))).await;
     assert_eq!(standing("unknown").await, Ok(InboxStanding::Gone));
+}
+
+/// A sender that puts a message again whose first attempt was refused asks for another one.
+pub async fn a_refused_message_that_is_put_again_waits_as_the_last(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    put(&inbox, message(&one, "r", "first")).await;
+    put(&inbox, message(&one, "s", "other")).await;
+    settle(&inbox, &one, "r", Some(AgentError::Invalid("no such model".to_owned()))).await;
+    assert!(put(&inbox, message(&one, "r", "second")).await, "it is new");
+    assert_eq!(inbox.standing(&one, &RequestId::new("r")).await, Ok(InboxStanding::Waiting));
+    assert_eq!(taken(&inbox, &one).await, [message(&one, "s", "other"), message(&one, "r", "second")]);
+    assert!(!put(&inbox, message(&one, "r", "third")).await, "it waits");
+}
+
+/// A session takes a bounded number of messages; what was refused has no place among them.
+pub async fn at_most_1000_messages_wait_for_a_session(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    put(&inbox, message(&one, "refused", "hi")).await;
+    settle(&inbox, &one, "refused", Some(AgentError::busy("b"))).await;
+    for number in 0..10 {
+        let puts = (0..100).map(|of| inbox.put(message(&one, &format!("r{number}-{of}"), "hi")));
+        for put in futures_util::future::join_all(puts).await {
+            assert_eq!(put, Ok(true));
+        }
+    }
+    let full = inbox.put(message(&one, "more", "hi")).await;
+    assert!(matches!(&full, Err(StoreError::Unavailable(why)) if why.contains("1000 messages wait")), "{full:?}");
+    assert_eq!(inbox.put(message(&one, "r0-0", "hi")).await, Ok(false), "it is there");
+    assert!(put(&inbox, message(&session("other"), "r", "hi")).await, "each session has its own");
+    settle(&inbox, &one, "r0-0", None).await;
+    assert!(put(&inbox, message(&one, "more", "hi")).await);
+}
+
+/// A caller that has no place for more sessions is told of messages to its own, and those behind them get their turn.
+pub async fn known_sessions_are_told_and_take_no_place(store: Arc<dyn SessionStore>) {
+    let inbox = inbox(&store);
+    let sessions = ["a", "b", "c", "d"].map(session);
+    for one in &sessions {
+        put(&inbox, message(one, "r1", "hi")).await;
+    }
+    let [a, b, c, d] = &sessions;
+    assert_eq!(due_but(&inbox, 0, &[a]).await, [a.clone()], "it is full, and told");
+    assert_eq!(due_but(&inbox, 2, &[a, b]).await, sessions, "known ones take no place");
+    assert_eq!(due_but(&inbox, 4, &[a, b, c, d]).await, sessions);
+    let mut seen = vec![a.clone()];
+    for look in 2..=4 {
+        seen = due_but(&inbox, 1, &seen.iter().collect::<Vec<_>>()).await;
+        assert_eq!(seen.len(), look, "one more: {seen:?}");
+    }
+    let mark = async || inbox.due(0, &[a.clone()].into()).await.expect("it is told")[0].mark;
+    let before = mark().await;
+    assert_eq!(mark().await, before, "nothing came");
+    put(&inbox, message(a, "r2", "hi")).await;
+    assert_ne!(mark().await, before, "something came");
 }
 
 /// Sessions with messages are found, also those that do not exist yet, and again until the messages are settled.
@@ -110,7 +170,7 @@ pub async fn sessions_with_messages_are_due(store: Arc<dyn SessionStore>) {
 pub async fn what_was_due_can_be_claimed_and_released(store: Arc<dyn SessionStore>) {
     let (inbox, one) = (inbox(&store), session("one"));
     put(&inbox, message(&one, "r", "hi")).await;
-    let given = inbox.due(10).await.expect("it is due").remove(0);
+    let given = inbox.due(10, &std::collections::BTreeSet::new()).await.expect("it is due").remove(0);
     let claimed = store.claim(&one).await.expect("it is this process's");
     assert_eq!((claimed.version, claimed.records.len()), (0, 0));
     assert!(given.epoch.is_none_or(|epoch| epoch < claimed.epoch));
@@ -152,5 +212,5 @@ pub async fn a_message_wakes_who_waits_for_one(store: Arc<dyn SessionStore>) {
 /// A process that has just claimed a session may begin a side effect.
 pub async fn an_owner_holds_its_lease(store: Arc<dyn SessionStore>) {
     claim(&store, &session("one")).await;
-    assert!(store.lease().is_held(Instant::now()));
+    assert!(store.lease(&session("one")).is_held(Instant::now()));
 }

@@ -3,25 +3,26 @@
 //! ```text
 //! <session>~<request>            waits
 //! <session>~<request>.refused    was refused, and is kept for its sender
+//! <session>~<request>.damaged    cannot be read, and is not taken
 //! <process>~<number>.new         is being written
 //! ```
 //!
 //! A file gets its name when it is complete, and never that of another: so a request id is kept once.
 
-use super::memory::full;
-use super::port::{Due, Inbox, MOST_WAITING};
+use super::memory::{chosen, full};
+use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
 use crate::store::folder::Folder;
 use crate::store::name;
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxMessage, InboxStanding};
+use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
 #[cfg(feature = "sqlite")]
 use std::path::Path;
@@ -35,9 +36,7 @@ const APART: char = '~';
 
 const REFUSED: &str = ".refused";
 const NEW: &str = ".new";
-
-/// How long a refusal waits for its sender, in milliseconds.
-const REFUSALS_KEPT_MS: Millis = 24 * 60 * 60 * 1000;
+const DAMAGED: &str = ".damaged";
 
 /// The messages in a folder, which is made by the first of them. Clones share it.
 #[derive(Debug, Clone)]
@@ -54,6 +53,8 @@ struct Shared {
 struct Kept {
     /// Its place among the messages of its session.
     number: u64,
+    /// Its name.
+    request: RequestId,
     /// The message, as text.
     message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -124,7 +125,7 @@ impl Shared {
     fn put(&self, message: &InboxMessage) -> Result<bool, Failed> {
         let folder = Folder::open(&self.path)?;
         let name = file_of(&message.session, &message.request_id);
-        if is_there(&folder, &name)? {
+        if folder.look(&name)?.is_some() {
             return Ok(false);
         }
         let waiting = read_all(&folder, &message.session)?;
@@ -132,19 +133,24 @@ impl Shared {
             return Err(full().into());
         }
         let number = waiting.iter().map(|(_, kept)| kept.number).max().unwrap_or_default() + 1;
-        let new = write_new(&folder, &Kept { number, message: message.to_text()?, refusal: None })?;
+        let new = write_new(
+            &folder,
+            &Kept { number, request: message.request_id.clone(), message: message.to_text()?, refusal: None },
+        )?;
         let is_new = folder.rename(&new, &name)?;
-        if !is_new {
-            folder.remove(&new)?;
-        }
+        match is_new {
+            // What was said of it before is over.
+            true => folder.remove(&format!("{name}{REFUSED}"))?,
+            false => folder.remove(&new)?,
+        };
         Ok(is_new)
     }
 
-    fn take(&self, session: &SessionId) -> Result<Vec<InboxMessage>, Failed> {
+    fn take(&self, session: &SessionId) -> Result<Vec<InboxEntry>, Failed> {
         let Some(folder) = self.there()? else { return Ok(Vec::new()) };
         let mut waiting = read_all(&folder, session)?;
         waiting.sort_by(|(one, kept), (other, than)| (kept.number, one).cmp(&(than.number, other)));
-        Ok(waiting.iter().map(|(_, kept)| InboxMessage::parse(&kept.message)).collect::<Result<_, _>>()?)
+        Ok(waiting.iter().map(|(_, kept)| InboxEntry::parse(kept.request.clone(), &kept.message)).collect())
     }
 
     fn settle(&self, session: &SessionId, request: &RequestId, refusal: Option<AgentError>) -> Result<(), Failed> {
@@ -168,28 +174,30 @@ impl Shared {
     fn standing(&self, session: &SessionId, request: &RequestId) -> Result<InboxStanding, Failed> {
         let Some(folder) = self.there()? else { return Ok(InboxStanding::Gone) };
         let name = file_of(session, request);
+        if folder.look(&name)?.is_some() {
+            return Ok(InboxStanding::Waiting);
+        }
         let refused = read(&folder, &format!("{name}{REFUSED}"))?.and_then(|kept| kept.refusal);
-        Ok(match refused {
-            Some(error) => InboxStanding::Refused(Box::new(error)),
-            None if folder.look(&name)?.is_some() => InboxStanding::Waiting,
-            None => InboxStanding::Gone,
-        })
+        Ok(refused.map_or(InboxStanding::Gone, |error| InboxStanding::Refused(Box::new(error))))
     }
 
-    fn due(&self, most: usize) -> Result<Vec<Due>, Failed> {
+    fn due(&self, most: usize, known: &BTreeSet<SessionId>) -> Result<Vec<Due>, Failed> {
         let Some(folder) = self.there()? else { return Ok(Vec::new()) };
-        let mut due = BTreeSet::new();
+        let mut due = BTreeMap::<SessionId, u64>::new();
         for name in folder.names()? {
             if name.ends_with(REFUSED) {
                 let is_old = |at: Millis| at < clock::now() - REFUSALS_KEPT_MS;
                 if folder.look(&name)?.is_some_and(|seen| is_old(seen.modified_at)) {
                     folder.remove(&name)?;
                 }
-            } else {
-                due.extend(session_of(&name));
+            } else if let Some(session) = session_of(&name) {
+                // Every name has a part in the sum.
+                let mark = due.entry(session).or_default();
+                *mark = mark.wrapping_add(mark_of(&name));
             }
         }
-        Ok(due.into_iter().take(most).map(|session| Due { session, epoch: None }).collect())
+        let due = due.into_iter().map(|(session, mark)| Due { session, epoch: None, mark });
+        Ok(chosen(due, most, known))
     }
 }
 
@@ -202,11 +210,11 @@ fn file_of(session: &SessionId, request: &RequestId) -> String {
 /// The session of a message, whether it waits or was refused.
 fn session_of(file: &str) -> Option<SessionId> {
     let (session, request) = file.split_once(APART)?;
-    (!request.ends_with(NEW)).then(|| name::session_of_folder(session)).flatten()
+    (!request.ends_with(NEW) && !request.ends_with(DAMAGED)).then(|| name::session_of_folder(session)).flatten()
 }
 
-fn is_there(folder: &Folder, name: &str) -> io::Result<bool> {
-    Ok(folder.look(name)?.is_some() || folder.look(&format!("{name}{REFUSED}"))?.is_some())
+fn mark_of(name: &str) -> u64 {
+    blake3::hash(name.as_bytes()).as_bytes().iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte))
 }
 
 /// The messages that wait for a session, in no order.
@@ -214,9 +222,15 @@ fn read_all(folder: &Folder, session: &SessionId) -> Result<Vec<(String, Kept)>,
     let mut all = Vec::new();
     let names = folder.names()?.into_iter().filter(|name| !name.ends_with(REFUSED));
     for name in names.filter(|name| session_of(name).as_ref() == Some(session)) {
-        // One that is gone was settled meanwhile.
-        if let Some(kept) = read(folder, &name)? {
-            all.push((name, kept));
+        match read(folder, &name) {
+            Ok(Some(kept)) => all.push((name, kept)),
+            // It was settled meanwhile.
+            Ok(None) => {}
+            Err(Failed::Store(error)) => {
+                tracing::error!(%error, "a message of the inbox cannot be read; it is set aside");
+                folder.replace(&name, &format!("{name}{DAMAGED}"))?;
+            }
+            Err(failed) => return Err(failed),
         }
     }
     Ok(all)
@@ -233,8 +247,10 @@ fn read(folder: &Folder, name: &str) -> Result<Option<Kept>, Failed> {
 /// Writes a file under a name of its own, durably.
 fn write_new(folder: &Folder, kept: &Kept) -> Result<String, Failed> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
-    let name = format!("{}{APART}{}{NEW}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-    let access = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC;
+    // The number of a process may be that of one on another machine, or of one that has ended.
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("{}{APART}{number}-{}{NEW}", std::process::id(), uuid::Uuid::new_v4().simple());
+    let access = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = folder.open_file(&name, access)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let text = serde_json::to_string(kept).map_err(io::Error::from)?;
     file.write_all(text.as_bytes())?;
@@ -256,7 +272,7 @@ impl Inbox for FolderInbox {
         put.inspect(|_| self.0.changed.notify_one()).boxed()
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
         let session = session.clone();
         self.blocking(move |shared| shared.take(&session))
     }
@@ -281,8 +297,9 @@ impl Inbox for FolderInbox {
         self.blocking(move |shared| shared.standing(&session, &request))
     }
 
-    fn due(&self, most: usize) -> BoxFuture<'_, Result<Vec<Due>, StoreError>> {
-        self.blocking(move |shared| shared.due(most))
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+        let known = known.clone();
+        self.blocking(move |shared| shared.due(most, &known))
     }
 
     fn woken(&self) -> BoxFuture<'_, ()> {

@@ -1,12 +1,15 @@
 //! Messages in memory, which end with their process.
 
-use super::port::{Due, Inbox, MOST_WAITING};
+use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
+use crate::clock;
+use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxMessage, InboxStanding};
+use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt, ready};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
@@ -14,13 +17,16 @@ use tokio::sync::Notify;
 #[derive(Debug, Default)]
 pub(crate) struct MemoryInbox {
     of: Mutex<BTreeMap<SessionId, Vec<Kept>>>,
+    /// How many messages were put.
+    count: AtomicU64,
     changed: Notify,
 }
 
 #[derive(Debug)]
 struct Kept {
+    number: u64,
     message: InboxMessage,
-    refusal: Option<AgentError>,
+    refusal: Option<(AgentError, Millis)>,
 }
 
 impl MemoryInbox {
@@ -36,13 +42,15 @@ impl MemoryInbox {
     fn keep(&self, message: InboxMessage) -> Result<bool, StoreError> {
         let mut all = self.all();
         let of = all.entry(message.session.clone()).or_default();
-        if of.iter().any(|kept| kept.message.request_id == message.request_id) {
+        let is_it = |kept: &Kept| kept.message.request_id == message.request_id;
+        if of.iter().any(|kept| is_it(kept) && kept.refusal.is_none()) {
             return Ok(false);
         }
-        if of.len() >= MOST_WAITING {
+        if of.iter().filter(|kept| kept.refusal.is_none()).count() >= MOST_WAITING {
             return Err(full());
         }
-        of.push(Kept { message, refusal: None });
+        of.retain(|kept| !is_it(kept));
+        of.push(Kept { number: 1 + self.count.fetch_add(1, Ordering::Relaxed), message, refusal: None });
         Ok(true)
     }
 
@@ -50,10 +58,10 @@ impl MemoryInbox {
         let mut all = self.all();
         let Some(of) = all.get_mut(session) else { return };
         match refusal {
-            Some(_) => {
+            Some(error) => {
                 of.iter_mut()
                     .filter(|kept| kept.message.request_id == *request)
-                    .for_each(|kept| kept.refusal.clone_from(&refusal));
+                    .for_each(|kept| kept.refusal = Some((error.clone(), clock::now())));
             }
             None => of.retain(|kept| kept.message.request_id != *request),
         }
@@ -61,6 +69,18 @@ impl MemoryInbox {
             all.remove(session);
         }
     }
+}
+
+/// Those of `due` that are known, and the first of the others, at most so many.
+pub(super) fn chosen(due: impl Iterator<Item = Due>, most: usize, known: &BTreeSet<SessionId>) -> Vec<Due> {
+    let mut left = most;
+    let chosen = |due: &Due| {
+        let is_known = known.contains(&due.session);
+        let is_chosen = is_known || left > 0;
+        left -= usize::from(is_chosen && !is_known);
+        is_chosen
+    };
+    due.filter(chosen).collect()
 }
 
 /// Why a message is not kept.
@@ -75,10 +95,10 @@ impl Inbox for MemoryInbox {
         ready(kept).boxed()
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
         let all = self.all();
         let waiting = all.get(session).into_iter().flatten().filter(|kept| kept.refusal.is_none());
-        ready(Ok(waiting.map(|kept| kept.message.clone()).collect())).boxed()
+        ready(Ok(waiting.map(|kept| InboxEntry::from(kept.message.clone())).collect())).boxed()
     }
 
     fn settle<'a>(
@@ -102,16 +122,23 @@ impl Inbox for MemoryInbox {
         let standing = match kept.map(|kept| &kept.refusal) {
             None => InboxStanding::Gone,
             Some(None) => InboxStanding::Waiting,
-            Some(Some(error)) => InboxStanding::Refused(Box::new(error.clone())),
+            Some(Some((error, _))) => InboxStanding::Refused(Box::new(error.clone())),
         };
         ready(Ok(standing)).boxed()
     }
 
-    fn due(&self, most: usize) -> BoxFuture<'_, Result<Vec<Due>, StoreError>> {
-        let all = self.all();
-        let waiting = all.iter().filter(|(_, of)| of.iter().any(|kept| kept.refusal.is_none()));
-        let due = waiting.take(most).map(|(session, _)| Due { session: session.clone(), epoch: None }).collect();
-        ready(Ok(due)).boxed()
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+        let mut all = self.all();
+        let kept_from = clock::now() - REFUSALS_KEPT_MS;
+        all.retain(|_, of| {
+            of.retain(|kept| kept.refusal.as_ref().is_none_or(|(_, at)| *at >= kept_from));
+            !of.is_empty()
+        });
+        let newest = |of: &Vec<Kept>| of.iter().filter(|kept| kept.refusal.is_none()).map(|kept| kept.number).max();
+        let due = all
+            .iter()
+            .filter_map(|(session, of)| newest(of).map(|mark| Due { session: session.clone(), epoch: None, mark }));
+        ready(Ok(chosen(due, most, known))).boxed()
     }
 
     fn woken(&self) -> BoxFuture<'_, ()> {

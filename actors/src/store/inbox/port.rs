@@ -1,23 +1,30 @@
 //! The port: what an inbox must be able to do.
 
+use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxMessage, InboxStanding};
+use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::BoxFuture;
+use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The most messages that wait for one session; a further one is `Unavailable`.
 pub(in crate::store) const MOST_WAITING: usize = 1_000;
+
+/// How long a refusal waits for its sender, in milliseconds.
+pub(in crate::store) const REFUSALS_KEPT_MS: Millis = 24 * 60 * 60 * 1000;
 
 /// A session that has something to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Due {
     /// Which.
     pub session: SessionId,
-    /// The epoch under which the store gave it to this process, which is released when nothing was done under it. `None` where
-    /// the session was this process's before, or is nobody's until it is claimed.
+    /// The epoch under which this process owns it, which is released when nothing was done under it. `None` where the session
+    /// is not owned until it is claimed, and for one that is worked on already.
     pub epoch: Option<u64>,
+    /// A number that another message changes, so that messages which were read before are not read again; 0 when none waits.
+    pub mark: u64,
 }
 
 /// The messages to the sessions of a store.
@@ -26,21 +33,23 @@ pub struct Due {
 /// number of times, and removed by [`settle`](Self::settle) when its effect is durable. Every method may be called from several
 /// tasks, and a call that was lost may be repeated.
 pub trait Inbox: Send + Sync + 'static {
-    /// Keeps a message, durably. Answers whether it is new: a message of the same session and request id is there already, or
-    /// was refused, and stays as it is.
+    /// Keeps a message, durably. Answers whether it is new: one of the same session and request id that waits stays as it is,
+    /// and one that was refused is replaced, as the last message of the session.
     ///
     /// # Errors
-    /// `Unavailable`, also when more than 1,000 messages wait for the session; `InDoubt`, after which it may be put again.
+    /// `Unavailable`, also when 1,000 messages wait for the session; `InDoubt`, after which it may be put again.
     fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>>;
 
-    /// The messages that wait for a session, in the order in which they were put. They stay.
+    /// The messages that wait for a session, in the order in which they were put. They stay. One that cannot be read has its
+    /// place among them, with the reason.
     ///
     /// # Errors
-    /// `TooNew` when a newer program wrote one; `Corrupt`, `Unavailable`.
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>>;
+    /// `Unavailable`.
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>>;
 
     /// Removes a message whose effect is durable. One that is refused is kept for its sender, who is told why, and removes it
-    /// by settling it without a refusal; at most a day.
+    /// by settling it without a refusal; at most a day from then on. A refusal has no effect while another process owns the
+    /// session, in a store whose owners are on several machines.
     ///
     /// # Errors
     /// `Unavailable` or `InDoubt`; then the message is taken again, and recognised by its request id.
@@ -61,13 +70,14 @@ pub trait Inbox: Send + Sync + 'static {
         request: &'a RequestId,
     ) -> BoxFuture<'a, Result<InboxStanding, StoreError>>;
 
-    /// Sessions with something to do: at most `most` that have no living owner and messages, or a turn that a dead owner left
-    /// open; and all of this process with messages. A store whose owners are on several machines makes the first ones this
-    /// process's, so that no two processes get one.
+    /// Sessions with something to do: of `known`, which are worked on or rest, all that have messages; and at most `most`
+    /// others that have messages or a turn that was left open, and no other living owner. A caller
+    /// to whom those that it was given are known is given all of them, call by call. A store whose owners are on several machines makes the others this process's, so that no
+    /// two processes get one; those that it has already are among them, so that an answer that was lost is given again.
     ///
     /// # Errors
     /// `Unavailable`, or `TooNew`.
-    fn due(&self, most: usize) -> BoxFuture<'_, Result<Vec<Due>, StoreError>>;
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>>;
 
     /// Whether [`due`](Self::due) finds turns that a dead owner left open. Where it does not, they are found in the list of
     /// sessions, and their owners by a claim.
@@ -79,7 +89,7 @@ pub trait Inbox: Send + Sync + 'static {
     fn woken(&self) -> BoxFuture<'_, ()>;
 }
 
-/// How long a process may assume that the sessions it claimed are its own.
+/// How long a process may assume that a session it claimed is its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StoreLease {
     /// For as long as it lives, since the operating system tells of its end.

@@ -1,7 +1,7 @@
 //! Claims, releases and deletions: whose a session is.
 
 use super::link::PATIENCE;
-use super::node;
+use super::node::{self, lives};
 use super::schema::{self, STEPS};
 use super::tables::{Entry, damaged, entry_columns, epoch, records, signed};
 use super::up::{Unread, Up, is_broken, is_in_the_way};
@@ -25,8 +25,12 @@ pub(super) struct Claimed {
 /// Whether the session `s` may be claimed: it has no owner, its owner is `$2` or is dead, or it is to be taken over (`$3`).
 macro_rules! is_free {
     () => {
-        "(s.node IS NULL OR s.node = $2 OR $3 OR NOT EXISTS (
-             SELECT FROM bob_nodes n WHERE n.number = s.node AND NOT n.dead AND n.expires_at > clock_timestamp()))"
+        concat!(
+            "(s.node IS NULL OR s.node = $2 OR $3 OR NOT EXISTS (
+                 SELECT FROM bob_nodes n WHERE n.number = s.node AND ",
+            lives!(),
+            "))"
+        )
     };
 }
 
@@ -42,12 +46,15 @@ const CLAIM: &str = concat!(
 
 const DELETE: &str = concat!("DELETE FROM bob_sessions s WHERE s.id = $1 AND ", is_free!(), " RETURNING s.number");
 
-const RELEASE: &str =
-    concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND s.node = $3 AND $2 = ", epoch!());
+/// An epoch is that of one owner.
+const RELEASE: &str = concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND $2 = ", epoch!());
 
 /// A session that was not given.
-const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address FROM bob_sessions s
-    LEFT JOIN bob_nodes n ON n.number = s.node AND NOT n.dead AND n.expires_at > clock_timestamp() WHERE s.id = $1";
+const OWNER: &str = concat!(
+    "SELECT s.damage, n.number, n.name, n.address FROM bob_sessions s LEFT JOIN bob_nodes n ON n.number = s.node AND ",
+    lives!(),
+    " WHERE s.id = $1"
+);
 
 const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE number = $1";
 
@@ -67,7 +74,12 @@ impl Writer {
             let up = self.link.to_write(until).await?;
             let node = self.node.ours().await?;
             match self.try_claim(&up, session, node, span).await {
-                Ok(Ok(claimed)) => return Ok(claimed),
+                // This process entered again meanwhile: the session is claimed under a row that is dead.
+                Ok(Ok(_)) if self.node.known() != Some(node) && Instant::now() < until => {}
+                Ok(Ok(claimed)) => {
+                    self.node.claimed(session, node, claimed.claim.epoch);
+                    return Ok(claimed);
+                }
                 Ok(Err(Held::Refused(error))) | Err(Unread::Bad(error)) => return Err(error),
                 Ok(Err(Held::Free)) if Instant::now() < until => {}
                 Ok(Err(Held::Free)) => {
@@ -136,12 +148,13 @@ impl Writer {
 
     /// Ends ownerships. Best effort: after a failure a session stays owned until this process ends.
     pub(super) async fn release(&self, releases: Vec<(SessionId, u64, Reply<()>)>) {
-        let (Some(node), false) = (self.node.known(), releases.is_empty()) else {
+        if self.node.known().is_none() || releases.is_empty() {
             return releases.into_iter().for_each(|(_, _, reply)| reply.send(()));
-        };
+        }
         let until = Instant::now() + PATIENCE;
         join_all(releases.into_iter().map(async |(session, epoch, reply)| {
-            if let Err(error) = self.try_release(&session, epoch, node, until).await {
+            self.node.released(&session, epoch);
+            if let Err(error) = self.try_release(&session, epoch, until).await {
                 tracing::debug!(%session, %error, "a session could not be released");
             }
             reply.send(());
@@ -149,12 +162,12 @@ impl Writer {
         .await;
     }
 
-    async fn try_release(&self, session: &SessionId, epoch: u64, node: i32, until: Instant) -> Result<(), StoreError> {
+    async fn try_release(&self, session: &SessionId, epoch: u64, until: Instant) -> Result<(), StoreError> {
         loop {
             let up = self.link.to_write(until).await?;
             let released = async {
                 let statement = up.prepared(RELEASE).await?;
-                up.ask(up.client.execute(&statement, &[&session.as_str(), &signed(epoch), &node])).await
+                up.ask(up.client.execute(&statement, &[&session.as_str(), &signed(epoch)])).await
             };
             match released.await {
                 Ok(_rows) => return Ok(()),
@@ -185,7 +198,10 @@ impl Writer {
                 Err(error) => Err(error),
             };
             match deleted {
-                Ok(deleted) => return Ok(deleted),
+                Ok(deleted) => {
+                    self.node.released(session, u64::MAX);
+                    return Ok(deleted);
+                }
                 Err(error) if passes(&error) && Instant::now() < until => {}
                 Err(error) => return Err(self.link.address.failed("write", &error)),
             }

@@ -2,7 +2,7 @@
 
 use super::again::writing;
 use super::link::Link;
-use super::node::{self, Node};
+use super::node::{self, Node, lives};
 use super::schema::{self, STEPS};
 use super::tables::epoch;
 use super::up::{Unread, Up};
@@ -11,6 +11,7 @@ use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
 use futures_util::future::join_all;
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::Notify;
@@ -24,7 +25,14 @@ const MOST_AT_ONCE: usize = 250;
 /// Owners that are dead by their row.
 macro_rules! dead {
     () => {
-        "(SELECT n.number FROM bob_nodes n WHERE n.dead OR n.expires_at <= clock_timestamp())"
+        concat!("(SELECT n.number FROM bob_nodes n WHERE n.number <> $1 AND NOT ", lives!(), ")")
+    };
+}
+
+/// The number of the newest message that waits for the session `s`.
+macro_rules! newest {
+    () => {
+        "coalesce((SELECT max(w.number) FROM bob_inbox w WHERE w.session = s.id AND w.refusal IS NULL), 0)"
     };
 }
 
@@ -36,7 +44,7 @@ const FREE: &str = concat!(
          SELECT s.number FROM bob_sessions s
          WHERE s.damage IS NULL AND (s.node IS NULL OR s.node IN ",
     dead!(),
-    ") AND s.number IN (
+    ") AND NOT s.id = ANY ($4) AND s.number IN (
              SELECT x.number FROM bob_sessions x JOIN bob_inbox i ON i.session = x.id
              WHERE i.refusal IS NULL AND (x.node IS NULL OR x.node IN ",
     dead!(),
@@ -48,38 +56,70 @@ const FREE: &str = concat!(
      UPDATE bob_sessions s SET node = $1, epoch = s.epoch + 1 FROM free WHERE s.number = free.number
      AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $3
      RETURNING s.id, ",
-    epoch!()
+    epoch!(),
+    ", ",
+    newest!()
 );
 
 const NEW: &str = concat!(
     "INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
      SELECT i.session, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $1 FROM bob_inbox i
-     WHERE i.refusal IS NULL AND NOT EXISTS (SELECT FROM bob_sessions o WHERE o.id = i.session)
+     WHERE i.refusal IS NULL AND NOT EXISTS (SELECT FROM bob_sessions o WHERE o.id = i.session) AND NOT i.session = ANY ($4)
      AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $3
      GROUP BY i.session ORDER BY min(i.number) LIMIT $2
      ON CONFLICT (id) DO NOTHING RETURNING s.id, ",
-    epoch!()
+    epoch!(),
+    ", ",
+    newest!()
 );
 
-const OURS: &str = "SELECT DISTINCT s.id, NULL::bigint FROM bob_sessions s JOIN bob_inbox i ON i.session = s.id
-    WHERE s.node = $1 AND i.refusal IS NULL";
+/// What this process has already and does not work on: it was given in an answer that was lost, or was not released.
+const OURS: &str = concat!(
+    "SELECT s.id, ",
+    epoch!(),
+    ", ",
+    newest!(),
+    " FROM bob_sessions s WHERE s.node = $1 AND s.damage IS NULL AND NOT s.id = ANY ($3)
+     AND ((s.state = 'running' AND s.parent IS NULL)
+          OR EXISTS (SELECT FROM bob_inbox i WHERE i.session = s.id AND i.refusal IS NULL))
+     ORDER BY s.number LIMIT $2"
+);
+
+/// The messages of what is worked on.
+const KNOWN: &str = "SELECT i.session, NULL::bigint, max(i.number) FROM bob_inbox i
+    WHERE i.session = ANY ($1) AND i.refusal IS NULL GROUP BY i.session";
 
 /// Refusals that nobody asked for.
-const SWEEP: &str = "DELETE FROM bob_inbox WHERE refusal IS NOT NULL AND put_at < clock_timestamp() - interval '1 day'";
+const SWEEP: &str =
+    "DELETE FROM bob_inbox WHERE refusal IS NOT NULL AND refused_at < clock_timestamp() - interval '1 day'";
 
-/// Takes at most `most` sessions. Those that this process has already are given as well.
-pub(super) async fn due(link: &Link, node: &Node, suspects: &Suspects, most: usize) -> Result<Vec<Due>, StoreError> {
+/// Takes at most `most` sessions. Those of `known` that have messages are given as well.
+///
+/// What is taken in an attempt whose answer is lost is this process's at the next one, and given by that.
+pub(super) async fn due(
+    link: &Link,
+    node: &Node,
+    suspects: &Suspects,
+    most: usize,
+    known: &BTreeSet<SessionId>,
+) -> Result<Vec<Due>, StoreError> {
     let ours = node.ours().await?;
-    let known = STEPS.len() as i32;
+    let version = STEPS.len() as i32;
+    let known: Vec<&str> = known.iter().map(SessionId::as_str).collect();
     writing(link, async |up| {
         suspects.look(&up, ours);
-        let statement = up.prepared(OURS).await?;
-        let mut due = sessions(&up.ask(up.client.query(&statement, &[&ours])).await?);
+        let statement = up.prepared(KNOWN).await?;
+        let mut due = sessions(&up.ask(up.client.query(&statement, &[&known])).await?);
         let mut left = most.min(MOST_AT_ONCE);
-        for sql in [FREE, NEW] {
+        let statement = up.prepared(OURS).await?;
+        let had = sessions(&up.ask(up.client.query(&statement, &[&ours, &(left as i64), &known])).await?);
+        left = left.saturating_sub(had.len());
+        due.extend(had);
+        // After an outage, a process whose own row is not renewed yet takes those of nobody else for dead.
+        for sql in [FREE, NEW].iter().filter(|_| node.is_renewed()) {
             let most = left as i64;
             let statement = up.prepared(sql).await?;
-            let taken = sessions(&up.ask(up.client.query(&statement, &[&ours, &most, &known])).await?);
+            let taken = sessions(&up.ask(up.client.query(&statement, &[&ours, &most, &version, &known])).await?);
             left = left.saturating_sub(taken.len());
             due.extend(taken);
         }
@@ -98,7 +138,8 @@ fn sessions(rows: &[Row]) -> Vec<Due> {
     let due = |row: &Row| {
         let session = SessionId::parse(row.get(0)).ok()?;
         let epoch = row.get::<_, Option<i64>>(1).and_then(|epoch| u64::try_from(epoch).ok());
-        Some(Due { session, epoch })
+        let mark = u64::try_from(row.get::<_, i64>(2)).unwrap_or_default();
+        Some(Due { session, epoch, mark })
     };
     rows.iter().filter_map(due).collect()
 }

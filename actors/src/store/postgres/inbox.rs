@@ -6,16 +6,17 @@
 use super::again::writing;
 use super::due;
 use super::link::Link;
-use super::node::Node;
+use super::node::{Node, lives};
 use super::reader::reading;
 use super::up::Unread;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxMessage, InboxStanding};
+use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
 use bob_messages::reply::Reply;
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt};
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,6 +24,7 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender};
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, sleep};
+use tokio_postgres::Row;
 
 /// Between two notifications.
 const RUNG_EACH: Duration = Duration::from_millis(20);
@@ -30,10 +32,10 @@ const RUNG_EACH: Duration = Duration::from_millis(20);
 /// What is asked of the task.
 pub(super) enum Ask {
     Put(InboxMessage, Reply<Result<bool, StoreError>>),
-    Take(SessionId, Reply<Result<Vec<InboxMessage>, StoreError>>),
+    Take(SessionId, Reply<Result<Vec<InboxEntry>, StoreError>>),
     Settle(SessionId, RequestId, Option<AgentError>, Reply<Result<(), StoreError>>),
     Standing(SessionId, RequestId, Reply<Result<InboxStanding, StoreError>>),
-    Due(usize, Reply<Result<Vec<Due>, StoreError>>),
+    Due(usize, BTreeSet<SessionId>, Reply<Result<Vec<Due>, StoreError>>),
     /// Hear of what others change.
     Listen,
 }
@@ -67,7 +69,7 @@ impl Inbox for PostgresInbox {
         self.ask(|reply| Ask::Put(message, reply))
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxMessage>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
         self.ask(|reply| Ask::Take(session.clone(), reply))
     }
 
@@ -88,8 +90,8 @@ impl Inbox for PostgresInbox {
         self.ask(|reply| Ask::Standing(session.clone(), request.clone(), reply))
     }
 
-    fn due(&self, most: usize) -> BoxFuture<'_, Result<Vec<Due>, StoreError>> {
-        self.ask(|reply| Ask::Due(most, reply))
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+        self.ask(|reply| Ask::Due(most, known.clone(), reply))
     }
 
     fn finds_open_turns(&self) -> bool {
@@ -120,11 +122,11 @@ pub(super) async fn run(link: Rc<Link>, node: Node, bell: Arc<Notify>, mut asks:
                 }
                 Ask::Take(session, reply) => reply.send(take(&link, &session).await),
                 Ask::Settle(session, request, refusal, reply) => {
-                    reply.send(settle(&link, &session, &request, refusal.as_ref()).await);
+                    reply.send(settle(&link, &node, &session, &request, refusal.as_ref()).await);
                     rope.notify_one();
                 }
                 Ask::Standing(session, request, reply) => reply.send(standing(&link, &session, &request).await),
-                Ask::Due(most, reply) => reply.send(due::due(&link, &node, &suspects, most).await),
+                Ask::Due(most, known, reply) => reply.send(due::due(&link, &node, &suspects, most, &known).await),
                 Ask::Listen => node.listen(),
             }
         });
@@ -145,15 +147,16 @@ async fn ring(link: Rc<Link>, rope: Rc<Notify>) {
             rung.map_err(|error| link.address.failed("write", &error))
         };
         if let Err(error) = rung.await {
-            tracing::debug!(%error, "nobody was told of a message; it is found by looking");
+            tracing::debug!(%error, "other processes were not notified of a message; they find it when they look");
         }
         sleep(RUNG_EACH).await;
     }
 }
 
-const PUT: &str = "INSERT INTO bob_inbox (session, request, message) SELECT $1, $2, $3
+const PUT: &str = "INSERT INTO bob_inbox AS i (session, request, message) SELECT $1, $2, $3
     WHERE (SELECT count(*) FROM bob_inbox WHERE session = $1 AND refusal IS NULL) < $4
-    ON CONFLICT (session, request) DO NOTHING";
+    ON CONFLICT (session, request) DO UPDATE SET number = DEFAULT, message = $3, refusal = NULL, refused_at = NULL,
+        put_at = clock_timestamp() WHERE i.refusal IS NOT NULL";
 
 const IS_THERE: &str = "SELECT refusal FROM bob_inbox WHERE session = $1 AND request = $2";
 
@@ -174,23 +177,32 @@ async fn put(link: &Link, message: &InboxMessage) -> Result<bool, StoreError> {
     .await
 }
 
-const TAKE: &str = "SELECT message FROM bob_inbox WHERE session = $1 AND refusal IS NULL ORDER BY number";
+const TAKE: &str = "SELECT request, message FROM bob_inbox WHERE session = $1 AND refusal IS NULL ORDER BY number";
 
-async fn take(link: &Link, session: &SessionId) -> Result<Vec<InboxMessage>, StoreError> {
+async fn take(link: &Link, session: &SessionId) -> Result<Vec<InboxEntry>, StoreError> {
     reading(link, Vec::new, async |up| {
         let statement = up.prepared(TAKE).await?;
         let rows = up.ask(up.client.query(&statement, &[&session.as_str()])).await?;
-        rows.iter().map(|row| InboxMessage::parse(row.get(0)).map_err(Unread::Bad)).collect()
+        let entry = |row: &Row| InboxEntry::parse(RequestId::new(row.get::<_, &str>(0)), row.get(1));
+        Ok(rows.iter().map(entry).collect())
     })
     .await
 }
 
 const DONE: &str = "DELETE FROM bob_inbox WHERE session = $1 AND request = $2";
 
-const REFUSE: &str = "UPDATE bob_inbox SET refusal = $3 WHERE session = $1 AND request = $2";
+/// Not while another process owns the session, which runs the message itself.
+const REFUSE: &str = concat!(
+    "UPDATE bob_inbox SET refusal = $3, refused_at = clock_timestamp() WHERE session = $1 AND request = $2 AND NOT EXISTS (
+         SELECT FROM bob_sessions s JOIN bob_nodes n ON n.number = s.node
+         WHERE s.id = $1 AND s.node <> $4 AND ",
+    lives!(),
+    ")"
+);
 
 async fn settle(
     link: &Link,
+    node: &Node,
     session: &SessionId,
     request: &RequestId,
     refusal: Option<&AgentError>,
@@ -206,7 +218,8 @@ async fn settle(
             }
             Some(why) => {
                 let statement = up.prepared(REFUSE).await?;
-                up.ask(up.client.execute(&statement, &[&session, &request, why])).await?
+                let ours = node.known().unwrap_or_default();
+                up.ask(up.client.execute(&statement, &[&session, &request, why, &ours])).await?
             }
         };
         Ok(())

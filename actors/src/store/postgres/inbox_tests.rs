@@ -6,7 +6,7 @@ use crate::store::Due;
 use crate::store::contract::{append, claim, session, store_one};
 use bob_messages::chat::ContentPart;
 use bob_messages::ids::RequestId;
-use bob_messages::inbox::{InboxMessage, InboxRequest, SubmitRequest};
+use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -20,7 +20,7 @@ fn inbox(store: &Arc<dyn SessionStore>) -> Arc<dyn Inbox> {
 }
 
 async fn due(store: &Arc<dyn SessionStore>) -> Vec<SessionId> {
-    inbox(store).due(100).await.unwrap().into_iter().map(|due| due.session).collect()
+    inbox(store).due(100, &BTreeSet::new()).await.unwrap().into_iter().map(|due| due.session).collect()
 }
 
 /// A session with an open turn, of this owner.
@@ -39,7 +39,7 @@ async fn what_a_dead_owner_left_open_is_given_to_one_process() {
     claim(&ann, &session("idle")).await;
     assert_eq!(due(&ben).await, [], "its owner lives");
     drop(ann);
-    let given = inbox(&ben).due(100).await.unwrap();
+    let given = inbox(&ben).due(100, &BTreeSet::new()).await.unwrap();
     assert_eq!(given.len(), 1, "the one with an open turn: {given:?}");
     assert_eq!(given[0].session, one);
     assert!(given[0].epoch.is_some_and(|new| new > epoch), "{given:?}");
@@ -82,7 +82,8 @@ async fn of_processes_that_look_at_once_each_session_is_given_to_one() {
             stores[1].release(one, epoch).await;
         }
     }
-    let given = join_all(stores.iter().map(|store| async move { inbox(store).due(15).await.unwrap() })).await;
+    let given =
+        join_all(stores.iter().map(|store| async move { inbox(store).due(15, &BTreeSet::new()).await.unwrap() })).await;
     let (mut all, mut count) = (BTreeSet::new(), 0);
     for given in given {
         count += given.len();
@@ -98,8 +99,8 @@ async fn a_message_to_an_owned_session_is_due_for_its_owner_alone() {
     let epoch = claim(&ann, &one).await;
     assert_eq!(inbox(&ben).put(message(&one, "r")).await, Ok(true));
     assert_eq!(due(&ben).await, []);
-    let given = inbox(&ann).due(0).await.unwrap();
-    assert_eq!(given, [Due { session: one.clone(), epoch: None }]);
+    let given = inbox(&ann).due(1, &BTreeSet::new()).await.unwrap();
+    assert_eq!(given[..], [Due { session: one.clone(), epoch: Some(epoch), mark: given[0].mark }]);
     assert_eq!(store_one(&ann, append(&one, epoch, 0, 1)).await, Ok(1), "its owner is not fenced by looking");
 }
 
@@ -123,22 +124,101 @@ async fn a_message_of_another_process_wakes() {
     .await;
 }
 
+/// Waits until a process whose row is dead has another one.
+async fn lapsed(schema: &Schema, name: &str) {
+    let number = format!("SELECT max(number)::text FROM bob_nodes WHERE name = '{name}'");
+    let before = schema.one(&number);
+    schema.until(&number, |now| now != before).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_process_that_was_taken_for_dead_holds_no_lease_until_it_enters_again() {
-    let Some(schema) = schema("a_process_that_was_taken_for_dead") else { return };
-    let (ann, one) = (schema.open("ann", false), session("one"));
-    assert!(!ann.lease().is_held(Instant::now()), "it owns nothing");
-    claim(&ann, &one).await;
-    assert!(ann.lease().is_held(Instant::now()));
-    schema.run("UPDATE bob_nodes SET dead = true");
-    within(async {
-        while ann.lease().is_held(Instant::now()) {
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+async fn a_lease_that_was_over_does_not_come_back_for_a_session_that_was_taken() {
+    for end in ["dead = true", "expires_at = clock_timestamp() - interval '1 second'"] {
+        let Some(schema) = schema("a_lease_that_was_over_does_not_come_back") else { return };
+        let (ann, ben) = (schema.open("ann", false), schema.open("ben", false));
+        let (taken, kept) = (session("taken"), session("kept"));
+        assert!(!ann.lease(&kept).is_held(Instant::now()), "it owns nothing");
+        let (of_taken, of_kept) = (claim(&ann, &taken).await, claim(&ann, &kept).await);
+        assert!(ann.lease(&kept).is_held(Instant::now()) && ann.lease(&taken).is_held(Instant::now()));
+        assert!(!ann.lease(&session("other")).is_held(Instant::now()));
+        schema.run(&format!(
+            "UPDATE bob_nodes SET {end} WHERE name = 'ann';
+             INSERT INTO bob_nodes (name, address, expires_at) VALUES ('cyd', '', clock_timestamp() + interval '1 hour');
+             UPDATE bob_sessions SET epoch = epoch + 1, node = (SELECT max(number) FROM bob_nodes) WHERE id = 'taken'"
+        ));
+        lapsed(&schema, "ann").await;
+        within(async {
+            while !ann.lease(&kept).is_held(Instant::now()) {
+                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        assert!(!ann.lease(&taken).is_held(Instant::now()), "{end}: another process has it");
+        let late = store_one(&ann, append(&taken, of_taken, 0, 1)).await;
+        assert!(matches!(late, Err(StoreError::Fenced { .. })), "{late:?}");
+        assert_eq!(store_one(&ann, append(&kept, of_kept, 0, 1)).await, Ok(1), "nobody took it");
+        assert_eq!(ben.claim(&kept).await, Err(StoreError::Busy { owner: "ann".to_owned() }));
+        ann.release(&kept, of_kept).await;
+        assert!(!ann.lease(&kept).is_held(Instant::now()), "it was given back");
+        assert!(ben.claim(&kept).await.is_ok());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_does_not_take_its_own_sessions_from_itself() {
+    let Some(schema) = schema("a_process_does_not_take_its_own_sessions") else { return };
+    let (ann, works) = (schema.open("ann", false), session("works"));
+    let epoch = open(&ann, &works).await;
+    for end in ["dead = true", "expires_at = clock_timestamp() - interval '1 second'"] {
+        schema.run(&format!("UPDATE bob_nodes SET {end} WHERE name = 'ann'"));
+        let known = BTreeSet::from([works.clone()]);
+        for _before_and_behind_a_renewal in 0..2 {
+            assert_eq!(inbox(&ann).due(100, &known).await, Ok(Vec::new()));
+            lapsed(&schema, "ann").await;
+            schema.run(&format!("UPDATE bob_nodes SET {end} WHERE name = 'ann'"));
         }
-    })
-    .await;
-    claim(&ann, &one).await;
-    assert!(ann.lease().is_held(Instant::now()));
+    }
+    assert_eq!(store_one(&ann, append(&works, epoch, 1, 1)).await, Ok(2), "it is not fenced");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_given_in_an_answer_that_was_lost_is_given_again() {
+    let Some(schema) = schema("what_was_given_in_an_answer_that_was_lost") else { return };
+    let (ann, ben, one, two) = (schema.open("ann", false), schema.open("ben", false), session("one"), session("two"));
+    let epoch = open(&ann, &one).await;
+    ann.release(&one, epoch).await;
+    assert_eq!(inbox(&ann).put(message(&two, "r")).await, Ok(true));
+    let lost = inbox(&ben).due(100, &BTreeSet::new()).await.unwrap();
+    assert_eq!(lost.len(), 2, "{lost:?}");
+    let again = inbox(&ben).due(100, &BTreeSet::new()).await.unwrap();
+    assert_eq!(again, lost, "an open turn without messages among them");
+    assert_eq!(due(&ann).await, [], "they are owned");
+    for due in again {
+        ben.release(&due.session, due.epoch.unwrap()).await;
+    }
+    assert_eq!(due(&ann).await.len(), 2, "its epoch gives a session back");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_a_session_that_another_process_owns_is_not_refused() {
+    let Some(schema) = schema("a_message_of_a_session_that_another_process_owns") else { return };
+    let (ann, ben, one, r) =
+        (schema.open("ann", false), schema.open("ben", false), session("one"), RequestId::new("r"));
+    assert_eq!(inbox(&ben).put(message(&one, "r")).await, Ok(true));
+    let epoch = claim(&ann, &one).await;
+    claim(&ben, &session("other")).await;
+    let why = bob_messages::error::AgentError::Invalid("no such model".to_owned());
+    inbox(&ben).settle(&one, &r, Some(why.clone())).await.unwrap();
+    assert_eq!(inbox(&ben).standing(&one, &r).await, Ok(InboxStanding::Waiting));
+    ann.release(&one, epoch).await;
+    inbox(&ben).settle(&one, &r, Some(why.clone())).await.unwrap();
+    assert_eq!(inbox(&ben).standing(&one, &r).await, Ok(InboxStanding::Refused(Box::new(why))));
+    schema.run("UPDATE bob_inbox SET put_at = put_at - interval '2 days'");
+    assert_eq!(due(&ben).await, []);
+    assert!(matches!(inbox(&ben).standing(&one, &r).await, Ok(InboxStanding::Refused(_))), "it was refused just now");
+    schema.run("UPDATE bob_inbox SET refused_at = refused_at - interval '2 days'");
+    assert_eq!(due(&ben).await, []);
+    assert_eq!(inbox(&ben).standing(&one, &r).await, Ok(InboxStanding::Gone));
 }
 
 #[tokio::test(flavor = "multi_thread")]

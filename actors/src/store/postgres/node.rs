@@ -5,16 +5,22 @@
 //! at twice: a restart of the database ends all locks, and an owner whose connection broke renews its row and takes its
 //! lock again at once. While the server has the old connection still, the lock is not to be had; the row is renewed more
 //! often then, so that the end of the old connection finds no owner without both.
+//!
+//! A side effect starts while the lease is held alone. A row that was dead is never renewed: the process makes another one,
+//! which takes along the sessions that no other process has taken, and the lease of the others does not come back.
 
 use super::link::{Link, PATIENCE};
 use super::schema::LOCK_CLASS;
+use super::tables::epoch;
 use super::up::Up;
 use crate::store::StoreLease;
+use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::StoreError;
+use std::collections::HashMap;
 use std::rc::{Rc, Weak};
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -58,8 +64,15 @@ pub(super) struct Node {
 pub(super) struct Shared {
     /// 0 while there is none.
     number: AtomicI32,
-    /// The end of the lease, from when the last renewal was sent.
-    held_until: Mutex<Option<std::time::Instant>>,
+    lease: Mutex<Lease>,
+}
+
+#[derive(Debug, Default)]
+struct Lease {
+    /// Its end, from when the last renewal was sent.
+    until: Option<std::time::Instant>,
+    /// The sessions that were claimed here: the number of the row that owns each, and the epoch.
+    claimed: HashMap<SessionId, (i32, u64)>,
 }
 
 impl Shared {
@@ -68,13 +81,49 @@ impl Shared {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number != 0)
     }
 
-    /// How long the sessions of this process are its own.
-    pub(super) fn lease(&self) -> StoreLease {
-        StoreLease::Until(*self.held_until.lock().unwrap_or_else(PoisonError::into_inner))
+    /// How long a session of this process is its own. One that was claimed under a row that is dead is not, unless the row
+    /// of now has taken it along.
+    pub(super) fn lease(&self, session: &SessionId) -> StoreLease {
+        let (ours, lease) = (self.number(), self.held());
+        let is_ours = lease.claimed.get(session).is_some_and(|(number, _)| Some(*number) == ours);
+        StoreLease::Until(lease.until.filter(|_| is_ours))
     }
 
-    fn hold(&self, until: Option<std::time::Instant>) {
-        *self.held_until.lock().unwrap_or_else(PoisonError::into_inner) = until;
+    /// A session was claimed under this row.
+    fn claimed(&self, session: &SessionId, number: i32, epoch: u64) {
+        self.held().claimed.insert(session.clone(), (number, epoch));
+    }
+
+    /// A session is not this process's any more, as far as this epoch goes.
+    fn released(&self, session: &SessionId, epoch: u64) {
+        let mut lease = self.held();
+        if lease.claimed.get(session).is_some_and(|(_, claimed)| *claimed <= epoch) {
+            lease.claimed.remove(session);
+        }
+    }
+
+    /// The row of now has taken along a session of an earlier one.
+    fn taken_along(&self, session: &SessionId, number: i32, epoch: u64) {
+        if let Some((owner, claimed)) = self.held().claimed.get_mut(session)
+            && *claimed == epoch
+        {
+            *owner = number;
+        }
+    }
+
+    fn hold(&self, until: std::time::Instant) {
+        self.held().until = Some(until);
+    }
+
+    /// The lease ends at this moment, if it was to last longer.
+    fn hold_no_longer_than(&self, until: std::time::Instant) {
+        let mut lease = self.held();
+        lease.until = lease.until.map(|held| held.min(until));
+    }
+
+    fn held(&self) -> MutexGuard<'_, Lease> {
+        // Plain values are not left half changed by a panic.
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -82,7 +131,7 @@ impl Node {
     /// Starts the task. It ends, and with it the ownership, when all copies of the answer are dropped.
     pub(super) fn start(link: Link, name: String, shared: Arc<Shared>) -> (Self, tokio::task::JoinHandle<()>) {
         let (asks, asked) = unbounded_channel();
-        let task = Task { link, name, shared: Arc::clone(&shared), locked: Weak::new() };
+        let task = Task { link, name, shared: Arc::clone(&shared), locked: Weak::new(), former: Vec::new() };
         (Self { asks, shared }, tokio::task::spawn_local(task.run(asked)))
     }
 
@@ -108,6 +157,21 @@ impl Node {
     pub(super) fn known(&self) -> Option<i32> {
         self.shared.number()
     }
+
+    /// Whether our row was renewed in time.
+    pub(super) fn is_renewed(&self) -> bool {
+        StoreLease::Until(self.shared.held().until).is_held(std::time::Instant::now())
+    }
+
+    /// A session was claimed under our row.
+    pub(super) fn claimed(&self, session: &SessionId, number: i32, epoch: u64) {
+        self.shared.claimed(session, number, epoch);
+    }
+
+    /// A session is given back: nothing is begun in it any more under this epoch.
+    pub(super) fn released(&self, session: &SessionId, epoch: u64) {
+        self.shared.released(session, epoch);
+    }
 }
 
 struct Task {
@@ -116,7 +180,17 @@ struct Task {
     shared: Arc<Shared>,
     /// The connection that has our lock.
     locked: Weak<Up>,
+    /// Rows of ours that are dead, whose sessions are not taken along yet.
+    former: Vec<i32>,
 }
+
+/// Whether the row `n` is that of an owner that lives. After a start of the server an owner has the time of a lease to renew it.
+macro_rules! lives {
+    () => {
+        "(NOT n.dead AND greatest(n.expires_at, pg_postmaster_start_time() + interval '3 seconds') > clock_timestamp())"
+    };
+}
+pub(super) use lives;
 
 static LOCK: LazyLock<String> = LazyLock::new(|| format!("SELECT pg_try_advisory_lock({LOCK_CLASS}, $1)"));
 
@@ -130,8 +204,19 @@ static SWEEP: LazyLock<String> = LazyLock::new(|| {
 const ENTER: &str = "INSERT INTO bob_nodes (name, address, expires_at)
     VALUES ($1, coalesce(host(inet_client_addr()), ''), clock_timestamp() + $2 * interval '1 millisecond') RETURNING number";
 
-const RENEW: &str = "UPDATE bob_nodes SET renewed_at = clock_timestamp(),
-    expires_at = clock_timestamp() + $2 * interval '1 millisecond' WHERE number = $1 AND NOT dead";
+/// A row that was dead for a moment is not renewed: its sessions may have been taken meanwhile.
+const RENEW: &str = concat!(
+    "UPDATE bob_nodes n SET renewed_at = clock_timestamp(),
+     expires_at = clock_timestamp() + $2 * interval '1 millisecond' WHERE n.number = $1 AND ",
+    lives!()
+);
+
+/// Sessions of rows that are dead, and that no other process has taken, go on under a new row and the epoch that they have.
+const TAKE_ALONG: &str = concat!(
+    "WITH former AS (UPDATE bob_nodes SET dead = true WHERE number = ANY ($2))
+     UPDATE bob_sessions s SET node = $1 WHERE s.node = ANY ($2) RETURNING s.id, ",
+    epoch!()
+);
 
 impl Task {
     async fn run(mut self, mut asked: UnboundedReceiver<Ask>) {
@@ -146,7 +231,11 @@ impl Task {
                     Some(Ask::Listen) => self.listen().await,
                     None => break,
                 },
-                () = self.link.ended() => next = self.renew().await,
+                () = self.link.ended() => {
+                    // Without its lock this process may be taken for dead, sooner than its lease ends.
+                    self.shared.hold_no_longer_than(std::time::Instant::now() + SUSPECTED_FOR / 2);
+                    next = self.renew().await;
+                }
                 () = sleep_until(next) => next = self.renew().await,
             }
         }
@@ -160,9 +249,13 @@ impl Task {
     }
 
     async fn enter(&mut self) -> Result<i32, StoreError> {
-        if let Some(number) = self.shared.number() {
-            return Ok(number);
+        match self.shared.number() {
+            Some(number) => Ok(number),
+            None => self.make_row().await,
         }
+    }
+
+    async fn make_row(&mut self) -> Result<i32, StoreError> {
         let up = self.link.to_write(Instant::now() + PATIENCE).await?;
         let mut sent = std::time::Instant::now();
         let entered = async {
@@ -174,26 +267,52 @@ impl Task {
             Ok::<_, Error>(number)
         };
         let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
-        self.shared.hold(Some(sent + LEASE));
+        // A claim under an earlier number that is answered from now on is made again.
         self.shared.number.store(number, Ordering::Release);
+        self.shared.hold(sent + LEASE);
         Ok(number)
+    }
+
+    /// Our row is dead: another one takes its place, and along what no other process has taken.
+    async fn enter_again(&mut self, dead: i32) -> Result<(), StoreError> {
+        if !self.former.contains(&dead) {
+            self.former.push(dead);
+        }
+        self.make_row().await?;
+        self.take_along().await
+    }
+
+    async fn take_along(&mut self) -> Result<(), StoreError> {
+        let Some(number) = self.shared.number().filter(|_| !self.former.is_empty()) else { return Ok(()) };
+        let up = self.link.to_write(Instant::now() + RENEWED_EACH).await?;
+        let taken = up.ask_within(LEASE, up.client.query(TAKE_ALONG, &[&number, &self.former])).await;
+        for row in taken.map_err(|error| self.link.address.failed("write", &error))? {
+            if let (Ok(session), Ok(epoch)) = (SessionId::parse(row.get(0)), u64::try_from(row.get::<_, i64>(1))) {
+                self.shared.taken_along(&session, number, epoch);
+            }
+        }
+        self.former.clear();
+        Ok(())
     }
 
     /// Renews the row, and the lock if it is not ours. Says when to do so again.
     async fn renew(&mut self) -> Instant {
         let began = Instant::now();
         let Some(number) = self.shared.number() else { return began + RENEWED_EACH };
-        match self.renewed(number).await {
-            Ok(true) if self.locked.strong_count() == 0 => return began + RETAKEN_EACH,
-            Ok(true) => {}
+        let renewed = match self.renewed(number).await {
+            Ok(true) => self.take_along().await,
             Ok(false) => {
-                tracing::warn!(number, "another process took this one for dead; it enters again with its next claim");
-                self.shared.hold(None);
-                self.shared.number.store(0, Ordering::Release);
+                self.shared.hold_no_longer_than(std::time::Instant::now());
+                tracing::warn!(number, "the lease on the sessions was over; those that no other process took are kept");
+                self.enter_again(number).await
             }
-            Err(error) => tracing::warn!(%error, "the lease on the sessions could not be renewed"),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = renewed {
+            tracing::warn!(%error, "the lease on the sessions could not be renewed");
+            return began + RENEWED_EACH;
         }
-        began + RENEWED_EACH
+        began + if self.locked.strong_count() == 0 { RETAKEN_EACH } else { RENEWED_EACH }
     }
 
     async fn renewed(&mut self, number: i32) -> Result<bool, StoreError> {
@@ -201,14 +320,15 @@ impl Task {
         let renewed = async {
             // First the row: a process that finds the lock gone looks for a renewal.
             let sent = std::time::Instant::now();
-            let rows = up.ask_within(LEASE, up.client.execute(RENEW, &[&number, &LEASE_MS])).await?;
-            if rows == 1 {
-                self.shared.hold(Some(sent + LEASE));
-            }
-            if !self.locked.upgrade().is_some_and(|locked| Rc::ptr_eq(&locked, &up)) {
+            let is_renewed = up.ask_within(LEASE, up.client.execute(RENEW, &[&number, &LEASE_MS])).await? == 1;
+            if is_renewed && !self.locked.upgrade().is_some_and(|locked| Rc::ptr_eq(&locked, &up)) {
                 self.take_lock(&up, number).await?;
             }
-            Ok::<_, Error>(rows == 1)
+            if is_renewed {
+                let is_locked = self.locked.strong_count() > 0;
+                self.shared.hold(sent + if is_locked { LEASE } else { SUSPECTED_FOR });
+            }
+            Ok::<_, Error>(is_renewed)
         };
         renewed.await.map_err(|error| self.link.address.failed("write", &error))
     }
@@ -247,8 +367,9 @@ macro_rules! locked {
 pub(super) static SUSPECTS: LazyLock<String> = LazyLock::new(|| {
     format!(
         concat!(
-            "SELECT n.number FROM bob_nodes n WHERE NOT n.dead AND n.expires_at > clock_timestamp() AND n.number <> $1
-             AND EXISTS (SELECT FROM bob_sessions s WHERE s.node = n.number) AND NOT ",
+            "SELECT n.number FROM bob_nodes n WHERE ",
+            lives!(),
+            " AND n.number <> $1 AND EXISTS (SELECT FROM bob_sessions s WHERE s.node = n.number) AND NOT ",
             locked!()
         ),
         LOCK_CLASS = LOCK_CLASS
@@ -260,7 +381,8 @@ static LOOK: LazyLock<String> = LazyLock::new(|| {
         concat!(
             "SELECT n.renewed_at::text, pg_postmaster_start_time() > n.renewed_at, ",
             locked!(),
-            " FROM bob_nodes n WHERE n.number = $1 AND NOT n.dead AND n.expires_at > clock_timestamp()"
+            " FROM bob_nodes n WHERE n.number = $1 AND ",
+            lives!()
         ),
         LOCK_CLASS = LOCK_CLASS
     )

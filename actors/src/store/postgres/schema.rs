@@ -65,12 +65,13 @@ pub(super) const STEPS: &[&str] = &[
         request text COLLATE \"C\" NOT NULL,
         message text NOT NULL,
         refusal text,
+        refused_at timestamptz,
         put_at timestamptz NOT NULL DEFAULT clock_timestamp(),
         UNIQUE (session, request)
     );
     CREATE INDEX bob_sessions_running ON bob_sessions (number) WHERE state = 'running';
     CREATE INDEX bob_inbox_waiting ON bob_inbox (session, number) WHERE refusal IS NULL;
-    CREATE INDEX bob_inbox_refused ON bob_inbox (put_at) WHERE refusal IS NOT NULL;
+    CREATE INDEX bob_inbox_refused ON bob_inbox (refused_at) WHERE refusal IS NOT NULL;
 ",
 ];
 

@@ -11,7 +11,7 @@ use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId, TurnId};
 use bob_messages::input::ResumeReply;
 #[cfg(feature = "mcp")]
 use bob_messages::mcp::Reloaded;
@@ -73,12 +73,7 @@ impl AgentRuntime for Runtime {
     }
 
     fn cancel(&self, session: SessionId) -> BoxFuture<'_, bool> {
-        async move {
-            let (reply, answer) = Reply::channel();
-            self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn: None, reply });
-            answer.await.unwrap_or(false)
-        }
-        .boxed()
+        self.cancel_turn(session, None).boxed()
     }
 
     fn steer(&self, session: SessionId, parts: Vec<ContentPart>) -> BoxFuture<'_, Result<bool, AgentError>> {
@@ -219,6 +214,13 @@ impl AgentRuntime for Runtime {
 }
 
 impl Runtime {
+    /// Cancels this turn of a session, or the one that runs. Whether there was one.
+    pub(crate) async fn cancel_turn(&self, session: SessionId, turn: Option<TurnId>) -> bool {
+        let (reply, answer) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn, reply });
+        answer.await.unwrap_or(false)
+    }
+
     /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that turns that run longer than the grace period are not
     /// cancelled: they stay open in their journals, and their sessions are released, so that another process continues them.
     /// Calls of tools that run at that moment have no result, as after a crash.

@@ -8,7 +8,7 @@ use bob_messages::ids::{RequestId, SessionId, TurnId};
 use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::Session;
-use bob_messages::store::{Fact, Part, Record, StoreError};
+use bob_messages::store::{Fact, Part, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,6 +17,9 @@ use tokio::time::timeout;
 /// Between two looks at the journal: short at first, since a store may be unable to tell that something changed.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 const LAST_LOOK: Duration = Duration::from_millis(250);
+
+/// The most bytes of a message, as JSON: twice what the input of a turn may have with its attachments.
+const MOST_BYTES: usize = 32 << 20;
 
 /// How many records are read at a time.
 const PAGE: usize = 256;
@@ -42,11 +45,15 @@ impl Submitter {
     }
 
     /// Puts a message, unless its session has its outcome. It is accepted, durably, when this returns. Repeating one with its request
-    /// id is harmless.
+    /// id is harmless; one that was refused is tried again.
     ///
     /// # Errors
-    /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id.
+    /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id. `Invalid` for more than 32 MiB.
     pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
+        let bytes = message.to_text()?.len();
+        if bytes > MOST_BYTES {
+            return Err(AgentError::Invalid(format!("the message has {bytes} bytes; at most {MOST_BYTES} are taken")));
+        }
         let (session, request) = (message.session.clone(), message.request_id.clone());
         // What was read before the message was there has nothing of it, unless it is repeated.
         let folded = self.folded(&session).await?;
@@ -85,8 +92,9 @@ impl Submitter {
             return Ok(open);
         }
         let waiting = self.inbox.take(session).await?;
-        let mut submitted = waiting.into_iter().filter(|message| matches!(message.request, InboxRequest::Submit(_)));
-        Ok(submitted.next().map(|message| message.request_id))
+        let mut submitted =
+            waiting.into_iter().filter(|entry| matches!(entry.request(), Some(InboxRequest::Submit(_))));
+        Ok(submitted.next().map(|entry| entry.request_id))
     }
 
     async fn folded(&self, session: &SessionId) -> Result<Session, AgentError> {
@@ -110,6 +118,18 @@ impl Submitter {
     /// The name of the message that cancels a request.
     pub fn cancellation_of(of: &RequestId) -> RequestId {
         RequestId::new(format!("cancel-{of}"))
+    }
+
+    /// The outcome of a request, as far as the session's journal has it still; `None` while it has none.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn outcome_of(
+        &self,
+        session: &SessionId,
+        request: &RequestId,
+    ) -> Result<Option<Box<TurnOutcome>>, AgentError> {
+        Ok(self.folded(session).await?.first_outcome(request).map(Box::new))
     }
 
     /// Waits until a worker has taken a message and is done with it.
@@ -238,5 +258,5 @@ impl Pending {
 
 fn gone(request: &RequestId) -> AgentError {
     let text = format!("the message {request} is gone without an outcome: its session was deleted");
-    AgentError::Store(StoreError::Unavailable(text))
+    AgentError::Invalid(text)
 }

@@ -13,7 +13,8 @@ use crate::Runtime;
 use crate::sessions::{SessionFilter, SessionState};
 use bob_actors::store::{Due, Inbox, SessionStore};
 use bob_messages::ids::SessionId;
-use session::SessionWork;
+use bob_messages::inbox::attend::rest_ms;
+use session::{Ended, SessionWork};
 use shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -32,6 +33,9 @@ const MOST_AT_ONCE: usize = 100;
 
 /// Between two looks at the list of sessions, in a store that does not tell of turns that were left open.
 const LISTED_EACH: Duration = Duration::from_secs(2);
+
+/// How long behind a rest its failures are remembered: another worker may have the session.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 
 /// How long the tasks may take to end when the runtime has ended.
 const ENDED_WITHIN: Duration = Duration::from_secs(2);
@@ -82,10 +86,13 @@ impl Worker {
         let mut at_work =
             AtWork { shared: Arc::clone(&self.shared), most: self.concurrency, ..AtWork::new(&self.shared) };
         let mut looked = Looked::default();
+        let mut tree = self.shared.runtime.ended();
         loop {
             tokio::select! {
                 biased;
                 () = until.cancelled() => break,
+                // Without a runtime there is nothing to work with.
+                _ = tree.wait_for(Option::is_some) => break,
                 () = at_work.ended(), if !at_work.tasks.is_empty() => {}
                 () = looked.again(&*self.shared.inbox) => {
                     at_work.look(&mut looked).await;
@@ -114,12 +121,14 @@ impl Worker {
 struct Looked {
     at: Instant,
     listed: Option<Instant>,
+    /// Where the list of sessions goes on.
+    cursor: Option<String>,
     failed: bool,
 }
 
 impl Default for Looked {
     fn default() -> Self {
-        Self { at: Instant::now() - APART, listed: None, failed: false }
+        Self { at: Instant::now() - APART, listed: None, cursor: None, failed: false }
     }
 }
 
@@ -134,33 +143,57 @@ impl Looked {
     }
 }
 
-/// The sessions that are worked on.
+/// The sessions that are worked on, and those that rest behind a failure. Only the former have a place.
 struct AtWork {
     shared: Arc<Shared>,
     most: usize,
-    tasks: JoinSet<()>,
-    sessions: HashMap<SessionId, Arc<Notify>>,
+    tasks: JoinSet<Ended>,
+    sessions: HashMap<SessionId, Working>,
     by_task: HashMap<Id, SessionId>,
+    resting: HashMap<SessionId, Resting>,
+}
+
+/// A session that is worked on.
+struct Working {
+    poked: Arc<Notify>,
+    /// Changes with its messages.
+    mark: u64,
+    /// How often it failed before, one time after the other.
+    failed: u32,
+}
+
+/// A session that is left for now.
+#[derive(Debug, Clone, Copy)]
+struct Resting {
+    until: Instant,
+    /// How often it failed, one time after the other.
+    failed: u32,
+    /// How many of these failures count towards the end of attempts.
+    failures: u32,
 }
 
 impl AtWork {
     fn new(shared: &Arc<Shared>) -> Self {
-        let (sessions, by_task) = (HashMap::new(), HashMap::new());
-        Self { shared: Arc::clone(shared), most: CONCURRENCY, tasks: JoinSet::new(), sessions, by_task }
+        let (sessions, by_task, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
+        Self { shared: Arc::clone(shared), most: CONCURRENCY, tasks: JoinSet::new(), sessions, by_task, resting }
     }
 
     /// Waits for the end of a task, and forgets its session.
     async fn ended(&mut self) {
-        let id = match self.tasks.join_next_with_id().await {
-            Some(Ok((id, ()))) => id,
+        let (id, ended) = match self.tasks.join_next_with_id().await {
+            Some(Ok(ended)) => ended,
             Some(Err(error)) => {
                 tracing::error!(%error, "the work on a session failed; it is taken again");
-                error.id()
+                (error.id(), Ended { failures: 0, rests: Some(true) })
             }
             None => return,
         };
-        if let Some(session) = self.by_task.remove(&id) {
-            self.sessions.remove(&session);
+        let Some(session) = self.by_task.remove(&id) else { return };
+        let failed = self.sessions.remove(&session).map_or(0, |working| working.failed);
+        if let Some(counts) = ended.rests {
+            let failed = failed.saturating_add(1);
+            let until = Instant::now() + Duration::from_millis(rest_ms(failed, counts));
+            self.resting.insert(session, Resting { until, failed, failures: ended.failures });
         }
     }
 
@@ -169,7 +202,11 @@ impl AtWork {
     }
 
     async fn look(&mut self, looked: &mut Looked) {
-        let due = self.shared.inbox.due(self.free().min(MOST_AT_ONCE)).await;
+        let now = Instant::now();
+        self.resting.retain(|_, resting| now < resting.until + FORGOTTEN_AFTER);
+        let resting = self.resting.iter().filter(|(_, resting)| now < resting.until);
+        let known = self.sessions.keys().chain(resting.map(|(session, _)| session)).cloned().collect();
+        let due = self.shared.inbox.due(self.free().min(MOST_AT_ONCE), &known).await;
         match due {
             Ok(due) => {
                 looked.failed = false;
@@ -184,32 +221,42 @@ impl AtWork {
         let is_time = looked.listed.is_none_or(|listed| listed.elapsed() >= LISTED_EACH);
         if !self.shared.inbox.finds_open_turns() && is_time && self.free() > 0 {
             looked.listed = Some(Instant::now());
-            self.look_for_open_turns().await;
+            self.look_for_open_turns(looked).await;
         }
     }
 
-    /// Turns that were left open; those of living processes are refused as busy.
-    async fn look_for_open_turns(&mut self) {
-        let most = self.free().min(MOST_AT_ONCE);
-        let filter = SessionFilter { state: Some(SessionState::Running), limit: most, ..SessionFilter::default() };
-        if let Ok(page) = self.shared.store.list(&filter, None).await {
+    /// Turns that were left open, a page of them at a time; those of living processes are refused as busy, and rest.
+    async fn look_for_open_turns(&mut self, looked: &mut Looked) {
+        let filter =
+            SessionFilter { state: Some(SessionState::Running), limit: MOST_AT_ONCE, ..SessionFilter::default() };
+        if let Ok(page) = self.shared.store.list(&filter, looked.cursor.take().as_deref()).await {
             // One that works for another session is taken up by the turn of that one.
             let open = page.sessions.into_iter().filter(|open| open.parent.is_none());
-            open.for_each(|open| self.begin(Due { session: open.session, epoch: None }));
+            let open: Vec<_> = open.filter(|open| !self.sessions.contains_key(&open.session)).collect();
+            // The rest of a page that has more than there are places for is looked at with the next one.
+            looked.cursor = page.cursor;
+            open.into_iter().for_each(|open| self.begin(Due { session: open.session, epoch: None, mark: 0 }));
         }
     }
 
     fn begin(&mut self, due: Due) {
-        if let Some(task) = self.sessions.get(&due.session) {
-            return task.notify_one();
-        }
-        if self.free() == 0 && due.epoch.is_none() {
+        if let Some(working) = self.sessions.get_mut(&due.session) {
+            if std::mem::replace(&mut working.mark, due.mark) != due.mark {
+                working.poked.notify_one();
+            }
             return;
         }
-        let (session, poked) = (due.session.clone(), Arc::<Notify>::default());
-        let work = SessionWork::new(Arc::clone(&self.shared), due, Arc::clone(&poked));
+        let resting = self.resting.get(&due.session).copied();
+        // What a store has given for nothing, it gives again.
+        if self.free() == 0 || resting.is_some_and(|resting| Instant::now() < resting.until) {
+            return;
+        }
+        self.resting.remove(&due.session);
+        let (session, poked, mark) = (due.session.clone(), Arc::<Notify>::default(), due.mark);
+        let (failed, failures) = resting.map_or((0, 0), |resting| (resting.failed, resting.failures));
+        let work = SessionWork::new(Arc::clone(&self.shared), due, Arc::clone(&poked), failures);
         let task = self.tasks.spawn(work.run());
         self.by_task.insert(task.id(), session.clone());
-        self.sessions.insert(session, poked);
+        self.sessions.insert(session, Working { poked, mark, failed });
     }
 }

@@ -1,12 +1,17 @@
-//! The work on one session: first the turn that was left open, then one message after the other.
+//! The work on one session: first the turns that were left open, then one message after the other.
+//!
+//! What is done with each message is decided by [`attend`](bob_messages::inbox::attend).
 
 use super::shared::{Shared, Worked};
 use crate::inbox::message;
 use crate::{AgentRunResult, AgentRuntime};
 use bob_actors::store::Due;
+use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::RequestId;
-use bob_messages::inbox::{Attempt, InboxMessage, InboxRequest, SubmitRequest};
+use bob_messages::ids::{RequestId, TurnId};
+use bob_messages::inbox::attend::{Attempt, Failed, Runs, Step, Unfinished, steps};
+use bob_messages::inbox::{InboxEntry, InboxRequest, SubmitRequest};
+use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Part, StoreError};
 use futures_util::future::{BoxFuture, FutureExt};
@@ -17,11 +22,8 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-/// How long a session rests behind a failure that may pass.
-const RESTED_FOR: Duration = Duration::from_millis(500);
-
-/// Between two attempts to let a session go in which a turn runs that no message asked for.
-const LET_GO_EACH: Duration = Duration::from_millis(100);
+/// Between two attempts to give a message to a turn that is not there yet, and between two looks at a turn that no message began.
+const TRIED_EACH: Duration = Duration::from_millis(100);
 
 /// How often a message is settled while the store fails.
 const SETTLED_TIMES: u32 = 3;
@@ -31,10 +33,21 @@ pub(super) struct SessionWork {
     due: Due,
     /// Notified when messages may have come.
     poked: Arc<Notify>,
+    /// How many attempts failed one after the other that count.
+    failures: u32,
     /// What was settled here, also where the store could not remove it.
     settled: HashSet<RequestId>,
     /// Requests whose turn was left open, and was told when it ended.
     told: HashSet<RequestId>,
+}
+
+/// How the work on a session ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Ended {
+    /// How many attempts failed one after the other that count.
+    pub(super) failures: u32,
+    /// Whether it rests before it is worked on again; whether the failure counts.
+    pub(super) rests: Option<bool>,
 }
 
 /// What runs now, and its end.
@@ -51,58 +64,82 @@ enum RunningOf {
     Request(RequestId, CancellationToken),
 }
 
-/// What follows the end of something.
-#[derive(Debug, PartialEq, Eq)]
-enum Next {
-    Message,
-    /// Something failed that may pass.
-    Rest,
+/// What was found among the messages.
+enum Found {
+    /// The next turn, and whether it was cancelled.
+    Turn(RequestId, Box<SubmitRequest>, bool),
+    /// Something that has to wait.
+    Waiting,
+    Nothing,
 }
 
+/// Why the work on a session ends before its messages are done: it rests, and whether the failure counts.
+struct Rests(bool);
+
 impl SessionWork {
-    pub(super) fn new(shared: Arc<Shared>, due: Due, poked: Arc<Notify>) -> Self {
-        Self { shared, due, poked, settled: HashSet::new(), told: HashSet::new() }
+    pub(super) fn new(shared: Arc<Shared>, due: Due, poked: Arc<Notify>, failures: u32) -> Self {
+        Self { shared, due, poked, failures, settled: HashSet::new(), told: HashSet::new() }
     }
 
-    /// Works until nothing waits, and lets the session go.
-    pub(super) async fn run(mut self) {
-        let rests = self.work().await == Next::Rest;
-        let session = self.due.session.clone();
+    /// Works until nothing waits that can be done now, and lets the session go.
+    pub(super) async fn run(mut self) -> Ended {
+        let rests = self.work().await.err().map(|Rests(counts)| counts);
         // A decision may have resumed a turn.
-        while !self.shared.runtime.close(session.clone()).await && !self.shared.until.is_cancelled() {
-            let _a_message_or_time = timeout(LET_GO_EACH, self.poked.notified()).await;
-        }
+        self.let_go().await;
         if let Some(epoch) = self.due.epoch {
-            self.shared.store.release(&session, epoch).await;
+            self.shared.store.release(&self.due.session, epoch).await;
         }
-        if rests {
-            let _the_end_comes_first = timeout(RESTED_FOR, self.shared.until.cancelled()).await;
+        Ended { failures: self.failures, rests }
+    }
+
+    /// Has no actor in the session. A turn that runs, and that no message began, is waited for; its messages are attended to.
+    async fn let_go(&mut self) {
+        while !self.shared.runtime.close(self.due.session.clone()).await && !self.shared.until.is_cancelled() {
+            let _looked_again_anyhow = self.attend(Runs::Another, None).await;
+            let _a_message_or_time = timeout(TRIED_EACH, self.poked.notified()).await;
         }
     }
 
-    async fn work(&mut self) -> Next {
+    async fn work(&mut self) -> Result<(), Rests> {
+        self.let_go().await;
         let mut running = self.left_open();
         loop {
-            let result = loop {
-                let _what_waits = self.attend(Some(&running.of)).await;
-                tokio::select! {
-                    biased;
-                    result = &mut running.ends => break result,
-                    () = self.poked.notified() => {}
+            let result = self.attended(&mut running).await;
+            self.ended(running.of, result).await?;
+            if self.shared.until.is_cancelled() {
+                return Ok(());
+            }
+            running = match self.attend(Runs::Nothing, None).await? {
+                Found::Turn(request, submit, is_cancelled) => self.begun(request, *submit, is_cancelled),
+                // Another process, or a newer one, has to do with it.
+                Found::Waiting => return Err(Rests(false)),
+                Found::Nothing => return Ok(()),
+            };
+        }
+    }
+
+    /// Waits for the end of what runs, and attends to messages meanwhile: at first, when some may have come, and again while
+    /// one could not be given to the turn yet.
+    async fn attended(&mut self, running: &mut Running) -> Result<Vec<AgentRunResult>, AgentError> {
+        let mut is_due = true;
+        loop {
+            // The first poll hands it in: there is a turn then that a cancellation finds.
+            let came = async {
+                match is_due {
+                    true => drop(timeout(TRIED_EACH, self.poked.notified()).await),
+                    false => self.poked.notified().await,
                 }
             };
-            if self.ended(running.of, result).await == Next::Rest {
-                return Next::Rest;
+            tokio::select! {
+                biased;
+                result = &mut running.ends => return result,
+                () = came => {}
             }
-            let waiting = match self.attend(None).await {
-                _ if self.shared.until.is_cancelled() => return Next::Message,
-                Ok(waiting) => waiting,
-                Err(Waits) => return Next::Rest,
+            let (runs, token) = match &running.of {
+                RunningOf::LeftOpen => (Runs::Another, None),
+                RunningOf::Request(request, token) => (Runs::Message(request), Some(token)),
             };
-            match waiting.into_iter().find_map(submitted) {
-                Some((request, submit)) => running = self.begun(request, submit),
-                None => return Next::Message,
-            }
+            is_due = !matches!(self.attend(runs, token).await, Ok(Found::Nothing));
         }
     }
 
@@ -112,121 +149,187 @@ impl SessionWork {
         Running { of: RunningOf::LeftOpen, ends: async move { runtime.finish(session).await }.boxed() }
     }
 
-    fn begun(&self, request: RequestId, submit: SubmitRequest) -> Running {
+    fn begun(&self, request: RequestId, submit: SubmitRequest, is_cancelled: bool) -> Running {
         let (runtime, cancel) = (self.shared.runtime.clone(), CancellationToken::new());
+        if is_cancelled {
+            cancel.cancel();
+        }
         let asked = message::request(&self.due.session, request.clone(), submit, cancel.clone());
         let ends = async move { runtime.run(asked).await.map(|result| vec![result]) }.boxed();
         Running { of: RunningOf::Request(request, cancel), ends }
     }
 
     /// Settles what ended. What was left open has no message, or one that is taken afterwards and recognised.
-    async fn ended(&mut self, of: RunningOf, result: Result<Vec<AgentRunResult>, AgentError>) -> Next {
+    async fn ended(&mut self, of: RunningOf, result: Result<Vec<AgentRunResult>, AgentError>) -> Result<(), Rests> {
         let last = result.as_ref().map(|results| results.last().map(AgentRunResult::response));
         let attempt = match last {
-            Ok(Some(outcome)) => Attempt::of_run(Ok(outcome)),
-            Ok(None) => return Next::Message,
+            Ok(None) => return Ok(()),
+            Ok(Some(outcome)) => match &of {
+                RunningOf::Request(_, cancel) if cancel.is_cancelled() && is_unheard(outcome) => {
+                    let why = "cancelled before its turn began; nothing was kept of the message".to_owned();
+                    Attempt::Refused(AgentError::Stopped(why))
+                }
+                _ => Attempt::of_run(Ok(outcome)),
+            },
             Err(error) => Attempt::of_error(error),
         };
-        let refusal = match attempt {
-            Attempt::Done => None,
-            Attempt::Refused(error) => Some(error),
-            Attempt::Again(why) => {
+        let refusal = match (attempt.after(self.failures), &of) {
+            (Attempt::Done, _) => None,
+            (Attempt::Refused(error), RunningOf::Request(..)) => Some(error),
+            // Its messages are refused one by one, for the same reason.
+            (Attempt::Refused(error), RunningOf::LeftOpen) => {
+                tracing::warn!(session = %self.due.session, %error, "what was left open in a session cannot be finished");
+                return self.refuse_first(error).await;
+            }
+            (Attempt::Again(Failed { why, counts }), _) => {
                 tracing::debug!(session = %self.due.session, why, "a session is left for now");
-                return Next::Rest;
+                self.failures += u32::from(counts);
+                return Err(Rests(counts));
             }
         };
-        match of {
-            RunningOf::LeftOpen => {
-                self.told.extend(result.iter().flatten().filter_map(|ended| ended.response().request_id.clone()));
+        self.failures = 0;
+        if let RunningOf::Request(request, _) = &of {
+            self.settle(request, refusal.clone()).await;
+            if let Some(error) = refusal {
+                self.tell(Some(request.clone()), Err(error));
+                return Ok(());
             }
-            RunningOf::Request(request, _) => {
-                self.settle(&request, refusal).await;
-                if self.told.remove(&request) {
-                    return Next::Message;
-                }
+            if self.told.remove(request) {
+                return Ok(());
             }
         }
-        let session = self.due.session.clone();
-        match result {
-            Ok(results) => {
-                for result in results {
-                    let outcome = Box::new(result.response().clone());
-                    let request = outcome.request_id.clone();
-                    (self.shared.told)(&Worked { session: session.clone(), request, result: Ok(outcome) });
-                }
+        for ended in result.iter().flatten() {
+            let outcome = Box::new(ended.response().clone());
+            if matches!(of, RunningOf::LeftOpen) {
+                self.told.extend(outcome.request_id.clone());
             }
-            Err(error) => (self.shared.told)(&Worked { session, request: None, result: Err(error) }),
+            self.tell(outcome.request_id.clone(), Ok(outcome));
         }
-        Next::Message
+        Ok(())
     }
 
-    /// Takes the messages, and attends to those that run no turn. Answers the others.
-    async fn attend(&mut self, running: Option<&RunningOf>) -> Result<Vec<InboxMessage>, Waits> {
+    /// What was left open cannot be finished, so the oldest message cannot run.
+    async fn refuse_first(&mut self, error: AgentError) -> Result<(), Rests> {
+        self.failures += 1;
+        if let Found::Turn(request, ..) = self.attend(Runs::Nothing, None).await? {
+            self.settle(&request, Some(error.clone())).await;
+            self.tell(Some(request), Err(error));
+        }
+        Err(Rests(true))
+    }
+
+    fn tell(&self, request: Option<RequestId>, result: Result<Box<TurnOutcome>, AgentError>) {
+        (self.shared.told)(&Worked { session: self.due.session.clone(), request, result });
+    }
+
+    /// Takes the messages, and does with each what is to be done now; says what is left.
+    async fn attend(&mut self, runs: Runs<'_>, token: Option<&CancellationToken>) -> Result<Found, Rests> {
         let mut waiting = self.shared.inbox.take(&self.due.session).await.map_err(|error| {
             tracing::warn!(session = %self.due.session, %error, "the messages to a session cannot be taken");
-            Waits
+            Rests(false)
         })?;
-        waiting.retain(|message| !self.settled.contains(&message.request_id));
-        let mut at = 0;
-        while at < waiting.len() {
-            let InboxMessage { request_id, request, .. } = &waiting[at];
-            let attempt = match request {
-                InboxRequest::Submit(_) => {
-                    at += 1;
-                    continue;
+        waiting.retain(|entry| !self.settled.contains(&entry.request_id));
+        let asks_the_journal = |entry: &InboxEntry| {
+            matches!(entry.request(), Some(InboxRequest::Cancel { .. } | InboxRequest::Steer { .. }))
+        };
+        let folded = match waiting.iter().any(asks_the_journal) {
+            true => Some(self.folded().await?),
+            false => None,
+        };
+        let unfinished = folded.as_ref().map(Unfinished::of).unwrap_or_default();
+        let mut found = Found::Nothing;
+        for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished)) {
+            match (step, entry.request()) {
+                (Step::Run { is_cancelled }, Some(InboxRequest::Submit(submit))) => {
+                    found = Found::Turn(entry.request_id.clone(), submit.clone(), is_cancelled);
                 }
-                InboxRequest::Cancel { of } => {
-                    let of = of.clone();
-                    let attempt = self.cancel(&of, running, &waiting).await;
-                    let request_id = waiting[at].request_id.clone();
-                    waiting.retain(|message| message.request_id != of || message.request_id == request_id);
-                    at = waiting.iter().position(|message| message.request_id == request_id).unwrap_or_default();
-                    attempt
+                (Step::Try, Some(request)) => {
+                    if !self.given(entry, request).await && matches!(found, Found::Nothing) {
+                        found = Found::Waiting;
+                    }
                 }
-                InboxRequest::Decide { approval, decision } => {
-                    let decided =
-                        self.shared.runtime.decide(self.due.session.clone(), approval.clone(), decision.clone());
-                    taken(decided.await, "no such question is open in the session")
+                (Step::Settle(refusal), _) => self.settle(&entry.request_id, refusal).await,
+                (Step::Cancel(of), _) => {
+                    match (token, &folded) {
+                        (Some(token), _) => token.cancel(),
+                        (None, Some(folded)) => self.cancel(folded, &of).await,
+                        (None, None) => {}
+                    }
+                    if matches!(found, Found::Nothing) {
+                        found = Found::Waiting;
+                    }
                 }
-                InboxRequest::Steer { parts } => {
-                    let (session, request) = (self.due.session.clone(), request_id.clone());
-                    let steered = self.shared.runtime.steer_as(session, request, parts.clone());
-                    taken(steered.await, "no turn runs in the session")
-                }
-            };
-            let message = waiting.remove(at);
-            match attempt {
-                Attempt::Done => self.settle(&message.request_id, None).await,
-                Attempt::Refused(error) => self.settle(&message.request_id, Some(error)).await,
-                Attempt::Again(why) => tracing::debug!(session = %self.due.session, why, "a message is taken again"),
-            }
-        }
-        Ok(waiting)
-    }
-
-    /// Cancels the turn of a request, or refuses a request that waits. One that has ended stays as it is.
-    async fn cancel(&mut self, of: &RequestId, running: Option<&RunningOf>, waiting: &[InboxMessage]) -> Attempt {
-        match running {
-            Some(RunningOf::Request(request, cancel)) if request == of => cancel.cancel(),
-            Some(RunningOf::LeftOpen) if self.is_left_open(of).await => {
-                self.shared.runtime.cancel(self.due.session.clone()).await;
-            }
-            _another_one_or_none => {
-                if waiting.iter().any(|message| message.request_id == *of) {
-                    let why = "cancelled before its turn began; nothing was kept of the message".to_owned();
-                    self.settle(of, Some(AgentError::Stopped(why))).await;
+                // The turn that runs comes first.
+                (Step::Wait, Some(InboxRequest::Submit(_))) if runs != Runs::Nothing => {}
+                (Step::Wait | Step::Run { .. } | Step::Try, _) => {
+                    if matches!(found, Found::Nothing) {
+                        found = Found::Waiting;
+                    }
                 }
             }
         }
-        Attempt::Done
+        Ok(found)
     }
 
-    /// Whether the open turn of the session is that of a request.
-    async fn is_left_open(&self, of: &RequestId) -> bool {
+    /// The session as its journal has it.
+    async fn folded(&self) -> Result<Session, Rests> {
         let (session, store) = (&self.due.session, &self.shared.store);
-        let Ok(newest) = store.load_part(session, Part::Latest).await else { return false };
-        let folded = Session::fold_latest(session.clone(), None, &newest);
-        folded.is_some_and(|folded| folded.running().is_some_and(|open| open.is_request(of)))
+        let failed = |error: StoreError| {
+            tracing::warn!(%session, %error, "the journal of a session cannot be read");
+            Rests(false)
+        };
+        let newest = store.load_part(session, Part::Latest).await.map_err(failed)?;
+        match Session::fold_latest(session.clone(), None, &newest) {
+            Some(folded) => Ok(folded),
+            None => Ok(Session::fold(session.clone(), &store.load(session).await.map_err(failed)?)),
+        }
+    }
+
+    /// Cancels the turn of a request that was left open, or waits behind it. It is asked again until the turn has ended.
+    async fn cancel(&self, folded: &Session, of: &RequestId) {
+        let waits = folded.waiting.iter().filter(|input| input.request_id.as_ref() == Some(of));
+        let open = folded.running().filter(|open| open.is_request(of));
+        let open = open.into_iter().flat_map(|open| [open.submission.clone(), open.input.turn.clone()]);
+        let turns: Vec<TurnId> = open.chain(waits.map(|input| input.turn.clone())).collect();
+        for turn in turns {
+            if self.shared.runtime.cancel_turn(self.due.session.clone(), Some(turn)).await {
+                return;
+            }
+        }
+    }
+
+    /// Gives a message to the runtime. Whether nothing is left to be done with it.
+    async fn given(&mut self, entry: &InboxEntry, request: &InboxRequest) -> bool {
+        let (runtime, session) = (&self.shared.runtime, self.due.session.clone());
+        let attempt = match request {
+            InboxRequest::Decide { approval, decision } => {
+                match runtime.decide(session, approval.clone(), decision.clone()).await {
+                    Ok(true) => Attempt::Done,
+                    Ok(false) => {
+                        Attempt::Refused(AgentError::Invalid("no such question is open in the session".into()))
+                    }
+                    Err(error) => Attempt::of_error(&error),
+                }
+            }
+            InboxRequest::Steer { parts } => {
+                match runtime.steer_as(session, entry.request_id.clone(), parts.clone()).await {
+                    Ok(true) => Attempt::Done,
+                    // Its turn is not there yet, or has just ended.
+                    Ok(false) => return false,
+                    Err(error) => Attempt::of_error(&error),
+                }
+            }
+            InboxRequest::Submit(_) | InboxRequest::Cancel { .. } => return true,
+        };
+        match attempt {
+            Attempt::Done => self.settle(&entry.request_id, None).await,
+            Attempt::Refused(error) => self.settle(&entry.request_id, Some(error)).await,
+            Attempt::Again(Failed { why, .. }) => {
+                tracing::debug!(session = %self.due.session, why, "a message is taken again");
+                return false;
+            }
+        }
+        true
     }
 
     async fn settle(&mut self, request: &RequestId, refusal: Option<AgentError>) {
@@ -242,22 +345,7 @@ impl SessionWork {
     }
 }
 
-/// The messages cannot be taken now.
-struct Waits;
-
-fn submitted(message: InboxMessage) -> Option<(RequestId, SubmitRequest)> {
-    match message.request {
-        InboxRequest::Submit(submit) => Some((message.request_id, *submit)),
-        InboxRequest::Cancel { .. } | InboxRequest::Decide { .. } | InboxRequest::Steer { .. } => None,
-    }
-}
-
-fn taken(result: Result<bool, AgentError>, otherwise: &str) -> Attempt {
-    match result {
-        Ok(true) => Attempt::Done,
-        Ok(false) => Attempt::Refused(AgentError::Invalid(otherwise.to_owned())),
-        // The turn has it; it is recognised when it is repeated.
-        Err(AgentError::Store(StoreError::InDoubt(why))) => Attempt::Again(why),
-        Err(error) => Attempt::of_error(&error),
-    }
+/// Whether an input was cancelled before anything of it was kept.
+fn is_unheard(outcome: &TurnOutcome) -> bool {
+    outcome.finish_reason == FinishReason::Cancelled && !outcome.saved && outcome.error.is_none()
 }

@@ -1,0 +1,198 @@
+//! What a worker does with the messages of a session: decided here, done by the worker.
+//!
+//! A cancellation stays until the request that it names has ended, a message to the running turn until there is one or none is
+//! to come. So a worker that dies, or has lost the session, loses neither. A worker that does not own the session settles
+//! nothing that its owner may still use: what the journal has open is left alone.
+
+use super::{InboxEntry, InboxRequest};
+use crate::error::AgentError;
+use crate::ids::RequestId;
+use crate::outcome::TurnOutcome;
+use crate::session_state::Session;
+use crate::store::StoreError;
+
+/// After how many attempts a message is refused that fails by a fault of the runtime or of what it calls.
+pub const MOST_ATTEMPTS: u32 = 5;
+
+/// The first rest behind a failure, in milliseconds; each following one is twice as long.
+const FIRST_REST_MS: u64 = 500;
+
+/// The longest rest behind failures that pass by themselves, and behind others, in milliseconds.
+const PASSING_REST_MS: u64 = 5_000;
+const LONGEST_REST_MS: u64 = 600_000;
+
+/// What runs in the session in this process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Runs<'a> {
+    /// Nothing, and what an earlier owner left open was finished.
+    Nothing,
+    /// The turn of this message.
+    Message(&'a RequestId),
+    /// Another turn: one that was left open, or that a decision resumed.
+    Another,
+}
+
+/// What the session's journal says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The requests whose turn is open, suspended ones excepted, or has not begun.
+    pub requests: Vec<RequestId>,
+    /// Whether a turn is open.
+    pub is_open: bool,
+}
+
+impl Unfinished {
+    /// Of a session as its journal has it.
+    pub fn of(session: &Session) -> Self {
+        let open = session.running();
+        let named = open.iter().flat_map(|open| {
+            let repliers = open.repliers.iter().filter_map(|replier| replier.request_id.clone());
+            let own = [open.input.request_id.clone(), Some(RequestId::new(open.submission.as_str()))];
+            own.into_iter().flatten().chain(repliers)
+        });
+        let waiting = session.waiting.iter().filter_map(|input| input.request_id.clone());
+        Self { requests: named.chain(waiting).collect(), is_open: open.is_some() }
+    }
+}
+
+/// What is done with a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// It waits.
+    Wait,
+    /// Its turn is begun; `is_cancelled` when the request was cancelled meanwhile: its turn ends at once.
+    Run {
+        /// Whether the request was cancelled.
+        is_cancelled: bool,
+    },
+    /// The turn of this request, which runs here, is cancelled. The message stays.
+    Cancel(RequestId),
+    /// It is given to the runtime, a decision or a message to the running turn. It is done if the runtime takes it. Otherwise a
+    /// decision is refused, and a message to the turn stays.
+    Try,
+    /// It is removed, or refused.
+    Settle(Option<AgentError>),
+}
+
+/// What is done with each of the messages that wait, in their order. At most one of them is run, the oldest.
+pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) -> Vec<Step> {
+    let submitted = |entry: &InboxEntry| matches!(entry.request(), Some(InboxRequest::Submit(_)));
+    let cancels = |entry: &InboxEntry, request: &RequestId| match entry.request() {
+        Some(InboxRequest::Cancel { of }) => of == request,
+        _ => false,
+    };
+    // What a newer program wrote is not overtaken by turns.
+    let first = waiting.iter().position(|entry| submitted(entry) || is_too_new(entry));
+    let step = |at: usize, entry: &InboxEntry| match (&entry.message, runs) {
+        (Err(StoreError::TooNew { .. }), _) => Step::Wait,
+        (Err(error), _) => Step::Settle(Some(AgentError::Invalid(error.to_string()))),
+        (Ok(message), runs) => match (&message.request, runs) {
+            (InboxRequest::Submit(_), Runs::Nothing) if first == Some(at) => {
+                Step::Run { is_cancelled: waiting.iter().any(|other| cancels(other, &entry.request_id)) }
+            }
+            (InboxRequest::Submit(_), _) => Step::Wait,
+            (InboxRequest::Cancel { of }, Runs::Message(running)) if running == of => Step::Cancel(of.clone()),
+            (InboxRequest::Cancel { of }, Runs::Another) if unfinished.requests.contains(of) => {
+                Step::Cancel(of.clone())
+            }
+            (InboxRequest::Cancel { of }, _) => {
+                let waits = waiting.iter().any(|other| submitted(other) && other.request_id == *of);
+                match waits || unfinished.requests.contains(of) {
+                    true => Step::Wait,
+                    false => Step::Settle(None),
+                }
+            }
+            (InboxRequest::Decide { .. }, _) | (InboxRequest::Steer { .. }, Runs::Message(_) | Runs::Another) => {
+                Step::Try
+            }
+            (InboxRequest::Steer { .. }, Runs::Nothing) => {
+                match unfinished.is_open || first.is_some_and(|first| first < at) {
+                    true => Step::Wait,
+                    false => Step::Settle(Some(AgentError::Invalid("no turn runs in the session".to_owned()))),
+                }
+            }
+        },
+    };
+    waiting.iter().enumerate().map(|(at, entry)| step(at, entry)).collect()
+}
+
+fn is_too_new(entry: &InboxEntry) -> bool {
+    matches!(entry.message, Err(StoreError::TooNew { .. }))
+}
+
+/// What becomes of a message after an attempt.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Attempt {
+    /// Its effect is in the journal: it is removed.
+    Done,
+    /// It can have no effect: its sender is told why.
+    Refused(AgentError),
+    /// It stays, and is taken again.
+    Again(Failed),
+}
+
+/// An attempt that failed and may be repeated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// Why, for people.
+    pub why: String,
+    /// Whether it counts towards [`MOST_ATTEMPTS`]. What passes by itself does not: the store is away, another process owns the
+    /// session, there is too much to do.
+    pub counts: bool,
+}
+
+impl Attempt {
+    /// After a run of the turn that a message asked for.
+    pub fn of_run(result: Result<&TurnOutcome, &AgentError>) -> Self {
+        match result {
+            Ok(outcome) if outcome.saved => Self::Done,
+            Ok(outcome) => match &outcome.error {
+                Some(error) => Self::again(error),
+                None => Self::Again(Failed { why: "its end is not saved".to_owned(), counts: true }),
+            },
+            Err(error) => Self::of_error(error),
+        }
+    }
+
+    /// After a request that was refused. What another process, or the same one later, may take is not refused for good.
+    pub fn of_error(error: &AgentError) -> Self {
+        match error {
+            AgentError::Store(StoreError::Corrupt(_)) => Self::Refused(error.clone()),
+            // What the store may have, is run by the next owner.
+            AgentError::Stopped(_) | AgentError::Internal(_) | AgentError::Store(_) | AgentError::Kept(_) => {
+                Self::again(error)
+            }
+            error if error.is_retryable() => Self::again(error),
+            error => Self::Refused(error.clone()),
+        }
+    }
+
+    fn again(error: &AgentError) -> Self {
+        let passes = match error {
+            AgentError::Stopped(_) | AgentError::Store(_) | AgentError::Kept(_) => true,
+            AgentError::Busy { .. } | AgentError::Overloaded { .. } => true,
+            _ => false,
+        };
+        Self::Again(Failed { why: error.to_string(), counts: !passes })
+    }
+
+    /// With what came before it: a message whose attempts failed too often is refused.
+    #[must_use]
+    pub fn after(self, failures: u32) -> Self {
+        match self {
+            Self::Again(Failed { why, counts: true }) if failures + 1 >= MOST_ATTEMPTS => {
+                Self::Refused(AgentError::Internal(format!("given up after {MOST_ATTEMPTS} attempts: {why}")))
+            }
+            attempt => attempt,
+        }
+    }
+}
+
+/// How long a session rests behind so many failures one after the other, at least 1, in milliseconds.
+pub fn rest_ms(failures: u32, counts: bool) -> u64 {
+    let longest = if counts { LONGEST_REST_MS } else { PASSING_REST_MS };
+    FIRST_REST_MS.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest)
+}
+
+#[cfg(test)]
+mod attend_tests;

@@ -1,0 +1,121 @@
+//! Each kind of message, in each of the situations of its session.
+
+use super::*;
+use crate::approvals::Decision;
+use crate::chat::{ContentPart, FinishReason};
+use crate::ids::{ApprovalId, SessionId, TurnId};
+use crate::inbox::{InboxMessage, SubmitRequest};
+
+fn entry(name: &str, request: InboxRequest) -> InboxEntry {
+    InboxMessage::new(SessionId::parse("one").unwrap(), RequestId::new(name), 1, request).into()
+}
+
+/// `r1` is an input, `cancel-r1` its cancellation, `steer`, `decide`, `damaged` and `newer` what they say.
+fn waiting(names: &str) -> Vec<InboxEntry> {
+    let one = |name: &str| match name.split_once('-') {
+        Some((_, of)) => entry(name, InboxRequest::Cancel { of: RequestId::new(of) }),
+        None if name == "steer" => entry(name, InboxRequest::Steer { parts: vec![ContentPart::text("left")] }),
+        None if name == "decide" => {
+            entry(name, InboxRequest::Decide { approval: ApprovalId::new("a"), decision: Decision::AllowOnce })
+        }
+        None if name == "damaged" => InboxEntry::parse(RequestId::new(name), "nothing"),
+        None if name == "newer" => InboxEntry::parse(RequestId::new(name), "{\"format\":2}"),
+        None => entry(name, InboxRequest::Submit(Box::<SubmitRequest>::default())),
+    };
+    names.split(' ').filter(|name| !name.is_empty()).map(one).collect()
+}
+
+fn shown(step: &Step) -> String {
+    match step {
+        Step::Wait => "wait".to_owned(),
+        Step::Run { is_cancelled: false } => "run".to_owned(),
+        Step::Run { is_cancelled: true } => "run and cancel".to_owned(),
+        Step::Cancel(of) => format!("cancel {of}"),
+        Step::Try => "try".to_owned(),
+        Step::Settle(None) => "done".to_owned(),
+        Step::Settle(Some(_)) => "refuse".to_owned(),
+    }
+}
+
+#[test]
+fn each_message_is_attended_as_its_session_is() {
+    let r1 = RequestId::new("r1");
+    let (nothing, message, another) = (Runs::Nothing, Runs::Message(&r1), Runs::Another);
+    for (names, runs, open, expected) in [
+        // Turns run one after the other, in order.
+        ("", nothing, "", ""),
+        ("r1 r2", nothing, "", "run, wait"),
+        ("r1 r2", message, "r1", "wait, wait"),
+        ("r1", another, "r1", "wait"),
+        // A cancellation stays until its request has ended, wherever it runs.
+        ("r1 cancel-r1", nothing, "", "run and cancel, wait"),
+        ("r2 r1 cancel-r1", nothing, "", "run, wait, wait"),
+        ("r1 cancel-r1", message, "", "wait, cancel r1"),
+        ("r1 cancel-r1", another, "r1", "wait, cancel r1"),
+        ("r1 r2 cancel-r2", message, "r1", "wait, wait, wait"),
+        ("r1 cancel-r1", another, "r0", "wait, wait"),
+        ("cancel-r1", another, "r1", "cancel r1"),
+        ("cancel-r1", another, "r2", "done"),
+        ("cancel-r1", nothing, "r1", "wait"),
+        ("cancel-r1", nothing, "", "done"),
+        // A message to the turn waits for the turn of a message before it.
+        ("steer", nothing, "", "refuse"),
+        ("steer r1", nothing, "", "refuse, run"),
+        ("r1 steer", nothing, "", "run, wait"),
+        ("r1 steer", message, "", "wait, try"),
+        ("steer", another, "r1", "try"),
+        ("steer", nothing, "r1", "wait"),
+        // A decision finds its question in the journal.
+        ("decide", nothing, "", "try"),
+        ("decide", another, "r1", "try"),
+        ("r1 decide", message, "r1", "wait, try"),
+        // What cannot be read concerns itself alone; what a newer program can read is not overtaken.
+        ("damaged r1", nothing, "", "refuse, run"),
+        ("newer r1 decide", nothing, "", "wait, wait, try"),
+        ("r1 newer", nothing, "", "run, wait"),
+    ] {
+        let requests: Vec<_> = open.split(' ').filter(|name| !name.is_empty()).map(RequestId::new).collect();
+        let unfinished = Unfinished { is_open: !requests.is_empty(), requests };
+        let steps = steps(&waiting(names), runs, &unfinished);
+        let steps = steps.iter().map(shown).collect::<Vec<_>>().join(", ");
+        assert_eq!(steps, expected, "{names}, {runs:?}, open: {open}");
+    }
+}
+
+#[test]
+fn what_fails_each_time_is_refused_and_rests_longer_until_then() {
+    let failed = |counts| Attempt::Again(Failed { why: "it panicked".to_owned(), counts });
+    for failures in 0..MOST_ATTEMPTS - 1 {
+        assert_eq!(failed(true).after(failures), failed(true));
+    }
+    assert!(matches!(failed(true).after(MOST_ATTEMPTS - 1), Attempt::Refused(AgentError::Internal(_))));
+    assert_eq!(failed(false).after(1_000), failed(false), "a store that is away refuses nothing");
+    assert_eq!(Attempt::Done.after(1_000), Attempt::Done);
+    assert_eq!([1, 2, 3, 20].map(|failures| rest_ms(failures, true)), [500, 1_000, 2_000, 600_000]);
+    assert_eq!([1, 2, 3, u32::MAX].map(|failures| rest_ms(failures, false)), [500, 1_000, 2_000, 5_000]);
+}
+
+#[test]
+fn a_message_is_done_when_its_outcome_is_durable_and_refused_when_no_process_could_take_it() {
+    let session = SessionId::parse("one").unwrap();
+    let ended = TurnOutcome::bare(session, TurnId::new("t"), FinishReason::Final, "hello");
+    let saved = |saved| TurnOutcome { saved, ..ended.clone() };
+    assert_eq!(Attempt::of_run(Ok(&saved(true))), Attempt::Done);
+    assert!(matches!(Attempt::of_run(Ok(&saved(false))), Attempt::Again(_)));
+    for later in [
+        AgentError::busy("b"),
+        AgentError::overloaded("o"),
+        AgentError::Stopped("s".into()),
+        AgentError::Internal("i".into()),
+        AgentError::Store(StoreError::Unavailable("u".into())),
+        AgentError::Kept(StoreError::Unavailable("u".into())),
+        AgentError::Kept(StoreError::Fenced { epoch: 1 }),
+    ] {
+        let counts = matches!(later, AgentError::Internal(_));
+        let Attempt::Again(failed) = Attempt::of_run(Err(&later)) else { panic!("{later:?}") };
+        assert_eq!(failed.counts, counts, "{later:?}");
+    }
+    for never in [AgentError::Invalid("i".into()), AgentError::Store(StoreError::Corrupt("c".into()))] {
+        assert_eq!(Attempt::of_run(Err(&never)), Attempt::Refused(never.clone()));
+    }
+}
