@@ -8,7 +8,7 @@
 //! - `address`: where the database is, and errors in words
 //! - `link`: a connection, made again when it broke; `up`: while it is up; `tls`: its security
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
-//! - `node`: this process as an owner
+//! - `node`: this process as an owner; `held`: the sessions that it holds
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends` and `claims`: the statements; `job`: what is asked for
 //! - `reader`: loads and listings
 //! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated
@@ -19,6 +19,7 @@ mod again;
 mod appends;
 mod claims;
 mod due;
+mod held;
 mod inbox;
 mod job;
 mod link;
@@ -46,10 +47,11 @@ use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
 use foldhash::fast::FixedState;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
+use held::Shared;
 use inbox::PostgresInbox;
 use job::{Ask, Job};
 use link::Link;
-use node::{Node, Shared};
+use node::Node;
 use std::hash::BuildHasher;
 use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -92,7 +92,7 @@ async fn works(
     loop {
         tokio::select! {
             () = &mut works => {
-                let gave_up = !until.is_cancelled() && tree.borrow().is_some();
+                let gave_up = !until.is_cancelled() && opened.runtime.ended().borrow().is_some();
                 return if gave_up { Err(opened.gave_up()) } else { Ok(Ended::HandedOver) };
             }
             caught = signals.next() => match until.is_cancelled() {

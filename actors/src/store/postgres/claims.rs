@@ -46,8 +46,8 @@ const CLAIM: &str = concat!(
 
 const DELETE: &str = concat!("DELETE FROM bob_sessions s WHERE s.id = $1 AND ", is_free!(), " RETURNING s.number");
 
-/// An epoch is that of one owner.
-const RELEASE: &str = concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND $2 = ", epoch!());
+const RELEASE: &str =
+    concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND s.node = $3 AND $2 = ", epoch!());
 
 /// A session that was not given.
 const OWNER: &str = concat!(
@@ -165,11 +165,14 @@ impl Writer {
     async fn try_release(&self, session: &SessionId, epoch: u64, until: Instant) -> Result<(), StoreError> {
         loop {
             let up = self.link.to_write(until).await?;
+            let node = self.node.known().unwrap_or_default();
             let released = async {
                 let statement = up.prepared(RELEASE).await?;
-                up.ask(up.client.execute(&statement, &[&session.as_str(), &signed(epoch)])).await
+                up.ask(up.client.execute(&statement, &[&session.as_str(), &signed(epoch), &node])).await
             };
             match released.await {
+                // This process entered again meanwhile, and took the session along.
+                Ok(0) if self.node.known() != Some(node) && Instant::now() < until => {}
                 Ok(_rows) => return Ok(()),
                 Err(error) if passes(&error) && Instant::now() < until => {}
                 Err(error) => return Err(self.link.address.failed("write", &error)),

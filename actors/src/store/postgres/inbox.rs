@@ -164,15 +164,19 @@ async fn put(link: &Link, message: &InboxMessage) -> Result<bool, StoreError> {
     let text = message.to_text()?;
     let (session, request, most) = (message.session.as_str(), message.request_id.as_str(), MOST_WAITING as i64);
     writing(link, async |up| {
-        let statement = up.prepared(PUT).await?;
-        if up.ask(up.client.execute(&statement, &[&session, &request, &text, &most])).await? == 1 {
-            return Ok(true);
+        // Twice, since one that was there may be settled before it is looked at.
+        for _attempt in 0..2 {
+            let statement = up.prepared(PUT).await?;
+            if up.ask(up.client.execute(&statement, &[&session, &request, &text, &most])).await? == 1 {
+                return Ok(true);
+            }
+            let statement = up.prepared(IS_THERE).await?;
+            let there = up.ask(up.client.query_opt(&statement, &[&session, &request])).await?;
+            if there.is_some_and(|row| row.get::<_, Option<&str>>(0).is_none()) {
+                return Ok(false);
+            }
         }
-        let statement = up.prepared(IS_THERE).await?;
-        match up.ask(up.client.query_opt(&statement, &[&session, &request])).await? {
-            Some(_) => Ok(false),
-            None => Err(Unread::Bad(full())),
-        }
+        Err(Unread::Bad(full()))
     })
     .await
 }

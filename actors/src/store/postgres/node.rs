@@ -9,18 +9,16 @@
 //! A side effect starts while the lease is held alone. A row that was dead is never renewed: the process makes another one,
 //! which takes along the sessions that no other process has taken, and the lease of the others does not come back.
 
+use super::held::Shared;
 use super::link::{Link, PATIENCE};
 use super::schema::LOCK_CLASS;
 use super::tables::epoch;
 use super::up::Up;
-use crate::store::StoreLease;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::StoreError;
-use std::collections::HashMap;
 use std::rc::{Rc, Weak};
-use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
@@ -59,74 +57,6 @@ pub(super) struct Node {
     shared: Arc<Shared>,
 }
 
-/// What is known of our row outside its task.
-#[derive(Debug, Default)]
-pub(super) struct Shared {
-    /// 0 while there is none.
-    number: AtomicI32,
-    lease: Mutex<Lease>,
-}
-
-#[derive(Debug, Default)]
-struct Lease {
-    /// Its end, from when the last renewal was sent.
-    until: Option<std::time::Instant>,
-    /// The sessions that were claimed here: the number of the row that owns each, and the epoch.
-    claimed: HashMap<SessionId, (i32, u64)>,
-}
-
-impl Shared {
-    /// The number of our row, if there is one.
-    fn number(&self) -> Option<i32> {
-        Some(self.number.load(Ordering::Acquire)).filter(|number| *number != 0)
-    }
-
-    /// How long a session of this process is its own. One that was claimed under a row that is dead is not, unless the row
-    /// of now has taken it along.
-    pub(super) fn lease(&self, session: &SessionId) -> StoreLease {
-        let (ours, lease) = (self.number(), self.held());
-        let is_ours = lease.claimed.get(session).is_some_and(|(number, _)| Some(*number) == ours);
-        StoreLease::Until(lease.until.filter(|_| is_ours))
-    }
-
-    /// A session was claimed under this row.
-    fn claimed(&self, session: &SessionId, number: i32, epoch: u64) {
-        self.held().claimed.insert(session.clone(), (number, epoch));
-    }
-
-    /// A session is not this process's any more, as far as this epoch goes.
-    fn released(&self, session: &SessionId, epoch: u64) {
-        let mut lease = self.held();
-        if lease.claimed.get(session).is_some_and(|(_, claimed)| *claimed <= epoch) {
-            lease.claimed.remove(session);
-        }
-    }
-
-    /// The row of now has taken along a session of an earlier one.
-    fn taken_along(&self, session: &SessionId, number: i32, epoch: u64) {
-        if let Some((owner, claimed)) = self.held().claimed.get_mut(session)
-            && *claimed == epoch
-        {
-            *owner = number;
-        }
-    }
-
-    fn hold(&self, until: std::time::Instant) {
-        self.held().until = Some(until);
-    }
-
-    /// The lease ends at this moment, if it was to last longer.
-    fn hold_no_longer_than(&self, until: std::time::Instant) {
-        let mut lease = self.held();
-        lease.until = lease.until.map(|held| held.min(until));
-    }
-
-    fn held(&self) -> MutexGuard<'_, Lease> {
-        // Plain values are not left half changed by a panic.
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Node {
     /// Starts the task. It ends, and with it the ownership, when all copies of the answer are dropped.
     pub(super) fn start(link: Link, name: String, shared: Arc<Shared>) -> (Self, tokio::task::JoinHandle<()>) {
@@ -160,7 +90,7 @@ impl Node {
 
     /// Whether our row was renewed in time.
     pub(super) fn is_renewed(&self) -> bool {
-        StoreLease::Until(self.shared.held().until).is_held(std::time::Instant::now())
+        self.shared.is_renewed(std::time::Instant::now())
     }
 
     /// A session was claimed under our row.
@@ -268,7 +198,7 @@ impl Task {
         };
         let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
         // A claim under an earlier number that is answered from now on is made again.
-        self.shared.number.store(number, Ordering::Release);
+        self.shared.enter(number);
         self.shared.hold(sent + LEASE);
         Ok(number)
     }

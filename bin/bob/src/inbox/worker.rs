@@ -92,7 +92,7 @@ impl Worker {
                 biased;
                 () = until.cancelled() => break,
                 // Without a runtime there is nothing to work with.
-                _ = tree.wait_for(Option::is_some) => break,
+                () = async { drop(tree.wait_for(Option::is_some).await) } => break,
                 () = at_work.ended(), if !at_work.tasks.is_empty() => {}
                 () = looked.again(&*self.shared.inbox) => {
                     at_work.look(&mut looked).await;

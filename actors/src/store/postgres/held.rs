@@ -1,0 +1,86 @@
+//! Which sessions this process holds, and for how long: asked before a side effect starts.
+
+use crate::store::StoreLease;
+use bob_messages::ids::SessionId;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+/// What is known of our row outside its task.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    /// 0 while there is none.
+    number: AtomicI32,
+    lease: Mutex<Lease>,
+}
+
+#[derive(Debug, Default)]
+struct Lease {
+    /// Its end, from when the last renewal was sent.
+    until: Option<Instant>,
+    /// The sessions that were claimed here: the number of the row that owns each, and the epoch.
+    claimed: HashMap<SessionId, (i32, u64)>,
+}
+
+impl Shared {
+    /// The number of our row, if there is one.
+    pub(super) fn number(&self) -> Option<i32> {
+        Some(self.number.load(Ordering::Acquire)).filter(|number| *number != 0)
+    }
+
+    /// Our row has this number from now on.
+    pub(super) fn enter(&self, number: i32) {
+        self.number.store(number, Ordering::Release);
+    }
+
+    /// Whether our row was renewed in time.
+    pub(super) fn is_renewed(&self, now: Instant) -> bool {
+        StoreLease::Until(self.held().until).is_held(now)
+    }
+
+    /// How long a session of this process is its own. One that was claimed under a row that is dead is not, unless the row
+    /// of now has taken it along.
+    pub(super) fn lease(&self, session: &SessionId) -> StoreLease {
+        let (ours, lease) = (self.number(), self.held());
+        let is_ours = lease.claimed.get(session).is_some_and(|(number, _)| Some(*number) == ours);
+        StoreLease::Until(lease.until.filter(|_| is_ours))
+    }
+
+    /// A session was claimed under this row.
+    pub(super) fn claimed(&self, session: &SessionId, number: i32, epoch: u64) {
+        self.held().claimed.insert(session.clone(), (number, epoch));
+    }
+
+    /// A session is not this process's any more, as far as this epoch goes.
+    pub(super) fn released(&self, session: &SessionId, epoch: u64) {
+        let mut lease = self.held();
+        if lease.claimed.get(session).is_some_and(|(_, claimed)| *claimed <= epoch) {
+            lease.claimed.remove(session);
+        }
+    }
+
+    /// The row of now has taken along a session of an earlier one.
+    pub(super) fn taken_along(&self, session: &SessionId, number: i32, epoch: u64) {
+        if let Some((owner, claimed)) = self.held().claimed.get_mut(session)
+            && *claimed == epoch
+        {
+            *owner = number;
+        }
+    }
+
+    pub(super) fn hold(&self, until: Instant) {
+        self.held().until = Some(until);
+    }
+
+    /// The lease ends at this moment, if it was to last longer.
+    pub(super) fn hold_no_longer_than(&self, until: Instant) {
+        let mut lease = self.held();
+        lease.until = lease.until.map(|held| held.min(until));
+    }
+
+    fn held(&self) -> MutexGuard<'_, Lease> {
+        // Plain values are not left half changed by a panic.
+        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
