@@ -168,11 +168,14 @@ impl Attempt {
     }
 
     fn again(error: &AgentError) -> Self {
-        let passes = match error {
-            AgentError::Stopped(_) | AgentError::Store(_) | AgentError::Kept(_) => true,
-            AgentError::Busy { .. } | AgentError::Overloaded { .. } => true,
-            _ => false,
-        };
+        let passes = matches!(
+            error,
+            AgentError::Stopped(_)
+                | AgentError::Store(_)
+                | AgentError::Kept(_)
+                | AgentError::Busy { .. }
+                | AgentError::Overloaded { .. }
+        );
         Self::Again(Failed { why: error.to_string(), counts: !passes })
     }
 

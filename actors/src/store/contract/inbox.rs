@@ -37,7 +37,7 @@ async fn due(inbox: &Arc<dyn Inbox>, most: usize) -> Vec<SessionId> {
 }
 
 async fn due_but(inbox: &Arc<dyn Inbox>, most: usize, known: &[&SessionId]) -> Vec<SessionId> {
-    let known = known.iter().map(|session| SessionId::clone(session)).collect();
+    let known = known.iter().copied().cloned().collect();
     let due = inbox.due(most, &known).await.expect("the sessions are found");
     let mut due: Vec<_> = due.into_iter().map(|due| due.session).collect();
     due.sort();
@@ -131,7 +131,7 @@ pub async fn known_sessions_are_told_and_take_no_place(store: Arc<dyn SessionSto
         put(&inbox, message(one, "r1", "hi")).await;
     }
     let [a, b, c, d] = &sessions;
-    assert_eq!(due_but(&inbox, 0, &[a]).await, [a.clone()], "it is full, and told");
+    assert_eq!(due_but(&inbox, 0, &[a]).await, std::slice::from_ref(a), "it is full, and told");
     assert_eq!(due_but(&inbox, 2, &[a, b]).await, sessions, "known ones take no place");
     assert_eq!(due_but(&inbox, 4, &[a, b, c, d]).await, sessions);
     let mut seen = vec![a.clone()];
