@@ -241,7 +241,12 @@ impl SessionWork {
         for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished)) {
             match (step, entry.request()) {
                 (Step::Run { is_cancelled }, Some(InboxRequest::Submit(submit))) => {
-                    found = Found::Turn(entry.request_id.clone(), submit.clone(), is_cancelled);
+                    // One that has its outcome is recognised when it is repeated, and not cancelled.
+                    let request = entry.request_id.clone();
+                    let has_ended = folded.as_ref().is_some_and(|folded| {
+                        folded.first_outcome(&request).is_some() || folded.has_forgotten(&request)
+                    });
+                    found = Found::Turn(request, submit.clone(), is_cancelled && !has_ended);
                 }
                 (Step::Try, Some(request)) => {
                     if !self.given(entry, request).await && matches!(found, Found::Nothing) {
