@@ -23,7 +23,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -327,7 +327,7 @@ fn session_of(folder: &str) -> Option<SessionId> {
 
 /// The folder of artifacts beside a file or a folder of sessions.
 #[cfg(feature = "sqlite")]
-pub(in crate::store) fn beside(path: &Path) -> PathBuf {
+pub(in crate::store) fn beside(path: &std::path::Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push("-artifacts");
     path.with_file_name(name)

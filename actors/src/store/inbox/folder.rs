@@ -249,7 +249,7 @@ fn write_new(folder: &Folder, kept: &Kept) -> Result<String, Failed> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     // The number of a process may be that of one on another machine, or of one that has ended.
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("{}{APART}{number}-{}{NEW}", std::process::id(), uuid::Uuid::new_v4().simple());
+    let name = format!("{}{APART}{number}-{:016x}{NEW}", std::process::id(), fastrand::u64(..));
     let access = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
     let mut file = folder.open_file(&name, access)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
     let text = serde_json::to_string(kept).map_err(io::Error::from)?;
