@@ -11,6 +11,9 @@ use tokio_postgres::Error;
 /// How long a pooler may keep a question waiting that a database answers at once.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 
+/// How often two connections are compared.
+const ROUNDS: usize = 5;
+
 /// Which process of the server answers here.
 async fn process(up: &Up) -> Result<i32, Error> {
     Ok(up.ask(up.client.query_one("SELECT pg_backend_pid()", &[])).await?.get(0))
@@ -24,18 +27,26 @@ pub(super) async fn refuse(one: &Link, other: &Link) -> Result<(), StoreError> {
     let failed = |error: Error| one.address.failed("read", &error);
     let (first, second) = (one.connect_now().await?, other.connect_now().await?);
     let before = process(&first).await.map_err(failed)?;
-    // A pooler takes the connection that was used last; a transaction keeps it from the other one.
-    let begun = second.ask(second.client.batch_execute("BEGIN")).await;
-    begun.map_err(|error| match error.as_db_error() {
-        // As a pooler says that changes the connection after each statement.
-        Some(said) if said.message().contains("not allowed in statement pooling") => one.address.pooled(),
-        _other => failed(error),
-    })?;
-    let mut is_kept = process(&second).await.map_err(failed)? != before;
-    for _ in 0..3 {
+    let mut other_before = None;
+    // A pooler gives the connection that was released last, and may be late to see that one was released.
+    for _ in 0..ROUNDS {
+        let now = timeout(ANSWERED_WITHIN, process(&first)).await;
+        let mut is_kept = matches!(now, Ok(Ok(now)) if now == before);
+        // A transaction keeps its connection from the first one.
+        let begun = second.ask(second.client.batch_execute("BEGIN")).await;
+        begun.map_err(|error| match error.as_db_error() {
+            // As a pooler says that changes the connection after each statement.
+            Some(said) if said.message().contains("not allowed in statement pooling") => one.address.pooled(),
+            _other => failed(error),
+        })?;
+        let other_now = process(&second).await.map_err(failed)?;
+        is_kept &= other_now != before && other_now == *other_before.get_or_insert(other_now);
         let now = timeout(ANSWERED_WITHIN, process(&first)).await;
         is_kept &= matches!(now, Ok(Ok(now)) if now == before);
+        second.ask(second.client.batch_execute("COMMIT")).await.map_err(failed)?;
+        if !is_kept {
+            return Err(one.address.pooled());
+        }
     }
-    second.ask(second.client.batch_execute("COMMIT")).await.map_err(failed)?;
-    if is_kept { Ok(()) } else { Err(one.address.pooled()) }
+    Ok(())
 }
