@@ -37,10 +37,11 @@ fn a_lasting_yes_answers_the_other_questions_of_its_step() {
         terminal.wait_for(ASKED);
         terminal.type_line(word);
         terminal.wait_for(told);
-        // The next question is about the file in the other folder.
-        terminal.wait_for("b/deep/c.rs");
+        // The next question is about the file in the other folder, and takes no key before it is asked below it.
+        terminal.wait_until("the next question", |screen| {
+            screen.contents().rsplit_once("b/deep/c.rs").is_some_and(|(_, after)| after.contains(ASKED))
+        });
         assert!(!terminal.screen().contains("b/src/b.rs"), "{}", terminal.screen());
-        terminal.wait_for(ASKED);
         terminal.type_line("n");
         terminal.wait_for("It is done.");
         let there = ["src/a.rs", "src/b.rs", "deep/c.rs"].map(|path| home.scratch.join(path).exists());

@@ -38,19 +38,29 @@ impl Database {
 
     /// Runs statements and answers what they print.
     pub(crate) fn sql(&self, sql: &str) -> String {
+        self.asked(sql).unwrap_or_else(|why| panic!("{sql}: {why}"))
+    }
+
+    fn asked(&self, sql: &str) -> Result<String, String> {
         let mut psql = Command::new("psql");
         psql.args(["--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--set=ON_ERROR_STOP=1"]);
         let said = psql.args(["--command", sql]).arg(self.url()).output().expect("psql runs");
-        assert!(said.status.success(), "{sql}: {}", String::from_utf8_lossy(&said.stderr));
-        String::from_utf8(said.stdout).unwrap().trim().to_owned()
+        match said.status.success() {
+            true => Ok(String::from_utf8(said.stdout).unwrap().trim().to_owned()),
+            false => Err(String::from_utf8_lossy(&said.stderr).into_owned()),
+        }
     }
 
-    /// Runs a query until it prints this; a minute at most.
+    /// Runs a query until it prints this; a minute at most. A process that has begun may not have made the tables yet.
     #[track_caller]
     pub(crate) fn until(&self, sql: &str, expected: &str) {
         let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
-        while self.sql(sql) != expected {
-            assert!(std::time::Instant::now() < end, "{sql} does not become {expected}");
+        loop {
+            let said = self.asked(sql);
+            if said.as_deref() == Ok(expected) {
+                return;
+            }
+            assert!(std::time::Instant::now() < end, "{sql} does not become {expected}: {said:?}");
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
     }
