@@ -7,6 +7,7 @@ use bob_messages::store::StoreError;
 use std::time::Duration;
 use tokio::time::timeout;
 use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
 
 /// How long a pooler may keep a question waiting that a database answers at once.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
@@ -39,7 +40,11 @@ pub(super) async fn refuse(one: &Link, other: &Link) -> Result<(), StoreError> {
             Some(said) if said.message().contains("not allowed in statement pooling") => one.address.pooled(),
             _other => failed(error),
         })?;
-        let other_now = process(&second).await.map_err(failed)?;
+        let other_now = process(&second).await.map_err(|error| match error.code() {
+            // It was prepared on another connection of the server.
+            Some(&SqlState::INVALID_SQL_STATEMENT_NAME) => one.address.pooled(),
+            _other => failed(error),
+        })?;
         is_kept &= other_now != before && other_now == *other_before.get_or_insert(other_now);
         let now = timeout(ANSWERED_WITHIN, process(&first)).await;
         is_kept &= matches!(now, Ok(Ok(now)) if now == before);
