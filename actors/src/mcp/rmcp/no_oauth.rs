@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// A server's refusal of a request.
 pub(super) struct Challenge {
-    #[expect(dead_code, reason = "nobody answers it")]
+    #[expect(dead_code, reason = "without tokens a refusal is not answered")]
     pub(super) status: u16,
-    #[expect(dead_code, reason = "nobody answers it")]
+    #[expect(dead_code, reason = "without tokens a refusal is not answered")]
     pub(super) header: String,
 }
 

@@ -211,7 +211,7 @@ fn tool_server(world: &mut World, headers: &HeaderMap, body: &Bytes) -> Response
     let metadata = format!("resource_metadata=\"{}/.well-known/oauth-protected-resource/mcp\"", world.base);
     let is_valid = world.access.as_ref().is_some_and(|access| sent == format!("Bearer {access}"));
     if !is_valid {
-        // It says what it was sent, which nobody should repeat.
+        // It repeats what it was sent, which must reach no log.
         let challenge = format!("Bearer {metadata}, error_description=\"{sent}\"");
         return (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, challenge)], sent.to_owned()).into_response();
     }

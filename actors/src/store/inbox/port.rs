@@ -71,9 +71,10 @@ pub trait Inbox: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<InboxStanding, StoreError>>;
 
     /// Sessions with something to do: of `known`, which are worked on or rest, all that have messages; and at most `most`
-    /// others that have messages or a turn that was left open, and no other living owner. A caller
-    /// to whom those that it was given are known is given all of them, call by call. A store whose owners are on several machines makes the others this process's, so that no
-    /// two processes get one; those that it has already are among them, so that an answer that was lost is given again.
+    /// others that have messages or a turn that was left open, and no other living owner. A caller that names what it was
+    /// given before as known is given all of them, call by call. A store whose owners are on several machines makes the others
+    /// this process's, so that no two processes get one; those that it has already are among them, so that an answer that was
+    /// lost is given again.
     ///
     /// # Errors
     /// `Unavailable`, or `TooNew`.

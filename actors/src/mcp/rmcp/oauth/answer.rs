@@ -61,7 +61,7 @@ impl Listener {
                 }
             }
         };
-        let late = || Err(format!("nobody signed in within {} minutes", ANSWER_WITHIN.as_secs() / 60));
+        let late = || Err(format!("no answer of the page came within {} minutes", ANSWER_WITHIN.as_secs() / 60));
         timeout(ANSWER_WITHIN, answered).await.unwrap_or_else(|_| late())
     }
 }
