@@ -41,7 +41,7 @@ use crate::clock;
 use crate::feed::Feed;
 use crate::tools::progress::ProgressRoom;
 use crate::tools::runtime_handle::RuntimeHandle;
-use bob_messages::ids::{ServerId, SessionId, TenantId};
+use bob_messages::ids::{ServerId, SessionId, TenantId, TurnId};
 use bob_messages::mcp::{ServerBrief, ServerStatus};
 use bob_messages::options::ServerSpec;
 use bob_messages::pool::ServerOwner;
@@ -165,14 +165,15 @@ impl ToolRegistry {
         (SessionHost(host), publisher)
     }
 
-    /// A turn of the session has ended: it uses no process that it shares, unless its next turn has begun by now.
-    pub fn rest(&self, session: &SessionId) {
+    /// This turn of the session has ended: it uses no process that it shares. Its next turn may have begun by now, and keeps
+    /// what it uses.
+    pub fn rest(&self, session: &SessionId, turn: &TurnId) {
         if self.0.isolated.is_set() {
-            self.0.brought.rest(session);
+            self.0.brought.rest(session, turn);
         }
     }
 
-    /// The session has no actor: no turn of it uses a process that it shares, and none that ended is told any more.
+    /// The session has no actor: no turn of it uses a process that it shares.
     pub fn release(&self, session: &SessionId) {
         if self.0.isolated.is_set() {
             self.0.brought.release(session);
@@ -253,13 +254,13 @@ impl ToolRegistry {
     /// with its tenant or with none. A list that is at hand is returned, and `tell` is not called.
     pub fn list_for(
         &self,
-        (session, tenant): (&SessionId, Option<&TenantId>),
+        (session, turn, tenant): (&SessionId, &TurnId, Option<&TenantId>),
         named: &[ServerSpec],
         allow: Option<Arc<[String]>>,
         tell: impl FnOnce(Arc<ToolSet>) + Send + 'static,
     ) -> Option<Arc<ToolSet>> {
         let isolated = self.0.isolated.attach(tenant, Some(session));
-        self.list_with(self.0.brought.turn_begins(session, named, isolated), allow, tell)
+        self.list_with(self.0.brought.turn_begins((session, turn), named, isolated), allow, tell)
             .map(|(tools, _not_called)| tools)
     }
 

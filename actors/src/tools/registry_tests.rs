@@ -1,7 +1,7 @@
 use super::*;
 use crate::address::RETURNS_WITHIN;
 use bob_messages::chat::ToolCall;
-use bob_messages::ids::{CallId, ToolName};
+use bob_messages::ids::{CallId, ToolName, TurnId};
 use bob_messages::mcp::ServerState;
 use bob_messages::options::ServerStart;
 use bob_messages::reply::{Answer, Reply};
@@ -318,31 +318,34 @@ async fn sets_are_shared_until_something_is_published() {
     assert_eq!(names(listed(&registry, &[]).await), ["local/a", "local/b"]);
 }
 
-/// Whether the turn has begun whose end is told later: the processes of it are not taken for unused.
 #[test]
-fn the_end_of_a_turn_that_is_told_late_takes_nothing_from_the_next_one() {
+fn the_end_of_a_turn_takes_what_it_shared_and_nothing_from_another_one() {
     let (brought, session) = (Brought::default(), SessionId::parse("s").unwrap());
     let over = Arc::new(AtomicUsize::new(0));
-    let begins = || {
+    let begins = |turn: &str| {
         let (host, over) =
             (SessionHost::template(&server("x", ServerStart::Lazy), &KnownTools::default()), over.clone());
         let lease = Lease::new(move || _ = over.fetch_add(1, Ordering::SeqCst));
-        brought.turn_begins(&session, &[], vec![Isolated::Host { host, lease: Some(lease) }]);
+        let isolated = vec![Isolated::Host { host, lease: Some(lease) }];
+        brought.turn_begins((&session, &TurnId::new(turn)), &[], isolated);
     };
+    let ends = |turn: &str| brought.rest(&session, &TurnId::new(turn));
     let seen = || (brought.hosts(&session).len(), over.load(Ordering::SeqCst));
-    begins();
-    begins();
+    begins("1");
+    begins("2");
     assert_eq!(seen(), (1, 1), "the lease of the first turn ends with the beginning of the second");
-    brought.rest(&session);
-    assert_eq!(seen(), (1, 1), "that was the end of the first turn");
-    brought.rest(&session);
+    ends("1");
+    assert_eq!(seen(), (1, 1), "that was told late");
+    ends("2");
     assert_eq!(seen(), (0, 2));
-    // An actor that dies tells no end.
-    begins();
-    begins();
-    brought.release(&session);
+    // The end of one that another one followed may never be told.
+    begins("3");
+    begins("4");
+    ends("4");
     assert_eq!(seen(), (0, 4));
-    begins();
-    brought.rest(&session);
+    ends("4");
+    // An actor that dies tells no end.
+    begins("5");
+    brought.release(&session);
     assert_eq!(seen(), (0, 5));
 }

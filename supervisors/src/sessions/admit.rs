@@ -116,9 +116,8 @@ impl SessionsState {
         if entry.running().is_some() {
             return;
         }
-        match entry.actor {
-            Some(_) => self.started.rooms.tools.rest(session),
-            None => self.started.rooms.tools.release(session),
+        if entry.actor.is_none() {
+            self.started.rooms.tools.release(session);
         }
         if !entry.has_slot {
             return;

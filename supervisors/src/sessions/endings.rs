@@ -31,6 +31,9 @@ impl SessionsState {
         result: Result<Box<TurnOutcome>, AgentError>,
         myself: &Myself,
     ) {
+        if let Ok(outcome) = &result {
+            self.started.rooms.tools.rest(session, &outcome.turn_id);
+        }
         let Some(entry) = self.table.get_mut(session) else { return self.announce_recovered(session, &result) };
         let was_running = entry.running() == Some(submission);
         if was_running {

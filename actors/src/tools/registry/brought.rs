@@ -7,7 +7,7 @@
 use super::known_tools::KnownTools;
 use super::publisher::Host;
 use crate::address::Address;
-use bob_messages::ids::{ServerId, SessionId};
+use bob_messages::ids::{ServerId, SessionId, TurnId};
 use bob_messages::mcp::{ServerBrief, ServerState};
 use bob_messages::options::{ServerSpec, ServerStart};
 use bob_messages::tools::LocalToolsMessage;
@@ -102,8 +102,8 @@ struct Entry {
     missing: Vec<ServerId>,
     /// Those of the configuration that the running turn cannot use, and why.
     full: Vec<(ServerId, String)>,
-    /// Turns that have ended and whose end is told later than the beginning of the next one.
-    late_ends: u32,
+    /// The turn that began last.
+    turn: Option<TurnId>,
 }
 
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl Brought {
     /// hosts.
     pub(super) fn turn_begins(
         &self,
-        session: &SessionId,
+        (session, turn): (&SessionId, &TurnId),
         named: &[ServerSpec],
         isolated: Vec<Isolated>,
     ) -> Arc<[Arc<Host>]> {
@@ -187,8 +187,7 @@ impl Brought {
             let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].attachment.host.as_ref());
             let shares = shared.iter().map(|(host, _)| Arc::clone(host));
             entry.in_force = hosts.map(|host| Arc::clone(&host.0)).chain(shares).collect();
-            // Its actor began it before the supervisor heard of the end of the turn before.
-            entry.late_ends += u32::from(!entry.is_resting());
+            entry.turn = Some(turn.clone());
             entry.full = full;
             let used_before = std::mem::replace(&mut entry.shared, shared);
             let missing = named.iter().zip(&used).filter(|(_, at)| at.is_none()).map(|(launch, _)| launch.id.clone());
@@ -209,21 +208,15 @@ impl Brought {
         in_force
     }
 
-    /// A turn of the session has ended: it uses nothing that it shares, unless the next one has begun.
-    pub(super) fn rest(&self, session: &SessionId) {
-        if self.read(session, Entry::is_resting).unwrap_or(true) {
-            return;
+    /// This turn has ended: what it shares is not used any more. Its end may be told after the next one has begun.
+    pub(super) fn rest(&self, session: &SessionId, turn: &TurnId) {
+        let uses = |entry: &Entry| !entry.is_resting() && entry.turn.as_ref() == Some(turn);
+        if self.read(session, uses).unwrap_or(false) {
+            let _ends_here = self.change(session, Entry::rest);
         }
-        let _ends_here = self.change(session, |entry| match entry.late_ends.checked_sub(1) {
-            Some(left) => {
-                entry.late_ends = left;
-                Vec::new()
-            }
-            None => entry.rest(),
-        });
     }
 
-    /// No turn of the session runs, and no end of one is told any more.
+    /// No turn of the session runs.
     pub(super) fn release(&self, session: &SessionId) {
         if self.read(session, Entry::is_resting).unwrap_or(true) {
             return;
@@ -286,7 +279,6 @@ impl Entry {
 
     /// Takes out what its last turn shared.
     fn rest(&mut self) -> Vec<(Arc<Host>, Option<Lease>)> {
-        self.late_ends = 0;
         let shared = std::mem::take(&mut self.shared);
         let is_shared = |host: &Arc<Host>| shared.iter().any(|(other, _)| Arc::ptr_eq(host, other));
         self.in_force = self.in_force.iter().filter(|host| !is_shared(host)).cloned().collect();
