@@ -13,17 +13,21 @@ use super::port::ToolPort;
 use super::registry::Publisher;
 use bob_messages::tools::{LocalToolsMessage, ToolDescriptor};
 use futures_util::FutureExt;
+use futures_util::future::join_all;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::fmt;
 use std::future::ready;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// How long a port may take to list its tools.
 const LISTS_WITHIN: Duration = Duration::from_secs(30);
+
+/// How long after a list the next one is read at the earliest: a port that changes all the time is not listed all the time.
+const BETWEEN_LISTS: Duration = Duration::from_millis(100);
 
 /// Hosts the tools of this process.
 #[derive(Debug, Clone, Copy, Default)]
@@ -40,6 +44,22 @@ pub struct ToolsArguments {
     pub publisher: Option<Publisher>,
     /// What seals their grants: a call that was allowed before a restart may run after it.
     pub key: KeyPlace,
+    /// What the ports listed last. A port that fails to list its tools after a restart keeps those.
+    pub last: LastLists,
+}
+
+/// The tools of each port as they were listed last. Clones are the same.
+#[derive(Debug, Clone, Default)]
+pub struct LastLists(Arc<Mutex<Vec<Vec<ToolDescriptor>>>>);
+
+impl LastLists {
+    fn get(&self) -> Vec<Vec<ToolDescriptor>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, lists: Vec<Vec<ToolDescriptor>>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = lists;
+    }
 }
 
 impl fmt::Debug for ToolsArguments {
@@ -52,8 +72,7 @@ impl fmt::Debug for ToolsArguments {
 #[derive(Debug)]
 pub struct ToolsState {
     host: Host,
-    /// The tools of each port.
-    lists: Vec<Vec<ToolDescriptor>>,
+    lists: LastLists,
     publisher: Option<Publisher>,
 }
 
@@ -67,25 +86,33 @@ impl Actor for ToolsActor {
         myself: ActorRef<LocalToolsMessage>,
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
-        let ToolsArguments { ports, policy, publisher, key } = arguments;
+        let ToolsArguments { ports, policy, publisher, key, last } = arguments;
+        // What changes while the lists are made is listed again.
+        let changes: Vec<_> = ports.iter().map(|port| port.changes()).collect();
+        let listed = join_all(ports.iter().map(|port| listed(&**port))).await;
+        let known = last.get();
         let mut lists = Vec::with_capacity(ports.len());
-        for (at, port) in ports.iter().enumerate() {
-            // What changes while the list is made is listed again.
-            let changes = port.changes().map(|mut changes| {
-                changes.mark_unchanged();
-                changes
+        for (at, list) in listed.into_iter().enumerate() {
+            lists.push(match (list, known.get(at)) {
+                (Ok(list), _) => list,
+                (Err(error), Some(known)) => {
+                    tracing::warn!(target: "bob::tools", %error, "the tools of a port stay those that it listed before");
+                    known.clone()
+                }
+                (Err(error), None) => return Err(error.into()),
             });
-            lists.push(listed(&**port).await?);
-            if let Some(changes) = changes {
-                tokio::spawn(list_again(at, Arc::clone(port), changes, myself.clone()));
-            }
         }
-        let host = Host::new(ports.into_iter().zip(lists.iter().cloned()).collect(), policy, &key)?;
+        let watched = ports.iter().zip(changes).enumerate();
+        for (at, (port, changes)) in watched.filter_map(|(at, (port, changes))| Some((at, (port, changes?)))) {
+            tokio::spawn(list_again(at, Arc::clone(port), changes, myself.clone()));
+        }
+        last.set(lists.clone());
+        let host = Host::new(ports.into_iter().zip(lists).collect(), policy, &key)?;
         let progress = publisher.as_ref().map(Publisher::progress).unwrap_or_default();
         if let Some(publisher) = &publisher {
             publisher.offer(host.offered(), None);
         }
-        Ok(ToolsState { host: host.telling(progress), lists, publisher })
+        Ok(ToolsState { host: host.telling(progress), lists: last, publisher })
     }
 
     fn handle(
@@ -105,7 +132,7 @@ impl Actor for ToolsActor {
 impl ToolsState {
     /// A port has another list. One that cannot stand beside the others changes nothing.
     fn relist(&mut self, port: usize, tools: Vec<ToolDescriptor>) {
-        let mut lists = self.lists.clone();
+        let mut lists = self.lists.get();
         let Some(list) = lists.get_mut(port) else { return };
         if *list == tools {
             return;
@@ -115,7 +142,7 @@ impl ToolsState {
             tracing::warn!(target: "bob::tools", %error, "a changed list of tools is not taken");
             return;
         }
-        self.lists = lists;
+        self.lists.set(lists);
         if let Some(publisher) = &self.publisher {
             publisher.offer(self.host.offered(), None);
         }
@@ -158,6 +185,7 @@ async fn list_again(
             Some(Ok(tools)) => drop(actor.cast(LocalToolsMessage::Listed { port: at, tools })),
             Some(Err(error)) => tracing::warn!(target: "bob::tools", %error, "a changed list of tools was not read"),
         }
+        tokio::time::sleep(BETWEEN_LISTS).await;
     }
 }
 

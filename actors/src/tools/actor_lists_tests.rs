@@ -102,3 +102,25 @@ async fn a_port_that_cannot_list_its_tools_does_not_start() {
     let error = Actor::spawn(None, ToolsActor, arguments).await.expect_err("a panic").to_string();
     assert!(error.contains("panicked while it listed"), "{error}");
 }
+
+#[tokio::test]
+async fn a_port_that_fails_after_a_restart_keeps_the_tools_that_it_had() {
+    struct Once(Mutex<Vec<FnTool>>);
+    impl ToolPort for Once {
+        fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+            let tools = std::mem::take(&mut *self.0.lock().unwrap());
+            assert!(!tools.is_empty(), "listed twice");
+            ready(tools.iter().flat_map(FnTool::listed).collect()).boxed()
+        }
+        fn call_tool(&self, _: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+            ready(Ok(ToolOutput::text("done"))).boxed()
+        }
+    }
+    let port = Once(Mutex::new(vec![simple("own/a", || Ok(ToolOutput::default()))]));
+    let arguments = ToolsArguments { ports: vec![Arc::new(port)], ..ToolsArguments::default() };
+    for _ in 0..2 {
+        let (actor, _) = Actor::spawn(None, ToolsActor, arguments.clone()).await.expect("the actor starts");
+        assert_eq!(perform(&actor, "own/a").await.output.plain(), "done");
+        actor.kill_and_wait(None).await.expect("it ends");
+    }
+}

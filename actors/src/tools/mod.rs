@@ -75,7 +75,7 @@ mod use_skill;
 #[cfg(feature = "web")]
 pub mod web;
 
-pub use actor::{ToolsActor, ToolsArguments};
+pub use actor::{LastLists, ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;
 pub use function::{FnTool, schema_of, tool};
 pub use gate::{Gate, GateError};
