@@ -26,6 +26,9 @@ agent=target/release/cli-agent
 
 phase cargo build --release --bins
 phase env BOB_SEEDS=1000000 cargo test --release -p bob-messages simulation
+# Rules of commands against their oracles, damaged databases, and what runs of what was approved.
+phase env BOB_SEEDS=50000 PROPTEST_CASES=5000 BOB_TEST_STORE_FLIPS=5000 cargo test --release --all-features -p bob-actors --lib -- \
+    call_rules like pages_tests g12_no_call
 phase env TENANT_INTERLEAVINGS=1000 cargo test --release --all-features --test whole tenants::apart
 # What an interrupted answer has shown is kept: at 40 moments in CI.
 phase cargo test --release --all-features --test whole -- ctrl_c_at_every_moment moments=200

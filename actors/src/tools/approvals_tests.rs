@@ -215,7 +215,7 @@ fn live(seed: u64, defect: Option<Defect>) -> Result<[u64; 3], String> {
 
 #[test]
 fn g12_no_call_runs_that_was_not_approved_exactly_as_it_ran() {
-    let seeds = std::env::var("BOB_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(3_000_u64);
+    let seeds = std::env::var("BOB_SEEDS").ok().and_then(|seeds| seeds.parse().ok()).unwrap_or(1_000_u64);
     // Half of the seeds on each of two threads: a machine that tests has two cores at least.
     let lives = |from: u64| {
         (from..seeds).step_by(2).fold([0; 3], |sums, seed| {

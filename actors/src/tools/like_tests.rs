@@ -205,16 +205,17 @@ fn rules_that_are_none_allow_nothing() {
 proptest! {
     /// Whatever is asked about is covered by what its yes is kept as, and a command put behind it is not.
     #[test]
-    fn a_yes_covers_its_own_line_and_no_command_beside(words in proptest::collection::vec("[a-z*?$'\" ;|&()./~-]{0,6}", 0..5)) {
-        for program in ["git", "cargo", "ls", "npm", "x"] {
-            let line = format!("{program} {}", words.join(" "));
-            let rules = like(&tool(SHELL, ToolKind::Execute), &call(SHELL, json!({ "command": line })), &context());
-            let is_like = |line: &str| {
-                is_like(&rules, &tool(SHELL, ToolKind::Execute), &call(SHELL, json!({ "command": line })), &context())
-            };
-            prop_assert_eq!(is_like(&line), !rules.is_empty());
-            let more = line.clone() + "\ntouch other";
-            prop_assert!(!is_like(&more), "{}", more);
-        }
+    fn a_yes_covers_its_own_line_and_no_command_beside(
+        program in proptest::sample::select(&["git", "cargo", "ls", "npm", "x"][..]),
+        words in proptest::collection::vec("[a-z*?$'\" ;|&()./~-]{0,6}", 0..5),
+    ) {
+        let line = format!("{program} {}", words.join(" "));
+        let rules = like(&tool(SHELL, ToolKind::Execute), &call(SHELL, json!({ "command": line })), &context());
+        let is_like = |line: &str| {
+            is_like(&rules, &tool(SHELL, ToolKind::Execute), &call(SHELL, json!({ "command": line })), &context())
+        };
+        prop_assert_eq!(is_like(&line), !rules.is_empty());
+        let more = line.clone() + "\ntouch other";
+        prop_assert!(!is_like(&more), "{}", more);
     }
 }
