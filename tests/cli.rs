@@ -42,6 +42,8 @@ mod questions;
 mod refund;
 #[path = "cli/refusals.rs"]
 mod refusals;
+#[path = "cli/resize.rs"]
+mod resize;
 #[path = "cli/resume.rs"]
 mod resume;
 #[path = "cli/run.rs"]

@@ -26,7 +26,7 @@ pub(crate) struct Terminal {
     view: Arc<View>,
     writer: Box<dyn Write + Send>,
     /// Keeps the terminal open while it is used.
-    _master: Box<dyn MasterPty + Send>,
+    master: Box<dyn MasterPty + Send>,
     process: Option<u32>,
     deadline: Duration,
 }
@@ -78,13 +78,24 @@ impl Terminal {
             let status = child.wait().expect("the exit of a child");
             inside.change(|seen| seen.exit = Some(status));
         });
-        Self { view, writer, _master: pair.master, process, deadline: Duration::from_secs(60) }
+        Self { view, writer, master: pair.master, process, deadline: Duration::from_secs(60) }
     }
 
     /// Sets the limit of one wait; default 5 s.
     pub(crate) fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
+    }
+
+    /// Gives the terminal another width. The emulator cuts its rows, as xterm does, and does not wrap them anew.
+    #[track_caller]
+    pub(crate) fn resize(&self, columns: u16) {
+        let size = PtySize { cols: columns, ..SIZE };
+        self.view.change(|seen| {
+            let [rows, columns] = counts(size);
+            seen.parser.screen_mut().set_size(rows, columns);
+        });
+        self.master.resize(size).expect("a terminal that takes its size");
     }
 
     /// Sends these bytes as keys.
@@ -177,6 +188,11 @@ impl Drop for Terminal {
     }
 }
 
+/// Rows and columns.
+fn counts(size: PtySize) -> [NonZeroU16; 2] {
+    [size.rows, size.cols].map(|count| NonZeroU16::new(count).expect("a terminal of some size"))
+}
+
 struct Seen {
     parser: vt100::Parser,
     bytes: Vec<u8>,
@@ -186,8 +202,7 @@ struct Seen {
 
 impl Seen {
     fn new(size: PtySize) -> Self {
-        let [rows, columns] =
-            [size.rows, size.cols].map(|count| NonZeroU16::new(count).expect("a terminal of some size"));
+        let [rows, columns] = counts(size);
         Self { parser: vt100::Parser::new(rows, columns, 0), bytes: Vec::new(), ended: false, exit: None }
     }
 }
