@@ -19,6 +19,7 @@
 mod check;
 mod database;
 mod encode;
+mod failed;
 mod file;
 mod job;
 mod making;

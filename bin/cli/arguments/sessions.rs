@@ -97,7 +97,7 @@ pub(crate) enum SessionsAction {
     Rename {
         /// The session, or the beginning of its id
         id: String,
-        /// The title, one line of at most 72 characters
+        /// The title, one line, of which at most 72 characters are kept
         #[arg(required = true, value_name = "TITLE")]
         title: Vec<String>,
         /// Print one JSON object instead of text

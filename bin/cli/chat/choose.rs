@@ -49,7 +49,7 @@ pub(super) async fn session(
     }
     let list = |shown: &[&SessionSummary]| {
         let shown: Vec<SessionSummary> = shown.iter().copied().cloned().collect();
-        rows::rows(&shown, First::Number, Some(Look::now().columns))
+        rows::rows(&shown, &sessions, First::Number, Some(Look::now().columns))
     };
     let searched = |summary: &SessionSummary| {
         let [title, cwd] = [&summary.title, &summary.cwd].map(|text| text.as_deref().unwrap_or_default());

@@ -2,7 +2,6 @@
 
 use bob::approvals::PermissionMode;
 use bob::model::ToolResult;
-use bob::sessions::SessionFilter;
 use bob::store::Fact;
 use bob::store::{Record, StepCost};
 use bob::tools::BackgroundCommand;
@@ -16,6 +15,7 @@ use super::own_commands::OwnCommands;
 use super::permissions::Rules;
 use super::{cost, help};
 use crate::commands::file_changes::{self, OTHERS, Which};
+use crate::commands::sessions::find::Listing;
 use crate::commands::sessions::rows::{self, First};
 use crate::commands::{mcp, ps, tools};
 use crate::exit::Failure;
@@ -145,11 +145,11 @@ impl View<'_> {
     }
 
     async fn sessions(self) -> Result<String, Failure> {
-        let filter = SessionFilter { limit: SESSIONS_SHOWN, ..SessionFilter::default() };
-        let mut sessions = self.opened.runtime.sessions(filter, None).await?.sessions;
-        sessions.retain(|summary| summary.parent.is_none());
+        let mut all = Listing::Runtime(&self.opened.runtime).all(None).await?.sessions;
+        all.retain(|summary| summary.parent.is_none());
+        let sessions = &all[..all.len().min(SESSIONS_SHOWN)];
         let columns = self.is_person.then(|| Look::now().columns);
-        Ok(rows::rows(&sessions, First::Time, columns).into_iter().map(|row| row + "\n").collect())
+        Ok(rows::rows(sessions, &all, First::Time, columns).into_iter().map(|row| row + "\n").collect())
     }
 
     /// The model of the next turn, as far as this chat knows.

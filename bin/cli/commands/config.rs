@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use bob_config::{Environment, Files, NAME, Overrides, StoreKind, edit};
+use bob_config::{Environment, Files, NAME, Overrides, StoreKind, assemble, edit};
 
 use crate::arguments::ConfigAction;
 use crate::exit::{Exit, Failure};
@@ -59,6 +59,7 @@ fn set(files: &Files, is_global: bool, name: &str, value: &str) -> Result<Exit, 
         bob_config::load_all(files, &environment, &Overrides::default()).is_ok_and(|config| trust::is_settled(&config));
     let was_good = refusal(files, &file, &text).is_none();
     if let Some(refusal) = refusal(files, &file, &changed).filter(|_| was_good || text.is_empty()) {
+        print::note(&format!("nothing was written; with {name} = {value}, {} would be:", file.display()));
         return Err(refusal);
     }
     write(&file, &changed).map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))?;
@@ -163,6 +164,8 @@ fn check(files: &Files) -> Result<Exit, Failure> {
         print::line(&format!("ok    {}", shown(file)))?;
     }
     print::line(&format!("model {}", config.runtime.default_model))?;
+    // What a run would be refused for before it begins: a provider that is not known, a script that cannot be read.
+    assemble::check(&config, &|name| std::env::var(name).ok())?;
     if !trust::is_settled(&config) {
         print::note("it is not trusted yet: cli-agent trust");
     }

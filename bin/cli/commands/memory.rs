@@ -77,9 +77,17 @@ impl Memory {
     /// is a link or cannot be written.
     pub(crate) fn add(&self, working: &Path, text: &str) -> Result<PathBuf, Failure> {
         let text = text.trim();
-        if text.is_empty() || text.contains(['\n', '\r']) || text.len() > MAX_LINE_BYTES {
-            let is = format!("a line of the memory is one line of 1 to {MAX_LINE_BYTES} bytes");
-            return Err(Failure::usage(is));
+        let bytes = text.len();
+        let refused_as = match () {
+            () if text.is_empty() => "the line to remember is empty".to_owned(),
+            () if text.contains(['\n', '\r']) => "what is remembered is one line; call it once for each".to_owned(),
+            () if bytes > MAX_LINE_BYTES => {
+                format!("the line has {bytes} bytes; the memory takes {MAX_LINE_BYTES} of one")
+            }
+            () => String::new(),
+        };
+        if !refused_as.is_empty() {
+            return Err(Failure::usage(refused_as));
         }
         let text = sanitise::clean(text);
         let (file, there) = self.read(working)?;

@@ -17,8 +17,7 @@ use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use bob::SessionId;
-use bob::sessions::SessionPage;
-use bob::sessions::{Change, OptionsPatch};
+use bob::sessions::{Change, OptionsPatch, SessionPage, SessionSummary};
 use bob::store::{Record, SessionStore};
 use bob_config::Config;
 use bob_config::assemble;
@@ -44,10 +43,11 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
     match action {
         SessionsAction::List { limit, children, json } => {
             let page = listing.all(None).await?;
+            let all = page.sessions.clone();
             let mut page = SessionPage { sessions: family::ordered(page.sessions, *children, *json), ..page };
             match (limit.unwrap_or(if *json { 0 } else { MOST_LISTED }), json) {
-                (0, false) => table(&page, usize::MAX)?,
-                (most, false) => table(&page, most)?,
+                (0, false) => table(&page, &all, usize::MAX)?,
+                (most, false) => table(&page, &all, most)?,
                 (0, true) => print::json(&as_json(&page))?,
                 (most, true) => {
                     page.sessions.truncate(most);
@@ -152,9 +152,9 @@ pub(crate) fn no_such(id: &SessionId) -> Failure {
     Failure::usage(format!("there is no session {id}; `cli-agent sessions list` lists them"))
 }
 
-fn table(page: &SessionPage, most: usize) -> Result<(), Failure> {
+fn table(page: &SessionPage, every: &[SessionSummary], most: usize) -> Result<(), Failure> {
     let all = page.sessions.len();
-    for row in rows::rows(&page.sessions, First::Time, columns()).iter().take(most) {
+    for row in rows::rows(&page.sessions, every, First::Time, columns()).iter().take(most) {
         print::line(row)?;
     }
     for (name, reason) in &page.quarantined {

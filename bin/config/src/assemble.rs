@@ -48,7 +48,7 @@ use bob::approvals::{ApprovalMemory, ApprovalPort};
 
 pub use catalogue::facts as model_facts;
 pub use hooks::{hooks, program_of_hook};
-pub use model::{Lookup, model};
+pub use model::{Lookup, check, model};
 pub use prompt::files as prompt_files;
 pub use protection::{protection, sandbox};
 #[cfg(feature = "skills")]

@@ -1,22 +1,22 @@
 //! The database file: opened, checked, migrated, and spoken to in SQL.
 //!
-//! This file and `statement.rs` are the only ones that know the SQL library. Everything here blocks; a database is
+//! This file, `statement.rs` and `failed.rs` are the only ones that know the SQL library. Everything here blocks; a database is
 //! used by one thread. A file that is not ours, or of a newer program, is refused
 //! before anything is written to it.
 
 use super::Made;
+use super::failed::{failed, is_busy};
 use super::file::{self, Inode, emptied};
 use super::steps::{APPLICATION, KNOWN, Known};
-use crate::store::full;
 use bob_messages::store::StoreError;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, OpenFlags};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// How long another process may hold the database before we give up: it holds it
 /// only to commit.
-const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// An open database.
 #[derive(Debug)]
@@ -61,6 +61,7 @@ impl Database {
     /// Opens a database to write to, and calls `made` when it creates one.
     pub(super) fn open_telling(path: &Path, known: Known, made: Option<&Made>) -> Result<Self, StoreError> {
         let inode = match file::look(path)? {
+            Some(_) if file::is_read_only(path) => return Err(file::read_only(path)),
             Some(inode) => inode,
             None => Self::make(path, known, made)?,
         };
@@ -85,7 +86,10 @@ impl Database {
     /// Opens a database to read, as a program that knows these formats.
     pub(super) fn open_to_read_of(path: &Path, known: Known) -> Result<Option<Self>, StoreError> {
         let Some(inode) = file::look(path)? else { return Ok(None) };
-        let opened = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known);
+        let opened = match file::is_read_only(path) {
+            true => Self::connect_unchanging(path, inode, known),
+            false => Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known),
+        };
         let opened = match opened.and_then(|database| Ok((database.nature()?, database))) {
             Err(_no_room) if file::is_disk_full(path) => {
                 let database = Self::connect_alone(path, inode, known)?;
@@ -114,15 +118,30 @@ impl Database {
         Ok(database)
     }
 
+    /// Opens a database to read that nothing can change, on a file system that takes nothing beside it.
+    pub(super) fn connect_unchanging(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
+        let name = file::unchanging(path)?;
+        Self::connect_by(
+            Path::new(&name),
+            path,
+            inode,
+            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
+            known,
+        )
+    }
+
     pub(super) fn connect_to_write(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
         Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE, known)
     }
 
     fn connect(path: &Path, inode: Inode, access: OpenFlags, known: Known) -> Result<Self, StoreError> {
+        Self::connect_by(&file::real(path)?, path, inode, access, known)
+    }
+
+    fn connect_by(name: &Path, path: &Path, inode: Inode, access: OpenFlags, known: Known) -> Result<Self, StoreError> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         file::look_beside(path)?;
-        let real = file::real(path)?;
-        let connection = Connection::open_with_flags(&real, flags).map_err(|error| failed(path, "open", &error))?;
+        let connection = Connection::open_with_flags(name, flags).map_err(|error| failed(path, "open", &error))?;
         let database = Self {
             connection,
             path: path.to_owned(),
@@ -348,42 +367,5 @@ impl Transaction<'_> {
 impl Drop for Transaction<'_> {
     fn drop(&mut self) {
         self.database.give_up();
-    }
-}
-
-fn is_busy(error: &rusqlite::Error) -> bool {
-    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
-}
-
-/// A failure in our words: what could not be done to which file, and what to do.
-fn failed(path: &Path, doing: &str, error: &rusqlite::Error) -> StoreError {
-    let (at, path) = (path, path.display());
-    // Statements are this program's own: that one does not fit is the database's fault.
-    let misfit = match error {
-        rusqlite::Error::SqlInputError { msg, .. } => Some(msg),
-        rusqlite::Error::SqliteFailure(failure, Some(msg)) if failure.code == ErrorCode::Unknown => Some(msg),
-        _ => None,
-    };
-    if let Some(said) = misfit {
-        return StoreError::Unavailable(format!(
-            "{path} does not have the tables of its version ({said}); another program has changed it: put a copy of it back"
-        ));
-    }
-    match error.sqlite_error_code() {
-        Some(ErrorCode::DatabaseCorrupt) => StoreError::Corrupt(format!(
-            "the database {path} has damaged pages ({error}); what can be read of it can be exported, session by session"
-        )),
-        Some(ErrorCode::NotADatabase) => {
-            StoreError::Unavailable(format!("{path} is no database; it was left as it is: name another file"))
-        }
-        Some(ErrorCode::DiskFull) => full::no_room(doing, &path.to_string()),
-        Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if file::is_disk_full(at) => {
-            full::no_room(doing, &path.to_string())
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(format!(
-            "another process has kept {path} locked for {} s; is it paused?",
-            LOCK_PATIENCE.as_secs()
-        )),
-        _ => StoreError::Unavailable(format!("cannot {doing} {path}: {error}")),
     }
 }

@@ -7,7 +7,7 @@
 use crate::store::full;
 use crate::store::made::make_folder;
 use bob_messages::store::StoreError;
-use rustix::fs::{self, RenameFlags};
+use rustix::fs::{self, RenameFlags, StatVfsMountFlags};
 use rustix::io::Errno;
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -95,6 +95,38 @@ pub(super) fn unavailable(doing: &str, path: &Path, error: &io::Error) -> StoreE
 /// Whether the file system has no more room for the files that SQLite needs beside a database.
 pub(super) fn is_disk_full(path: &Path) -> bool {
     fs::statvfs(folder(path)).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED_BYTES)
+}
+
+/// Whether the file system is mounted read-only, as an image or a copy that is kept may be.
+pub(super) fn is_read_only(path: &Path) -> bool {
+    fs::statvfs(folder(path)).is_ok_and(|disk| disk.f_flag.contains(StatVfsMountFlags::RDONLY))
+}
+
+/// The name by which SQLite opens a database that nothing changes, without a log and without locks beside it.
+///
+/// # Errors
+/// `Unavailable` when there is a log whose content is not in the database yet: without it the last records would be missing.
+pub(super) fn unchanging(path: &Path) -> Result<String, StoreError> {
+    let real = real(path)?;
+    let mut log = real.file_name().unwrap_or_default().to_owned();
+    log.push("-wal");
+    if std::fs::metadata(real.with_file_name(log)).is_ok_and(|log| log.len() > 0) {
+        let path = path.display();
+        return Err(StoreError::Unavailable(format!(
+            "{path} is on a file system that is mounted read-only, and its last records are still in the log {path}-wal; \
+             copy both files to a place that can be written, and name that with store.path"
+        )));
+    }
+    let name = real.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Ok(format!("file:{name}?immutable=1"))
+}
+
+/// Why a database on such a file system cannot be written.
+pub(super) fn read_only(path: &Path) -> StoreError {
+    let path = path.display();
+    StoreError::Unavailable(format!(
+        "{path} is on a file system that is mounted read-only; name another one with store.path"
+    ))
 }
 
 /// A database that has nothing in it was not made like that.

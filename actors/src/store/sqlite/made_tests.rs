@@ -33,6 +33,35 @@ async fn s15_an_emptied_database_is_reported_and_never_taken_for_a_new_one() {
     emptied("claim", late.claim(&session("one")).await.map(drop));
 }
 
+#[tokio::test]
+async fn a_database_that_nothing_can_change_is_read_without_files_beside_it() {
+    let folder = TempDir::new().unwrap();
+    // Signs that mean something in the name by which it is opened.
+    let path = path(&folder.path().join("50%3f? #1"));
+    fs::create_dir(path.parent().unwrap()).unwrap();
+    let store: Arc<dyn SessionStore> = SqliteStore::open(&path, StoreOptions::default()).unwrap();
+    claim(&store, &session("one")).await;
+    drop(store);
+    let beside = |end: &str| path.with_file_name(format!("sessions.db{end}"));
+    let inode = file::look(&path).unwrap().unwrap();
+    let unchanging = || Database::connect_unchanging(&path, inode, KNOWN);
+    until_merged(&beside("-wal"));
+    let database = unchanging().unwrap();
+    assert_eq!(database.check(), "ok");
+    assert!(matches!(database.nature(), Ok(database::Nature::Ours(steps)) if steps == KNOWN.steps.len()));
+    assert!(!beside("-shm").exists() && !beside("-wal").exists(), "nothing was made beside it");
+    fs::write(beside("-wal"), "what was not merged").unwrap();
+    let refused = unchanging().map(drop).unwrap_err().to_string();
+    assert!(refused.contains("sessions.db-wal") && refused.contains("store.path"), "{refused}");
+}
+
+/// The threads of a store end behind it.
+fn until_merged(log: &std::path::Path) {
+    while log.exists() {
+        std::thread::yield_now();
+    }
+}
+
 #[test]
 fn those_who_make_one_database_at_once_all_get_the_same() {
     let folder = TempDir::new().unwrap();

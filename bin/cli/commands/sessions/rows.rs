@@ -36,9 +36,15 @@ pub(crate) enum First {
 }
 
 /// One line for each session: time, id, title, and in brackets a state other than idle and the working folder.
-/// `columns` is the width of the terminal; `None` cuts nothing.
-pub(crate) fn rows(sessions: &[SessionSummary], first: First, columns: Option<usize>) -> Vec<String> {
-    let ids = short(sessions);
+/// `all` are the sessions of the store, among which the shown ids are unique. `columns` is the width of the terminal; `None`
+/// cuts nothing.
+pub(crate) fn rows(
+    sessions: &[SessionSummary],
+    all: &[SessionSummary],
+    first: First,
+    columns: Option<usize>,
+) -> Vec<String> {
+    let ids = short(sessions, all);
     let widest = ids.iter().map(|id| id.width()).max().unwrap_or(0);
     let now = clock::now();
     let digits = sessions.len().to_string().len();
@@ -90,10 +96,13 @@ fn end_of(path: &str, columns: usize) -> String {
     format!("…{}", &path[from..])
 }
 
-/// The ids, the generated ones cut to the shortest beginning that only one of these sessions has.
-fn short(sessions: &[SessionSummary]) -> Vec<String> {
-    let mut sorted: Vec<&str> = sessions.iter().map(|summary| summary.session.as_str()).collect();
+/// The ids, the generated ones cut to the shortest beginning that only one of all sessions has, without those that work for
+/// others: their ids begin as that of their parent, which is then meant.
+fn short(sessions: &[SessionSummary], all: &[SessionSummary]) -> Vec<String> {
+    let tops = all.iter().filter(|summary| summary.parent.is_none()).chain(sessions);
+    let mut sorted: Vec<&str> = tops.map(|summary| summary.session.as_str()).collect();
     sorted.sort_unstable();
+    sorted.dedup();
     let common =
         |one: &str, other: &str| one.bytes().zip(other.bytes()).take_while(|(one, other)| one == other).count();
     let mut needed: BTreeMap<&str, usize> = BTreeMap::new();
@@ -155,9 +164,10 @@ mod tests {
             session("a-name-that-a-person-chose", "d", None),
         ];
         assert_eq!(
-            short(&all),
+            short(&all, &[]),
             ["01a20425-934c-739d-91", "01a20425-934c-739d-9f", "01b20425", "a-name-that-a-person-chose"]
         );
+        assert_eq!(short(&all[..1], &all), ["01a20425-934c-739d-91"], "also where the others are not shown");
     }
 
     #[test]
@@ -173,13 +183,13 @@ mod tests {
         ];
         for columns in [120, 80, 40] {
             for first in [First::Time, First::Number] {
-                for row in rows(&all, first, Some(columns)) {
+                for row in rows(&all, &all, first, Some(columns)) {
                     assert!(row.width() <= columns, "{columns}: {row}");
                 }
             }
         }
-        assert_eq!(rows(&all, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
-        let row = &rows(&all[..1], First::Number, Some(80))[0];
+        assert_eq!(rows(&all, &all, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
+        let row = &rows(&all[..1], &all[..1], First::Number, Some(80))[0];
         assert_eq!(row, "1       2 h  01a20425  a long title a long title a …  […a/a/deep/folder/of/work]");
     }
 }

@@ -67,7 +67,7 @@ pub(super) async fn search(
         return Ok(());
     }
     let summaries: Vec<_> = found.iter().map(|found| found.summary.clone()).collect();
-    for (row, found) in rows::rows(&summaries, First::Time, columns()).iter().zip(&found) {
+    for (row, found) in rows::rows(&summaries, sessions, First::Time, columns()).iter().zip(&found) {
         print::line(row)?;
         for (who, line) in &found.lines {
             print::line(&look::cut(&format!("    {who}: {line}"), columns().unwrap_or(USUAL)))?;

@@ -45,9 +45,19 @@ pub(super) fn show(
     if let Some(parent) = &session.options.parent {
         print::note(&format!("works for call {} of session {}", parent.call, parent.session));
     }
-    let SessionOptions { model, cwd, instructions, .. } = session.latest_options();
-    let options = [("model", model.as_ref().map(ModelName::to_string)), ("cwd", cwd.clone())];
-    for (name, value) in options.into_iter().chain([("instructions", instructions.clone())]) {
+    let SessionOptions { tenant, cwd, roots, model, instructions, agent, allow_tools, mode, .. } =
+        session.latest_options();
+    let options = [
+        ("tenant", tenant.as_ref().map(ToString::to_string)),
+        ("agent", agent.clone()),
+        ("model", model.as_ref().map(ModelName::to_string)),
+        ("cwd", cwd.clone()),
+        ("roots", (!roots.is_empty()).then(|| roots.join(", "))),
+        ("mode", mode.map(|mode| mode.as_str().to_owned())),
+        ("tools", allow_tools.as_ref().map(|tools| tools.join(", "))),
+        ("instructions", instructions.clone()),
+    ];
+    for (name, value) in options {
         value.iter().for_each(|value| print::note(&format!("{name}: {}", print::on_one_line(value, MOST_SHOWN))));
     }
     for message in &session.history {

@@ -8,6 +8,9 @@ use crate::terminal::print;
 /// How many things of a kind are named where there is one line for all.
 const MOST_NAMED: usize = 3;
 
+/// How the names of those variables begin.
+const VARIABLES: &str = "BOB__";
+
 /// Shows new privileges in full, then removed and unchanged ones in one line.
 pub(super) fn show(question: &Question<'_>) {
     let file = question.config.file.display();
@@ -16,7 +19,7 @@ pub(super) fn show(question: &Question<'_>) {
     let (known, new): (Vec<_>, Vec<_>) = question.privileges.iter().partition(is_known);
     let has_changed = question.before.is_some() && !question.is_trusted;
     if has_changed {
-        print::note(&format!("{file} has changed since it was trusted"));
+        print::note(&format!("{file} {}", differs(&variables())));
     }
     // Without changes everything is shown.
     let shown = if has_changed { new } else { question.privileges.iter().collect() };
@@ -94,11 +97,27 @@ pub(super) fn refusal(question: &Question<'_>) -> String {
         parts.push("use sessions that came with it".to_owned());
     }
     let would = match (question.before.is_some() && !question.is_trusted, parts.as_slice()) {
-        (true, []) => "has changed since it was trusted".to_owned(),
-        (true, parts) => format!("has changed since it was trusted and would now {}", joined(parts)),
+        (true, []) => differs(&variables()),
+        (true, parts) => format!("{} and would now {}", differs(&variables()), joined(parts)),
         (false, parts) => format!("was found here and would {}", joined(parts)),
     };
     format!("the configuration {file} {would}; look at it with `cli-agent trust`, or name it: --config {file}")
+}
+
+/// That a configuration is not as it was trusted: the variables of the environment are a part of it.
+fn differs(variables: &[String]) -> String {
+    match variables {
+        [] => "has changed since it was trusted".to_owned(),
+        set => format!("is not as it was trusted, with {} set", joined(set)),
+    }
+}
+
+/// The variables that set a key, by name.
+fn variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let mut names: Vec<_> = names.filter(|name| name.starts_with(VARIABLES)).collect();
+    names.sort_unstable();
+    names
 }
 
 /// A list as a sentence has it.

@@ -6,6 +6,7 @@
 //! project before the file is renamed into place, so a copied, unpacked or checked-out store never matches.
 
 use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -78,6 +79,11 @@ impl Kept {
         }
     }
 
+    /// Whether nothing is there, which is not said of what cannot be looked at.
+    fn is_absent(&self) -> bool {
+        fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    }
+
     pub(super) fn standing(&self) -> Standing {
         let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
         let found = self.found().map(|found| Identity::of(&found));
@@ -85,7 +91,9 @@ impl Kept {
             (None, None) => Standing::New,
             // A folder of journals is recorded while it is empty.
             (None, Some(_)) if self.path.is_dir() => Standing::New,
-            (None, Some(_)) => Standing::Gone,
+            (None, Some(_)) if self.is_absent() => Standing::Gone,
+            // A folder above it cannot be read now: opening the store says why.
+            (None, Some(_)) => Standing::Known,
             (Some(_), None) => Standing::Unknown,
             (Some(found), Some(known)) if found == known => Standing::Known,
             (Some(_), Some(_)) => Standing::Replaced,
