@@ -132,9 +132,9 @@ impl Failure {
         Self { is_retryable: true, ..Self::new(Exit::TryLater, "unavailable", message) }
     }
 
-    /// A signal came before there was a turn to cancel.
+    /// A signal came where there is no turn to cancel.
     pub(crate) fn signalled(exit: Exit) -> Self {
-        Self::new(exit, "cancelled", "interrupted before the turn began")
+        Self::new(exit, "cancelled", "interrupted")
     }
 
     fn new(exit: Exit, kind: &'static str, message: impl Into<String>) -> Self {

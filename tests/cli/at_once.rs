@@ -134,3 +134,38 @@ fn files_go_with_a_message_and_own_commands_are_messages() {
         "{journal}"
     );
 }
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_session_that_was_deleted_meanwhile_is_told_of() {
+    let home = Home::with(
+        "default_model = \"demo:one\"\npassivate_after_ms = 100",
+        "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n",
+    );
+    let home = home.keeping("sqlite");
+    home.scratch.write("s.json", json!([{ "replies": [{ "text": "An answer." }] }]).to_string());
+    let mut terminal = chat(120, &home);
+    terminal.type_line("hi");
+    terminal.wait_for("An answer.");
+    wait_prompt(&terminal);
+    // The chat lets its session go while nothing is said in it.
+    while home.run(["sessions", "delete", "s"]).code != Some(0) {
+        std::thread::yield_now();
+    }
+    terminal.type_line("hi again");
+    terminal.wait_for("[session s is not in the store: it was deleted, or never saved; this message begins it anew]");
+    leave(terminal);
+    let shown = home.run(["sessions", "show", "s"]).stdout;
+    assert!(shown.contains("hi again") && shown.matches("you: ").count() == 1, "{shown}");
+}
+
+#[test]
+fn what_stands_behind_a_command_that_takes_nothing_is_refused() {
+    let home = Home::scripted(&slow());
+    let mut terminal = chat(80, &home);
+    terminal.type_line("/new x");
+    terminal.wait_for("/new takes nothing behind it; /help lists the commands");
+    terminal.type_line("/sesions");
+    terminal.wait_for("there is no command /sesions; did you mean /sessions?");
+    leave(terminal);
+}

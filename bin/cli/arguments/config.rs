@@ -52,7 +52,8 @@ pub(crate) enum ConfigAction {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 At a terminal and without options it asks for the model, what tools may do, and for which projects. With an option, or
-without a terminal, nothing is asked: without --model, --tools and --global the file explains every key.
+without a terminal, nothing is asked. In the repository of the program the file explains every key, unless --model,
+--tools or --global is given.
 
 Examples:
   cli-agent init

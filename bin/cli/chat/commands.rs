@@ -7,7 +7,7 @@ use bob::{AgentRuntime, ModelName, SessionId};
 use bob_config::sanitise;
 
 use super::choose::Choice;
-use super::{Chat, begin, mentions, mode};
+use super::{Chat, begin, help, mentions, mode};
 use crate::commands::file_changes::{self, Which};
 #[cfg(feature = "mcp")]
 use crate::commands::ps;
@@ -52,13 +52,16 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     if !line.starts_with('/') || (chat.is_person && mentions::begins_with_image(line)) {
         return Ok(Obeyed::NoCommand);
     }
+    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+    let argument = argument.trim();
+    if let Some(refusal) = help::takes_nothing(command, argument).filter(|_| chat.is_person) {
+        return Err(Failure::usage(refusal));
+    }
     let shown: Option<Result<String, Failure>> = chat.view().shown(line).await;
     if let Some(shown) = shown {
         chat.show(&shown?)?;
         return Ok(Obeyed::Done);
     }
-    let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
-    let argument = argument.trim();
     match command {
         "/mcp" => servers(chat, argument).await?,
         "/new" | "/clear" => chat.begin_anew()?,
@@ -98,19 +101,13 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         unknown => match chat.own.message(line)? {
             Some(message) => return Ok(Obeyed::Message(message)),
             None if chat.is_person => {
-                print::note(&self::unknown(unknown));
+                print::note(&help::unknown(unknown));
             }
             // A message that begins with a slash.
             None => return Ok(Obeyed::NoCommand),
         },
     }
     Ok(Obeyed::Done)
-}
-
-/// What is said of a line whose command is none.
-pub(super) fn unknown(line: &str) -> String {
-    let name = line.trim().split(char::is_whitespace).next().unwrap_or_default();
-    format!("there is no command {}; /help lists them", print::first_line(name, 20))
 }
 
 async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {

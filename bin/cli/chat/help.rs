@@ -1,5 +1,7 @@
 //! The chat commands: names, arguments and help.
 
+use crate::terminal::print;
+
 /// The kind of argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
@@ -131,10 +133,26 @@ pub(super) fn help(columns: usize, own: &[(String, String)]) -> String {
         let own: Vec<_> = own.iter().map(|(name, does)| (name.clone(), does.as_str())).collect();
         lines.extend(rows(&own, first, columns));
     }
-    lines.push("\nEverything else is sent to the model:\n".to_owned());
+    lines.push("\nEverything else is sent to the model. Keys, and signs in a line:\n".to_owned());
     let keys: Vec<_> = KEYS.iter().map(|(key, does)| ((*key).to_owned(), *does)).collect();
     lines.extend(rows(&keys, first, columns));
     lines.concat()
+}
+
+/// Why what stands behind a command is refused: it takes nothing.
+pub(super) fn takes_nothing(command: &str, argument: &str) -> Option<String> {
+    let takes = |known: &&Command| known.name == command && known.takes == Takes::Nothing;
+    let refused = COMMANDS.iter().find(takes).filter(|_| !argument.is_empty());
+    refused.map(|known| format!("{} takes nothing behind it; /help lists the commands", known.name))
+}
+
+/// What is said of a line whose command is none.
+pub(super) fn unknown(line: &str) -> String {
+    let name = line.trim().split(char::is_whitespace).next().unwrap_or_default();
+    let near = COMMANDS.iter().map(|command| (strsim::jaro_winkler(name, command.name), command.name));
+    let near = near.max_by(|one, other| one.0.total_cmp(&other.0)).filter(|(likeness, _)| *likeness >= 0.85);
+    let advice = near.map_or_else(|| "/help lists them".to_owned(), |(_, name)| format!("did you mean {name}?"));
+    format!("there is no command {}; {advice}", print::first_line(name, 20))
 }
 
 /// Rows of two columns, of which the first has this width.
@@ -161,6 +179,8 @@ mod tests {
             assert!(COMMANDS.iter().all(|command| help.contains(command.name)), "{help}");
         }
         let help = help(80, &[]);
+        assert_eq!(unknown("/sesions now"), "there is no command /sesions; did you mean /sessions?");
+        assert_eq!(unknown("/nope"), "there is no command /nope; /help lists them");
         assert!(help.contains("/resume [ID]    continue a session") && !help.contains("Of this project"), "{help}");
     }
 }

@@ -11,10 +11,10 @@ use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
 use bob::{AgentRequest, AgentRuntime};
 use bob_config::sanitise;
 
-use super::help::COMMANDS;
+use super::help::{self, COMMANDS};
 use super::inform::View;
 use super::terminal_owner::{TerminalOwner, Typed};
-use super::{Chat, Source, commands, cost, mentions};
+use super::{Chat, Source, cost, mentions};
 use crate::commands::attach;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
@@ -59,6 +59,20 @@ impl Chat {
                 .push(ContentPart::text(format!("(The user has undone your changes of these files: {files})")));
         }
         Ok(Work::Say(Box::new(request)))
+    }
+
+    /// Says so when what was said is in the store no longer: the next message begins the session anew.
+    pub(super) async fn miss_session(&mut self) {
+        if !self.is_begun || !self.is_stored {
+            return;
+        }
+        if let Ok(None) = self.opened.runtime.session(self.session.clone()).await {
+            let session = &self.session;
+            print::note(&format!(
+                "[session {session} is not in the store: it was deleted, or never saved; this message begins it anew]"
+            ));
+            (self.is_begun, self.spent) = (false, Spending::default());
+        }
     }
 
     /// Runs one turn. An exit code means that a signal ends the program.
@@ -253,7 +267,7 @@ async fn hear(
                 match view.shown(&line).await {
                     Some(Ok(text)) => print::report(&sanitise::clean(&print::wrapped(&text))),
                     Some(Err(failure)) => print::note(&format!("error: {failure}")),
-                    None if is_unknown(view, line.trim()) => print::note(&commands::unknown(&line)),
+                    None if is_unknown(view, line.trim()) => print::note(&help::unknown(&line)),
                     None => {
                         print::note(&format!("{} will run when this answer is finished", line.trim()));
                         wait(line);

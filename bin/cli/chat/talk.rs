@@ -110,6 +110,7 @@ impl Chat {
                 }
                 Ok(said @ (Obeyed::NoCommand | Obeyed::Message(_))) => {
                     let text = if let Obeyed::Message(message) = said { message } else { text };
+                    self.miss_session().await;
                     match self.message(text) {
                         Ok(work) => {
                             if let Some(exit) = self.run(work, source, signals).await? {

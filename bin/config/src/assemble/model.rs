@@ -23,13 +23,14 @@ pub fn model(config: &Config, environment: Lookup<'_>, servers: ModelServers) ->
 }
 
 /// Fails as a runtime would whose turns cannot begin: a script that cannot be read, a default model of a provider that is
-/// not known. Nothing is sent, and no key is needed.
+/// not known, a rule of a hook that cannot be read. Nothing is sent, and no key is needed.
 ///
 /// # Errors
 /// As [`model`]; `Invalid` for a default model that is no name of one.
 pub fn check(config: &Config, environment: Lookup<'_>) -> Result<(), AgentError> {
     let default = super::model_name(&config.runtime.default_model)?;
     let model = model(config, environment, super::servers::addresses(config))?;
+    super::hooks(config, &bob::config::Watcher::new())?;
     // What a selector selects is not known before its first turn.
     if !default.is_selector() {
         model.capabilities(&default)?;
