@@ -169,3 +169,15 @@ fn what_stands_behind_a_command_that_takes_nothing_is_refused() {
     terminal.wait_for("there is no command /sesions; did you mean /sessions?");
     leave(terminal);
 }
+
+#[test]
+fn a_letter_behind_escape_is_typed() {
+    let home = Home::scripted(&slow());
+    let mut terminal = chat(80, &home);
+    terminal.press(ESCAPE);
+    // Words of the editor's own keys stay: Alt-B goes back by one.
+    terminal.press(b"hello there\x1bbover ");
+    terminal.wait_for("you> hello over there");
+    terminal.type_line("");
+    leave(terminal);
+}

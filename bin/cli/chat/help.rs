@@ -133,7 +133,7 @@ pub(super) fn help(columns: usize, own: &[(String, String)]) -> String {
         let own: Vec<_> = own.iter().map(|(name, does)| (name.clone(), does.as_str())).collect();
         lines.extend(rows(&own, first, columns));
     }
-    lines.push("\nEverything else is sent to the model. Keys, and signs in a line:\n".to_owned());
+    lines.push(textwrap::fill("\nKeys and signs; everything else is sent to the model:\n", columns));
     let keys: Vec<_> = KEYS.iter().map(|(key, does)| ((*key).to_owned(), *does)).collect();
     lines.extend(rows(&keys, first, columns));
     lines.concat()

@@ -66,6 +66,7 @@ impl LineKeys {
         for (key, made) in KEYS {
             editor.bind_sequence(key, EventHandler::Conditional(Box::new(Key(self.clone(), made))));
         }
+        editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(BehindEsc)));
     }
 
     /// Before a line is read.
@@ -88,6 +89,23 @@ impl LineKeys {
             let _the_next_write_says_so = print::cleaned("\u{1b}[1A\r\u{1b}[J");
         }
         Some(Ended::By(made(line)))
+    }
+}
+
+/// A letter behind Esc, which the editor takes for one key with Alt: unless that key does something, the letter is typed.
+struct BehindEsc;
+
+/// The letters that do something with Alt.
+const WITH_ALT: &str = "bcdfltuy<>-0123456789";
+
+impl ConditionalEventHandler for BehindEsc {
+    fn handle(&self, event: &Event, count: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        match event.get(0)? {
+            KeyEvent(KeyCode::Char(letter), Modifiers::ALT) if !WITH_ALT.contains(letter.to_ascii_lowercase()) => {
+                Some(Cmd::SelfInsert(count, *letter))
+            }
+            _any_other_key => None,
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::layers::{self, Environment, Overrides};
 use super::load::text_of;
 use super::merged::Merged;
 use super::read::Read as _;
-use super::secret::{self, is_known};
+use super::secret::is_known;
 use super::tree::{self, Item, Value};
 use super::{Config, ConfigError};
 
@@ -45,8 +45,8 @@ fn begins(key: &str, parts: &[&str]) -> bool {
     parts.iter().all(|part| wanted.next().is_some_and(|wanted| wanted == "*" || wanted == *part))
 }
 
-/// The value of a key as all layers together have it, or its default: as TOML, a secret as stars. `None` when it has
-/// neither.
+/// The value of a key as all layers together have it, or its default: as TOML, with stars in the place of each secret in
+/// it. `None` when it has neither.
 ///
 /// # Errors
 /// When a file cannot be read.
@@ -54,9 +54,7 @@ pub fn get(files: &Files, environment: &Environment, key: &[String]) -> Result<O
     let texts = files.all().map(|file| Ok((file, text_of(file)?))).collect::<Result<Vec<_>, ConfigError>>()?;
     let texts: Vec<(&Path, &str)> = texts.iter().rev().map(|(file, text)| (*file, text.as_str())).collect();
     let value = Merged::of(&texts, files, environment, &Overrides::default(), |merged| merged.value(key));
-    let is_secret = key.iter().any(|part| secret::is_secret_key(part));
-    let hidden = |value: String| if is_secret && !value.contains("${") { "\"***\"".to_owned() } else { value };
-    Ok(value.map(hidden).or_else(|| default_of(key)))
+    Ok(value.or_else(|| default_of(key)))
 }
 
 /// The default of a key, as the shipped configuration states it.
@@ -233,8 +231,9 @@ mod tests {
     fn a_value_is_that_of_all_layers_or_the_default() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("agent.toml");
-        let text =
-            "[runtime]\ndefault_model = 'a:b'\n[providers.x]\napi_key = 'sk-1'\n[providers.y]\napi_key = '${Y}'\n";
+        let text = "[runtime]\ndefault_model = 'a:b'\n[providers.x]\napi_key = 'canary-0'\n[providers.y]\napi_key = '${Y}'\n\
+             [[mcp.servers]]\nid = 'f'\ncommand = 'x'\nargs = ['--token', 'canary-1']\nenv = { A = 'canary-2', B = 3 }\n\
+             [[mcp.servers]]\nid = 'g'\nurl = 'https://canary-3@h/mcp'\nheaders = { Authorization = 'Bearer canary-4' }\n";
         std::fs::write(&file, text).unwrap();
         let environment = Environment::from([("BOB__RUNTIME__MAX_STEPS", "9")]);
         let files = Files::named(file);
@@ -247,5 +246,12 @@ mod tests {
         assert_eq!(value("providers.x.api_key").as_deref(), Some("\"***\""));
         assert_eq!(value("providers.y.api_key").as_deref(), Some("\"${Y}\""));
         assert_eq!(value("providers.z.base_url"), None);
+        // Also where it is a part of what was asked for.
+        assert_eq!(value("providers.x").as_deref(), Some("{ api_key = \"***\" }"));
+        for whole in ["providers", "mcp", "mcp.servers"] {
+            let shown = value(whole).unwrap();
+            assert!(!shown.contains("canary"), "{whole}: {shown}");
+            assert!(shown.contains("${Y}") || whole != "providers", "{shown}");
+        }
     }
 }

@@ -76,7 +76,8 @@ impl<'t> Merged<'t> {
         for part in above {
             table = tree::table(table.get(part.as_str())?)?;
         }
-        table.get(last.as_str()).map(tree::written)
+        let mut names = path.iter().map(String::as_str).collect();
+        table.get(last.as_str()).map(|item| tree::written_but(item, &mut names, &secret::is_hidden))
     }
 
     /// The finished configuration.

@@ -225,6 +225,16 @@ fn is_ours(keys: &[String], word: &str) -> bool {
     is_number || matches!(word, "true" | "false") || keys.iter().any(|key| key.split('.').any(|part| part == word))
 }
 
+/// Whether a value is not shown where the configuration is printed.
+pub(super) fn is_hidden(item: &Item<'_>, path: &[&str]) -> bool {
+    let is_secret = path.iter().any(|part| is_secret_key(part) || *part == "args");
+    match item.get_ref() {
+        Value::String(value) => (is_secret && !is_reference(value)) || may_hold_key(value, path),
+        Value::Table(_) | Value::Array(_) => false,
+        Value::Integer(_) | Value::Float(_) | Value::Boolean(_) | Value::Datetime(_) => is_secret,
+    }
+}
+
 /// A quoted `${NAME}` only: it names a variable and contains no secret.
 fn is_reference(quoted: &str) -> bool {
     let inner = quoted.trim_matches(['"', '\'']);

@@ -145,17 +145,37 @@ pub(super) fn get<'t>(root: &'t Table<'t>, path: &str) -> Option<&'t Item<'t>> {
 
 /// A value as it may be written in a file.
 pub(super) fn written(item: &Item<'_>) -> String {
+    written_but(item, &mut Vec::new(), &|_, _| false)
+}
+
+/// A value as it may be written in a file, with stars in the place of what is hidden, which is asked with its path.
+pub(super) fn written_but<'p>(
+    item: &'p Item<'_>,
+    path: &mut Vec<&'p str>,
+    is_hidden: &dyn Fn(&Item<'_>, &[&str]) -> bool,
+) -> String {
+    if is_hidden(item, path) {
+        return "\"***\"".to_owned();
+    }
+    let mut below = |name: &'p str, item: &'p Item<'_>| {
+        path.push(name);
+        let written = written_but(item, path, is_hidden);
+        path.pop();
+        written
+    };
     match item.get_ref() {
         Value::String(text) => quoted(text),
         Value::Integer(digits) => whole(item).flatten().map_or_else(|| digits.to_string(), |number| number.to_string()),
         Value::Float(digits) => digits.to_string(),
         Value::Boolean(is_true) => is_true.to_string(),
         Value::Datetime(time) => time.to_string(),
-        Value::Array(items) => format!("[{}]", items.iter().map(written).collect::<Vec<_>>().join(", ")),
+        Value::Array(items) => {
+            format!("[{}]", items.iter().map(|item| below("[]", item)).collect::<Vec<_>>().join(", "))
+        }
         Value::Table(table) => {
-            let entry = |(key, item): (&Spanned<_>, &Item<'_>)| {
+            let entry = |(key, item): (&'p Spanned<_>, &'p Item<'_>)| {
                 let key: &std::borrow::Cow<'_, str> = key.get_ref();
-                format!("{} = {}", shown(&[key.to_string()]), written(item))
+                format!("{} = {}", shown(&[key.to_string()]), below(key, item))
             };
             let entries: Vec<String> = table.iter().map(entry).collect();
             if entries.is_empty() { "{ }".to_owned() } else { format!("{{ {} }}", entries.join(", ")) }
