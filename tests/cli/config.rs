@@ -1,12 +1,12 @@
 //! Where the configuration is looked for, and the commands that show, change and write it.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
 
-use crate::home::AGENT;
+use crate::home::{AGENT, Home};
 use crate::support::program::{Program, Run};
 use crate::support::scratch::Scratch;
 use crate::support::terminal::Terminal;
@@ -258,4 +258,15 @@ fn init_asks_three_questions_at_a_terminal() {
     assert!(terminal.wait_exit().success());
     assert!(machine.scratch.read("config/cli-agent/agent.toml").contains("openai:gpt-4.1"));
     assert!(!machine.is_there("repository/src/deep/agent.toml"));
+}
+
+#[test]
+fn a_value_that_is_refused_is_not_repeated_where_it_may_be_a_secret() {
+    let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
+    let run = home.run(["config", "set", "providers.mine.api_key", "canary-key"]);
+    assert_eq!(run.code, Some(2), "{run:?}");
+    assert!(run.stderr.contains("nothing was written") && !run.stderr.contains("canary"), "{run:?}");
+    let run = home.run(["config", "set", "runtime.max_steps", "many"]);
+    assert!(run.code == Some(2) && run.stderr.contains("runtime.max_steps"), "{run:?}");
+    assert!(!home.scratch.read("agent.toml").contains("mine"), "nothing was written");
 }

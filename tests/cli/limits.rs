@@ -99,16 +99,16 @@ fn the_question_is_asked_again_when_the_program_was_killed_at_it() {
 
 #[test]
 fn a_turn_without_progress_is_asked_about_while_the_model_is_silent() {
-    let home = home("progress_timeout_ms = 300");
+    let home = home("progress_timeout_ms = 1500");
     let mut terminal = chat(&home);
     terminal.type_line("hang");
-    terminal.wait_for("go on? no progress for 300 ms");
+    terminal.wait_for("go on? no progress for 1.5 s");
     terminal.wait_for(ASKED);
     terminal.type_line("y");
-    terminal.wait_written("go on? no progress for 300 ms", 2);
+    terminal.wait_written("go on? no progress for 1.5 s", 2);
     terminal.wait_until("the second prompt", |screen| screen.contents().trim_end().ends_with(&format!("{ASKED} ▏")));
     terminal.type_line("n");
-    terminal.wait_for("Stopped: no progress for 300 ms");
+    terminal.wait_for("Stopped: no progress for 1.5 s");
     leave(terminal);
 }
 

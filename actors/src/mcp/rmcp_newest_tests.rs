@@ -218,6 +218,20 @@ async fn without_a_person_a_form_is_declined_and_a_completion_is_refused() {
 }
 
 #[tokio::test]
+async fn nobody_fills_in_a_form_of_a_result_that_is_refused() {
+    let person = Arc::new(Person::default());
+    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn Elicit>)).await;
+    let caller = connection.caller();
+    let calling = tokio::spawn(async move { caller.call(&invocation(json!({})), false).await });
+    let asked = far.expect("tools/call").await;
+    let sampling = json!({"method": "sampling/createMessage", "params": {"messages": [], "maxTokens": 1}});
+    far.answer(&asked, asks(json!({"a": form("Who?"), "b": sampling}), "one")).await;
+    let failure = soon(calling).await.expect("it ends").expect_err("no output");
+    assert!(matches!(&failure, Failure::Refused(why) if why.contains("completion of a model")), "{failure:?}");
+    assert!(person.0.lock().expect("no panic").is_empty(), "nobody was asked");
+}
+
+#[tokio::test]
 async fn a_server_that_asks_for_ever_is_asked_no_more() {
     let person = Arc::new(Person::default());
     let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn Elicit>)).await;

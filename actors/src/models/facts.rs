@@ -214,7 +214,7 @@ impl ModelFacts {
         let text = latencies.text();
         drop(latencies);
         if let Err(error) = cache::write(&folder.join(LATENCIES), &text) {
-            tracing::warn!(%error, "the latencies of providers are not kept");
+            tracing::info!(%error, "the latencies of providers are not kept");
         }
     }
 

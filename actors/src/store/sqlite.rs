@@ -129,7 +129,7 @@ impl SqliteStore {
     pub fn open_telling(path: &Path, options: StoreOptions, made: Option<Made>) -> Result<Arc<Self>, StoreError> {
         let open = |_inode| match Database::open_telling(path, KNOWN, made.as_ref()) {
             // What is stored can be read, and the first claim says why nothing can be written.
-            Err(StoreError::Unavailable(_)) if file::is_disk_full(path) => Ok(None),
+            Err(StoreError::Unavailable(_)) if file::is_disk_full(path) || file::is_read_only(path) => Ok(None),
             opened => opened.map(Some),
         };
         let database = file::look(path)?.map(open).transpose()?.flatten();

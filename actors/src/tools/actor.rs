@@ -23,8 +23,8 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-/// How long a port may take to list its tools.
-const LISTS_WITHIN: Duration = Duration::from_secs(30);
+/// How long a port may take to list its tools: less than the supervisor lets the actor take to start.
+const LISTS_WITHIN: Duration = Duration::from_secs(10);
 
 /// How long after a list the next one is read at the earliest: a port that changes all the time is not listed all the time.
 const BETWEEN_LISTS: Duration = Duration::from_millis(100);
@@ -44,7 +44,7 @@ pub struct ToolsArguments {
     pub publisher: Option<Publisher>,
     /// What seals their grants: a call that was allowed before a restart may run after it.
     pub key: KeyPlace,
-    /// What the ports listed last. A port that fails to list its tools after a restart keeps those.
+    /// What the ports listed last. After a restart that is what is offered until they have listed again.
     pub last: LastLists,
 }
 
@@ -89,25 +89,19 @@ impl Actor for ToolsActor {
         let ToolsArguments { ports, policy, publisher, key, last } = arguments;
         // What changes while the lists are made is listed again.
         let changes: Vec<_> = ports.iter().map(|port| port.changes()).collect();
-        let listed = join_all(ports.iter().map(|port| listed(&**port))).await;
         let known = last.get();
-        let mut lists = Vec::with_capacity(ports.len());
-        for (at, list) in listed.into_iter().enumerate() {
-            lists.push(match (list, known.get(at)) {
-                (Ok(list), _) => list,
-                (Err(error), Some(known)) => {
-                    tracing::warn!(target: "bob::tools", %error, "the tools of a port stay those that it listed before");
-                    known.clone()
-                }
-                (Err(error), None) => return Err(error.into()),
-            });
-        }
-        let watched = ports.iter().zip(changes).enumerate();
+        // A restart waits for no port, and no list that was refused before takes the tools of the others away.
+        let is_known = known.len() == ports.len();
+        let lists = match is_known {
+            true => known,
+            false => join_all(ports.iter().map(|port| listed(&**port))).await.into_iter().collect::<Result<_, _>>()?,
+        };
+        let watched = ports.clone().into_iter().zip(changes).enumerate();
+        let host = Host::new(ports.into_iter().zip(lists.iter().cloned()).collect(), policy, &key)?;
+        last.set(lists);
         for (at, (port, changes)) in watched.filter_map(|(at, (port, changes))| Some((at, (port, changes?)))) {
-            tokio::spawn(list_again(at, Arc::clone(port), changes, myself.clone()));
+            tokio::spawn(list_again(at, port, changes, is_known, myself.clone()));
         }
-        last.set(lists.clone());
-        let host = Host::new(ports.into_iter().zip(lists).collect(), policy, &key)?;
         let progress = publisher.as_ref().map(Publisher::progress).unwrap_or_default();
         if let Some(publisher) = &publisher {
             publisher.offer(host.offered(), None);
@@ -163,13 +157,17 @@ async fn listed(port: &dyn ToolPort) -> Result<Vec<ToolDescriptor>, Unlisted> {
     timeout(LISTS_WITHIN, listing).await.map_err(|_elapsed| Unlisted::TooSlow)?.map_err(|_panic| Unlisted::Panicked)
 }
 
-/// Sends the list of a port to the actor after each change, as long as both are there.
+/// Sends the list of a port to the actor after each change, as long as both are there; at once where it may have changed.
 async fn list_again(
     at: usize,
     port: Arc<dyn ToolPort>,
     mut changes: watch::Receiver<u64>,
+    has_changed: bool,
     actor: ActorRef<LocalToolsMessage>,
 ) {
+    if has_changed {
+        changes.mark_changed();
+    }
     loop {
         let listed = async {
             changes.changed().await.ok()?;

@@ -103,6 +103,68 @@ async fn a_port_that_cannot_list_its_tools_does_not_start() {
     assert!(error.contains("panicked while it listed"), "{error}");
 }
 
+/// A port that lists its tools once, and never again.
+#[tokio::test]
+async fn a_port_that_hangs_after_a_restart_keeps_the_tools_that_it_had() {
+    struct Hangs(Mutex<Option<FnTool>>, watch::Sender<u64>);
+    impl ToolPort for Hangs {
+        fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+            let tool = self.0.lock().unwrap().take();
+            async move {
+                match tool {
+                    Some(tool) => tool.listed().into_iter().collect(),
+                    None => std::future::pending().await,
+                }
+            }
+            .boxed()
+        }
+        fn changes(&self) -> Option<watch::Receiver<u64>> {
+            Some(self.1.subscribe())
+        }
+        fn call_tool(&self, _: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+            ready(Ok(ToolOutput::text("done"))).boxed()
+        }
+    }
+    let tool = simple("own/a", || Ok(ToolOutput::default()));
+    let port = Hangs(Mutex::new(Some(tool)), watch::Sender::new(0));
+    let arguments = ToolsArguments { ports: vec![Arc::new(port)], ..ToolsArguments::default() };
+    for _ in 0..2 {
+        let (actor, _) = Actor::spawn(None, ToolsActor, arguments.clone()).await.expect("the actor starts");
+        assert_eq!(perform(&actor, "own/a").await.output.plain(), "done");
+        actor.kill_and_wait(None).await.expect("it ends");
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_was_refused_takes_no_tools_away_at_a_restart() {
+    let named = |names: &[&str]| names.iter().map(|name| simple(name, || Ok(ToolOutput::default()))).collect();
+    let port = Changing::new(named(&["own/a"]));
+    let other = Arc::new(simple("demo/other", || Ok(ToolOutput::text("of the other"))));
+    let arguments = ToolsArguments { ports: vec![Arc::clone(&port) as _, other], ..ToolsArguments::default() };
+    for _ in 0..3 {
+        let (actor, _) = Actor::spawn(None, ToolsActor, arguments.clone()).await.expect("the actor starts");
+        port.change(named(&["demo/other"]));
+        assert_eq!(perform(&actor, "own/a").await.output.plain(), "own/a");
+        assert_eq!(perform(&actor, "demo/other").await.output.plain(), "of the other");
+        actor.kill_and_wait(None).await.expect("it ends");
+    }
+    // What changed while there was no actor is read by the next one.
+    port.change(named(&["own/b"]));
+    let registry = crate::tools::ToolRegistry::default();
+    let arguments = ToolsArguments { publisher: Some(registry.local_publisher()), ..arguments };
+    let mut published = registry.changes();
+    let (_actor, _) = Actor::spawn(None, ToolsActor, arguments).await.expect("the actor starts");
+    loop {
+        let (reply, listed) = Reply::channel();
+        registry.list(None, |set| reply.send(set));
+        let set = listed.await.expect("the tools");
+        if set.tools().iter().any(|tool| tool.id.as_str() == "own/b") {
+            break;
+        }
+        published.changed().await.expect("a registry");
+    }
+}
+
 #[tokio::test]
 async fn a_port_that_fails_after_a_restart_keeps_the_tools_that_it_had() {
     struct Once(Mutex<Vec<FnTool>>);

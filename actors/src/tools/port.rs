@@ -19,10 +19,11 @@ use tokio::time::Instant;
 
 /// A port: some tools, and the way to run them.
 pub trait ToolPort: Send + Sync + 'static {
-    /// The tools. Asked when the actor starts, which waits for it, and again after each of the [`changes`](Self::changes).
+    /// The tools. Asked when the actor starts for the first time, which waits for it, and again after each of the
+    /// [`changes`](Self::changes).
     /// Names must be unique in a runtime, whatever port they come from: a later list with a name of another port is not
-    /// taken, and the one before stays in force. The future may be dropped; one that takes longer than 30 s, or panics,
-    /// is an error at the start, and leaves the tools as they were later.
+    /// taken, and the one before stays in force. The future may be dropped; one that takes longer than 10 s, or panics,
+    /// is an error at the first start of the actor, and leaves the tools as they were later.
     fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>>;
 
     /// Notifies of changes of the list, whose value means nothing. Turns that begin afterwards are offered what is listed

@@ -165,11 +165,11 @@ impl ToolRegistry {
         (SessionHost(host), publisher)
     }
 
-    /// This turn of the session has ended: it uses no process that it shares. Its next turn may have begun by now, and keeps
-    /// what it uses.
-    pub fn rest(&self, session: &SessionId, turn: &TurnId) {
+    /// The outcome of this submission is told: its turn uses no process that it shares. The next one may have begun by now, also
+    /// one that goes on with a suspended turn, and keeps what it uses.
+    pub fn rest(&self, session: &SessionId, submission: &TurnId) {
         if self.0.isolated.is_set() {
-            self.0.brought.rest(session, turn);
+            self.0.brought.rest(session, submission);
         }
     }
 

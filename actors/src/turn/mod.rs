@@ -261,12 +261,12 @@ impl TurnState {
                 again::append_after(Duration::from_millis(pause_ms), &rooms.store, append, confirm, tell);
             }
             Effect::Release { session: _, epoch } => self.tenant.0.release(epoch),
-            Effect::ListTools { ticket, turn, allow, brought, tenant } => {
+            Effect::ListTools { ticket, submission, allow, brought, tenant } => {
                 let (registry, session) = (rooms.tools.clone(), self.started.session.clone());
                 let listed =
                     move |tools| TurnMessage::ToolsListed { ticket, tools, servers: registry.briefs(&session) };
                 let tell = answer(myself, listed.clone());
-                let who = (&self.started.session, &turn, tenant.as_ref());
+                let who = (&self.started.session, &submission, tenant.as_ref());
                 return rooms.tools.list_for(who, &brought, allow, tell).map(listed);
             }
             Effect::Profile { ticket, model } => {

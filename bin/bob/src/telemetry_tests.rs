@@ -278,6 +278,15 @@ fn variables_come_before_the_settings_and_a_key_goes_to_its_own_receiver_only() 
     assert_eq!((traces, metrics), (Some("http://127.0.0.1:2/x"), Some("http://127.0.0.1:1/v1/metrics")));
     let refused = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("k", "canary")).unwrap_err();
     assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
+    // The headers of the variables would go to the receiver of the settings as well.
+    const WITH_HEADERS: &[(&str, &str)] = &[SPANS[0], ("OTEL_EXPORTER_OTLP_HEADERS", "k=canary")];
+    let refused = one(WITH_HEADERS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err();
+    assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
+    // Where only one receiver is left, the headers are for it.
+    const ALONE: &[(&str, &str)] = &[SPANS[0], WITH_HEADERS[1], ("OTEL_METRICS_EXPORTER", "none")];
+    let settings = one(ALONE, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("other", "canary"));
+    let settings = settings.unwrap().unwrap();
+    assert!(settings.metrics.is_none() && settings.headers.keys().eq(["k"]), "{settings:?}");
     let settings = read(&[("OTEL_TRACES_EXPORTER", "none")]).unwrap();
     assert_eq!((settings.traces, settings.metrics.as_deref()), (None, Some("http://127.0.0.1:1/v1/metrics")));
 }

@@ -12,6 +12,7 @@ use bob::approvals::Decision;
 use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
 #[cfg(feature = "mcp")]
 use bob::approvals::{Elicitation, ElicitationAnswer};
+use bob::tools::ToolName;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
@@ -33,6 +34,9 @@ const OVER: &str = "[the question is closed: it no longer needs an answer]";
 
 /// How long a question waits before it is shown: the decision before it may answer it as well.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
+
+/// How long one waits that the decision before it does answer, once that is stored.
+const ANSWERED_AT_LAST: Duration = Duration::from_secs(10);
 
 /// A question under way, and where its answer goes.
 enum Open {
@@ -72,12 +76,21 @@ pub(super) struct Asked {
     open: mpsc::UnboundedReceiver<Open>,
     /// Whether the person ended a turn at a limit.
     is_refused: bool,
+    /// What the last decision was about, if it is for more than its own call.
+    lasting: Option<Covered>,
+}
+
+/// What a lasting decision covers: calls of this tool under these rules.
+type Covered = (ToolName, Vec<String>, bool);
+
+fn covered(question: &ApprovalQuestion) -> Covered {
+    (question.call.name.clone(), question.like.clone(), question.exact)
 }
 
 /// A port, and where its questions arrive. There are never more than the turns have calls under way.
 pub(super) fn port() -> (Arc<dyn ApprovalPort>, Asked) {
     let (ask, asked) = mpsc::unbounded_channel();
-    (Arc::new(Port(ask)), Asked { open: asked, is_refused: false })
+    (Arc::new(Port(ask)), Asked { open: asked, is_refused: false, lasting: None })
 }
 
 impl Asked {
@@ -144,14 +157,21 @@ impl Asked {
         let Source::Person(editor) = source else { return std::future::pending().await };
         while let Some(mut open) = self.open.recv().await {
             let _quiet = owner.quiet();
-            if is_answered(&mut open).await {
+            if is_answered(&mut open, self.lasting.as_ref()).await {
                 continue;
             }
             notify::person("a question");
             match open {
                 Open::Call(question, mut answer) => {
                     match about_call(folder, &question, editor, owner, &mut answer).await {
-                        About::Decided(decision) => drop(answer.send(decision)),
+                        About::Decided(decision) => {
+                            let is_lasting = matches!(
+                                decision,
+                                Decision::AllowSession | Decision::AllowAlways | Decision::DenyAlways { .. }
+                            );
+                            self.lasting = is_lasting.then(|| covered(&question));
+                            let _taken_back = answer.send(decision);
+                        }
                         About::Interrupted => interrupt().await,
                         About::TakenBack => {}
                     }
@@ -198,9 +218,12 @@ enum About<D> {
 }
 
 /// Whether a question about a call is answered before it was shown.
-async fn is_answered(open: &mut Open) -> bool {
+async fn is_answered(open: &mut Open, lasting: Option<&Covered>) -> bool {
     match open {
-        Open::Call(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
+        Open::Call(question, answer) => {
+            let is_covered = !question.exact && lasting == Some(&covered(question));
+            timeout(if is_covered { ANSWERED_AT_LAST } else { ANSWERED_WITHIN }, answer.closed()).await.is_ok()
+        }
         Open::Limit(..) => false,
         #[cfg(feature = "mcp")]
         Open::Form(..) => false,

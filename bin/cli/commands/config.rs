@@ -59,7 +59,7 @@ fn set(files: &Files, is_global: bool, name: &str, value: &str) -> Result<Exit, 
         bob_config::load_all(files, &environment, &Overrides::default()).is_ok_and(|config| trust::is_settled(&config));
     let was_good = refusal(files, &file, &text).is_none();
     if let Some(refusal) = refusal(files, &file, &changed).filter(|_| was_good || text.is_empty()) {
-        print::note(&format!("nothing was written; with {name} = {value}, {} would be:", file.display()));
+        print::note(&format!("nothing was written; with this value of {name}, {} would be:", file.display()));
         return Err(refusal);
     }
     write(&file, &changed).map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))?;
@@ -110,12 +110,18 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     }
     let beside = file.with_extension(format!("{}.new", uuid::Uuid::now_v7().simple()));
     let mut opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
-    opened.write_all(text.as_bytes())?;
-    opened.sync_all()?;
-    if let Ok(before) = fs::metadata(&file) {
-        fs::set_permissions(&beside, before.permissions())?;
-    }
-    fs::rename(&beside, &file)
+    let mut replace = || {
+        opened.write_all(text.as_bytes())?;
+        opened.sync_all()?;
+        if let Ok(before) = fs::metadata(&file) {
+            fs::set_permissions(&beside, before.permissions())?;
+        }
+        fs::rename(&beside, &file)
+    };
+    replace().inspect_err(|_| {
+        // On a full disk nothing is left behind.
+        let _it_is_empty_then = fs::remove_file(&beside);
+    })
 }
 
 /// Writes the user's own file, or a project's, if it is not there or may be replaced.

@@ -14,7 +14,6 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
-use crate::terminal::screen::look::Look;
 
 /// How many characters of a description are shown.
 const MOST_DESCRIPTION: usize = 60;
@@ -57,7 +56,7 @@ pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failur
 
 /// A tool as lists show it: one line, or three on a terminal with fewer columns than [`WIDE`].
 pub(crate) fn row(tool: &Arc<ToolDescriptor>) -> String {
-    let is_narrow = io::stdout().is_terminal() && Look::now().columns < WIDE;
+    let is_narrow = io::stdout().is_terminal() && print::columns().is_some_and(|columns| columns < WIDE);
     row_of(tool, is_narrow)
 }
 

@@ -128,11 +128,13 @@ pub(crate) fn note(line: &str) {
 
 /// Text with its lines wrapped between words to the width of the terminal. A line of a list goes on below its last column.
 pub(crate) fn wrapped(text: &str) -> String {
+    columns().map_or_else(|| text.to_owned(), |columns| wrapped_to(text, columns.max(LEAST_COLUMNS)))
+}
+
+/// All columns of the terminal, where one tells.
+pub(crate) fn columns() -> Option<usize> {
     let size = rustix::termios::tcgetwinsize(io::stdout()).or_else(|_| rustix::termios::tcgetwinsize(io::stderr()));
-    match size.map_or(0, |size| usize::from(size.ws_col)) {
-        0 => text.to_owned(),
-        columns => wrapped_to(text, columns.max(LEAST_COLUMNS)),
-    }
+    size.ok().map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0)
 }
 
 fn wrapped_to(text: &str, columns: usize) -> String {

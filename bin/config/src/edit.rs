@@ -9,7 +9,7 @@ use super::layers::{self, Environment, Overrides};
 use super::load::text_of;
 use super::merged::Merged;
 use super::read::Read as _;
-use super::secret::is_known;
+use super::secret::{self, is_known};
 use super::tree::{self, Item, Value};
 use super::{Config, ConfigError};
 
@@ -89,13 +89,18 @@ fn default_of(key: &[String]) -> Option<String> {
 /// # Errors
 /// When the text is not valid TOML, or the key stands where only a person should write; the text says what to write.
 pub fn set(text: &str, key: &[String], value: &str) -> Result<String, String> {
-    let value = layers::as_value(key, value);
+    let written = layers::as_value(key, value);
+    let is_meant_as_toml = value.trim_start().starts_with(['[', '{', '"', '\'']);
+    if is_meant_as_toml && written != value && !key.iter().any(|part| secret::is_secret_key(part)) {
+        return Err("the value is not valid TOML; a text that begins so is written in quotes".to_owned());
+    }
+    let value = written;
     let (root, errors) = tree::parse(text);
     if !errors.is_empty() {
         return Err("the file is not valid TOML; `cli-agent config check` shows where".to_owned());
     }
     let (last, above) = key.split_last().ok_or("a key is needed")?;
-    let by_hand = || Err(format!("this key cannot be set here; write it yourself: {} = {value}", tree::shown(key)));
+    let by_hand = || Err(format!("{} cannot be set here; write it yourself", tree::shown(key)));
     if above.is_empty() || above.iter().any(|part| part.starts_with('[')) {
         return by_hand();
     }
@@ -222,6 +227,8 @@ mod tests {
             let error = key(text).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");
         }
+        let half = set("", &path("policy.deny_tools"), "[\"a\"").unwrap_err();
+        assert!(half.contains("not valid TOML"), "{half}");
         assert!(set("[runtime", &path("runtime.max_steps"), "5").unwrap_err().contains("not valid TOML"));
         let by_hand = set("[runtime]\nx = 1\n", &["y".to_owned()], "5").unwrap_err();
         assert!(by_hand.contains("write it yourself"), "{by_hand}");

@@ -227,7 +227,9 @@ fn is_ours(keys: &[String], word: &str) -> bool {
 
 /// Whether a value is not shown where the configuration is printed.
 pub(super) fn is_hidden(item: &Item<'_>, path: &[&str]) -> bool {
-    let is_secret = path.iter().any(|part| is_secret_key(part) || *part == "args");
+    // How a server signs in is a word of the schema.
+    let is_word = matches!(path, ["mcp", "servers", "[]", "auth"]);
+    let is_secret = !is_word && path.iter().any(|part| is_secret_key(part) || *part == "args");
     match item.get_ref() {
         Value::String(value) => (is_secret && !is_reference(value)) || may_hold_key(value, path),
         Value::Table(_) | Value::Array(_) => false,

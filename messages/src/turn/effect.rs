@@ -72,8 +72,8 @@ pub enum Effect {
     /// Which tools may be used? Answered by `ToolsListed`.
     ListTools {
         ticket: Ticket,
-        /// The turn that begins, which has them until its end.
-        turn: TurnId,
+        /// Whose turn begins, and has them until its outcome is told.
+        submission: TurnId,
         /// What the session is limited to.
         allow: Option<Arc<[String]>>,
         /// The tool servers the session brings, as its options in force name them.

@@ -188,8 +188,9 @@ impl Turn {
         let allow = allow.or_else(|| self.session.as_ref().and_then(|session| session.options.allow_tools.clone()));
         let brought = self.session.as_ref().map(|session| Arc::clone(&session.options.servers)).unwrap_or_default();
         let tenant = self.session.as_ref().and_then(|session| session.tenant.clone());
-        let turn = open.input.turn.clone();
-        effects.push(Effect::ListTools { ticket: tools_at, turn, allow, brought, tenant });
+        // A turn that was suspended keeps its id; what runs now is named by who asked for it.
+        let submission = open.submission.clone();
+        effects.push(Effect::ListTools { ticket: tools_at, submission, allow, brought, tenant });
         // A selector that selected nothing has no profile.
         let profile = super::select::none(open).map(Err);
         let profile_at = match &profile {

@@ -342,3 +342,25 @@ fn what_was_said_to_an_actor_before_is_not_told_to_be_no_part_of_the_turn() {
         }
     }
 }
+
+/// The supervisor reads the end of the first run when the second one has begun: what that shares is not released by it.
+#[test]
+fn what_goes_on_with_a_suspended_turn_lists_its_tools_under_another_name() {
+    let mut world = world();
+    start(&mut world, 1);
+    world.settle();
+    start(&mut world, 2);
+    world.settle();
+    world.llm(Ok(answer("", &[("ask_user", "{\"question\":\"which?\"}")])));
+    run_all(&mut world);
+    let finished: Vec<&TurnId> = world
+        .news
+        .iter()
+        .filter_map(|news| match news {
+            TurnNews::Finished { submission, .. } => Some(submission),
+            _another => None,
+        })
+        .collect();
+    assert_eq!((world.listed.as_slice(), finished), (&[id(1), id(2)][..], vec![&id(1), &id(2)]));
+    assert_eq!(begun(&world, 2), 0, "the second message went on with the turn of the first");
+}

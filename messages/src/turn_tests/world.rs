@@ -157,6 +157,8 @@ pub(crate) struct World {
     pub(crate) questions: Vec<Question>,
     pub(crate) news: Vec<TurnNews>,
     pub(crate) events: Vec<StepEvent>,
+    /// Whose turns had their tools listed.
+    pub(crate) listed: Vec<TurnId>,
     /// Every call that was dispatched.
     pub(crate) dispatched: Vec<String>,
     /// The skills there are.
@@ -180,6 +182,7 @@ impl World {
             questions: Vec::new(),
             news: Vec::new(),
             events: Vec::new(),
+            listed: Vec::new(),
             dispatched: Vec::new(),
             skills: Arc::new(skills(3)),
             tool_changes: 0,
@@ -209,7 +212,10 @@ impl World {
             Effect::Append { ticket, confirm, append, .. } => {
                 self.questions.push(Question::Append(ticket, append, confirm))
             }
-            Effect::ListTools { ticket, .. } => self.questions.push(Question::Tools(ticket)),
+            Effect::ListTools { ticket, submission, .. } => {
+                self.listed.push(submission);
+                self.questions.push(Question::Tools(ticket));
+            }
             Effect::Profile { ticket, .. } => self.questions.push(Question::Profile(ticket)),
             Effect::ReadLayers { ticket, .. } => self.questions.push(Question::Layers(ticket)),
             Effect::ListSkills { ticket, .. } => self.questions.push(Question::Skills(ticket)),

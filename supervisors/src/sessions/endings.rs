@@ -31,8 +31,8 @@ impl SessionsState {
         result: Result<Box<TurnOutcome>, AgentError>,
         myself: &Myself,
     ) {
-        if let Ok(outcome) = &result {
-            self.started.rooms.tools.rest(session, &outcome.turn_id);
+        if result.is_ok() {
+            self.started.rooms.tools.rest(session, submission);
         }
         let Some(entry) = self.table.get_mut(session) else { return self.announce_recovered(session, &result) };
         let was_running = entry.running() == Some(submission);

@@ -60,16 +60,23 @@ impl Answers {
         if asked.len() > QUESTIONS {
             return Err(Failure::Refused(format!("asks {} questions at once; at most {QUESTIONS} are", asked.len())));
         }
-        let answers = asked.into_iter().map(async |(key, asked)| {
-            let answer = match asked {
-                InputRequest::Elicitation(asked) => serde_json::to_value(self.form(asked.params).await),
-                InputRequest::ListRoots(_) => serde_json::to_value(self.roots()),
+        // Nobody fills in a form of a result that is refused.
+        for (_, asked) in &asked {
+            match asked {
+                InputRequest::Elicitation(_) | InputRequest::ListRoots(_) => {}
                 InputRequest::CreateMessage(_) => {
                     return Err(Failure::Refused("asks for a completion of a model, which is not offered".into()));
                 }
                 _of_a_later_version => {
                     return Err(Failure::Refused("asks for something that is not known here".into()));
                 }
+            }
+        }
+        let answers = asked.into_iter().map(async |(key, asked)| {
+            let answer = match asked {
+                InputRequest::Elicitation(asked) => serde_json::to_value(self.form(asked.params).await),
+                InputRequest::ListRoots(_) => serde_json::to_value(self.roots()),
+                _refused_above => return Err(Failure::Refused("asks for something that is not known here".into())),
             };
             let answer = answer.map_err(|error| Failure::Refused(format!("cannot be sent an answer: {error}")))?;
             Ok((key, answer))

@@ -27,15 +27,13 @@ pub(super) async fn watch(peer: &Peer<RoleClient>, changed: &Notify) -> Infallib
     if !peer.peer_info().is_some_and(|info| is_told(&info)) {
         return pending().await;
     }
-    let (mut pause, mut is_first) = (PAUSE, true);
+    let mut pause = PAUSE;
     loop {
         let began = Instant::now();
         match peer.listen(SubscriptionFilter::builder().tools_list_changed().build()).await {
             Ok(mut subscription) => {
-                // Changes between two subscriptions are not told.
-                if !std::mem::replace(&mut is_first, false) {
-                    changed.notify_one();
-                }
+                // Changes before a subscription are not told: since the last one, or since the tools were listed.
+                changed.notify_one();
                 while let Ok(Some(notification)) = subscription.next().await {
                     if let ServerNotification::ToolListChangedNotification(_) = notification {
                         changed.notify_one();

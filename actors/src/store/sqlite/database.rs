@@ -5,7 +5,7 @@
 //! before anything is written to it.
 
 use super::Made;
-use super::failed::{failed, is_busy};
+use super::failed::{LOCK_PATIENCE, failed, is_busy};
 use super::file::{self, Inode, emptied};
 use super::steps::{APPLICATION, KNOWN, Known};
 use bob_messages::store::StoreError;
@@ -13,10 +13,6 @@ use rusqlite::{Connection, OpenFlags};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// How long another process may hold the database before we give up: it holds it
-/// only to commit.
-pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// An open database.
 #[derive(Debug)]
@@ -86,11 +82,13 @@ impl Database {
     /// Opens a database to read, as a program that knows these formats.
     pub(super) fn open_to_read_of(path: &Path, known: Known) -> Result<Option<Self>, StoreError> {
         let Some(inode) = file::look(path)? else { return Ok(None) };
-        let opened = match file::is_read_only(path) {
-            true => Self::connect_unchanging(path, inode, known),
-            false => Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known),
-        };
+        let opened = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known);
         let opened = match opened.and_then(|database| Ok((database.nature()?, database))) {
+            // There is no log, and none can be made.
+            Err(_) if file::is_read_only(path) => {
+                let database = Self::connect_unchanging(path, inode, known)?;
+                (database.nature()?, database)
+            }
             Err(_no_room) if file::is_disk_full(path) => {
                 let database = Self::connect_alone(path, inode, known)?;
                 (database.nature()?, database)
@@ -118,7 +116,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Opens a database to read that nothing can change, on a file system that takes nothing beside it.
+    /// Opens a database to read that nothing changes: it has no log, and its file system takes none.
     pub(super) fn connect_unchanging(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
         let name = file::unchanging(path)?;
         Self::connect_by(

@@ -1,11 +1,15 @@
 //! Failures of the database in our words.
 
-use super::database::LOCK_PATIENCE;
 use super::file;
 use crate::store::full;
 use bob_messages::store::StoreError;
 use rusqlite::ErrorCode;
 use std::path::Path;
+use std::time::Duration;
+
+/// How long another process may hold the database before we give up: it holds it
+/// only to commit.
+pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Whether another connection is in the way.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {

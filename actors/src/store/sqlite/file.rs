@@ -105,20 +105,30 @@ pub(super) fn is_read_only(path: &Path) -> bool {
 /// The name by which SQLite opens a database that nothing changes, without a log and without locks beside it.
 ///
 /// # Errors
-/// `Unavailable` when there is a log whose content is not in the database yet: without it the last records would be missing.
+/// `Unavailable` when there is a log: its records may not be in the database yet, or another process writes there, which sees
+/// the file system as one that can be written.
 pub(super) fn unchanging(path: &Path) -> Result<String, StoreError> {
     let real = real(path)?;
-    let mut log = real.file_name().unwrap_or_default().to_owned();
-    log.push("-wal");
-    if std::fs::metadata(real.with_file_name(log)).is_ok_and(|log| log.len() > 0) {
+    let beside = |end: &str| {
+        let mut name = real.file_name().unwrap_or_default().to_owned();
+        name.push(end);
+        std::fs::symlink_metadata(real.with_file_name(name))
+    };
+    let refused = |why: &str| {
         let path = path.display();
-        return Err(StoreError::Unavailable(format!(
-            "{path} is on a file system that is mounted read-only, and its last records are still in the log {path}-wal; \
-             copy both files to a place that can be written, and name that with store.path"
-        )));
+        Err(StoreError::Unavailable(format!("{path} is on a file system that is mounted read-only, and {why}")))
+    };
+    if beside("-wal").is_ok_and(|log| log.len() > 0) || beside("-shm").is_ok() {
+        return refused(
+            "there is a log beside it; copy it with -wal to a place that can be written, and name that with store.path",
+        );
     }
-    let name = real.to_string_lossy().replace('%', "%25").replace('?', "%3f").replace('#', "%23");
-    Ok(format!("file:{name}?immutable=1"))
+    match real.to_str() {
+        Some(name) => {
+            Ok(format!("file:{}?immutable=1", name.replace('%', "%25").replace('?', "%3f").replace('#', "%23")))
+        }
+        None => refused("its path is not UTF-8; name it by another path with store.path"),
+    }
 }
 
 /// Why a database on such a file system cannot be written.

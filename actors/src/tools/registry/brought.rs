@@ -102,8 +102,8 @@ struct Entry {
     missing: Vec<ServerId>,
     /// Those of the configuration that the running turn cannot use, and why.
     full: Vec<(ServerId, String)>,
-    /// The turn that began last.
-    turn: Option<TurnId>,
+    /// Whose turn began last.
+    submission: Option<TurnId>,
 }
 
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl Brought {
     /// hosts.
     pub(super) fn turn_begins(
         &self,
-        (session, turn): (&SessionId, &TurnId),
+        (session, submission): (&SessionId, &TurnId),
         named: &[ServerSpec],
         isolated: Vec<Isolated>,
     ) -> Arc<[Arc<Host>]> {
@@ -187,7 +187,7 @@ impl Brought {
             let hosts = used.iter().flatten().filter_map(|at| entry.given[*at].attachment.host.as_ref());
             let shares = shared.iter().map(|(host, _)| Arc::clone(host));
             entry.in_force = hosts.map(|host| Arc::clone(&host.0)).chain(shares).collect();
-            entry.turn = Some(turn.clone());
+            entry.submission = Some(submission.clone());
             entry.full = full;
             let used_before = std::mem::replace(&mut entry.shared, shared);
             let missing = named.iter().zip(&used).filter(|(_, at)| at.is_none()).map(|(launch, _)| launch.id.clone());
@@ -208,9 +208,10 @@ impl Brought {
         in_force
     }
 
-    /// This turn has ended: what it shares is not used any more. Its end may be told after the next one has begun.
-    pub(super) fn rest(&self, session: &SessionId, turn: &TurnId) {
-        let uses = |entry: &Entry| !entry.is_resting() && entry.turn.as_ref() == Some(turn);
+    /// The turn of this submission has ended: what it shares is not used any more. Its end may be told after the next one has
+    /// begun.
+    pub(super) fn rest(&self, session: &SessionId, submission: &TurnId) {
+        let uses = |entry: &Entry| !entry.is_resting() && entry.submission.as_ref() == Some(submission);
         if self.read(session, uses).unwrap_or(false) {
             let _ends_here = self.change(session, Entry::rest);
         }

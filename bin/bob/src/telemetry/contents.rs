@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 const MOST_TEXT: usize = 16 * 1024;
 /// The user's messages of one run that are sent.
 const MOST_INPUTS: usize = 16;
-/// The texts of the messages before a model call that are sent, bytes: the newest messages that fit, but at least one.
+/// The messages before a model call that are sent, bytes as they are written: the newest that fit, but at least one.
 const MOST_MESSAGES: usize = 64 * 1024;
 /// The text and the calls of one reply that are sent.
 const MOST_PARTS: usize = 16;
@@ -19,11 +19,11 @@ const MOST_PARTS: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     inputs: Vec<Json>,
-    /// Each with the size of its texts.
+    /// Each with its size as it is written.
     messages: VecDeque<(usize, Json)>,
     bytes: usize,
-    /// What is known of the model's last reply, and the size of its texts.
-    reply: (usize, Vec<Json>),
+    /// What is known of the model's last reply.
+    reply: Vec<Json>,
 }
 
 impl Contents {
@@ -39,14 +39,14 @@ impl Contents {
         if self.inputs.len() < MOST_INPUTS {
             self.inputs.push(said.clone());
         }
-        self.add(text.len(), said);
+        self.add(said);
     }
 
     /// The text of a reply, which [`replied`](Self::replied) ends.
     pub(super) fn text(&mut self, text: &str) {
         let text = shortened(text);
         if !text.is_empty() {
-            self.part(text.len(), json!({"type": "text", "content": text}));
+            self.part(json!({"type": "text", "content": text}));
         }
     }
 
@@ -59,17 +59,17 @@ impl Contents {
             Cow::Owned(cut) => Json::String(cut.clone()),
         };
         let part = json!({"type": "tool_call", "id": call.id, "name": call.name, "arguments": shown});
-        self.part(arguments.len(), part);
+        self.part(part);
     }
 
     /// Ends a reply; as an array with the one message, if it has text or calls.
     pub(super) fn replied(&mut self, reason: &str) -> Option<Json> {
-        let (bytes, parts) = std::mem::take(&mut self.reply);
+        let parts = std::mem::take(&mut self.reply);
         if parts.is_empty() {
             return None;
         }
         let output = json!([{"role": "assistant", "parts": &parts, "finish_reason": reason}]);
-        self.add(bytes, json!({"role": "assistant", "parts": parts}));
+        self.add(json!({"role": "assistant", "parts": parts}));
         Some(output)
     }
 
@@ -78,7 +78,7 @@ impl Contents {
         let text = result.output.plain();
         let text = shortened(&text);
         let part = json!({"type": "tool_call_response", "id": result.call, "response": text});
-        self.add(text.len(), json!({"role": "tool", "parts": [part]}));
+        self.add(json!({"role": "tool", "parts": [part]}));
     }
 
     /// What the user said in this run.
@@ -91,14 +91,14 @@ impl Contents {
         (!self.messages.is_empty()).then(|| self.messages.iter().map(|(_, message)| message.clone()).collect())
     }
 
-    fn part(&mut self, bytes: usize, part: Json) {
-        if self.reply.1.len() < MOST_PARTS {
-            self.reply.0 += bytes;
-            self.reply.1.push(part);
+    fn part(&mut self, part: Json) {
+        if self.reply.len() < MOST_PARTS {
+            self.reply.push(part);
         }
     }
 
-    fn add(&mut self, bytes: usize, message: Json) {
+    fn add(&mut self, message: Json) {
+        let bytes = message.to_string().len();
         self.messages.push_back((bytes, message));
         self.bytes += bytes;
         while self.bytes > MOST_MESSAGES && self.messages.len() > 1 {

@@ -74,7 +74,8 @@ impl TelemetrySettings {
     /// them the headers of these settings are not sent: a key is for the receiver it was set for.
     ///
     /// # Errors
-    /// A variable names the receiver of spans or that of metrics alone, and these settings have headers. A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
+    /// A variable names the receiver of spans or that of metrics alone, the other one is in these settings, and there are
+    /// headers. A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
     pub fn overridden_by(mut self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let get = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is_off = |name: &str| get(name).is_some_and(|value| value.eq_ignore_ascii_case("none"));
@@ -85,27 +86,29 @@ impl TelemetrySettings {
         let address = |own: &str, path: &str| {
             get(own).or_else(|| base.as_ref().map(|base| format!("{}{path}", base.trim_end_matches('/'))))
         };
-        let traces = address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces");
-        let metrics = address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics");
+        let (no_traces, no_metrics) = (is_off("OTEL_TRACES_EXPORTER"), is_off("OTEL_METRICS_EXPORTER"));
+        self.traces.take_if(|_| no_traces);
+        self.metrics.take_if(|_| no_metrics);
+        let traces = address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces").filter(|_| !no_traces);
+        let metrics = address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics").filter(|_| !no_metrics);
         if traces.is_some() || metrics.is_some() {
             // One that the variables do not name would get the headers of the other, which the requests share.
-            let is_apart = traces.is_none() || metrics.is_none();
-            if is_apart && !self.headers.is_empty() {
+            let is_apart = (traces.is_none() && self.traces.is_some()) || (metrics.is_none() && self.metrics.is_some());
+            let has_headers = !self.headers.is_empty() || get("OTEL_EXPORTER_OTLP_HEADERS").is_some();
+            if is_apart && has_headers {
                 let named = if traces.is_some() {
                     "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
                 } else {
                     "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
                 };
                 return Err(format!(
-                    "{named} names one of two receivers, and the headers that are set are for the other; name both receivers \
-                     by variables"
+                    "{named} names one of two receivers, and headers are set, which would go to both; name both receivers by \
+                     variables, or switch the other one off: OTEL_TRACES_EXPORTER=none or OTEL_METRICS_EXPORTER=none"
                 ));
             }
             self.headers.clear();
             (self.traces, self.metrics) = (traces.or(self.traces), metrics.or(self.metrics));
         }
-        self.traces.take_if(|_| is_off("OTEL_TRACES_EXPORTER"));
-        self.metrics.take_if(|_| is_off("OTEL_METRICS_EXPORTER"));
         if self.traces.is_none() && self.metrics.is_none() {
             return Ok(None);
         }

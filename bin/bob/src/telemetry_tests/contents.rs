@@ -90,3 +90,13 @@ fn of_a_long_turn_the_newest_messages_are_sent() {
         before.as_array().unwrap().iter().map(|one| &one["parts"][0]["content"].as_str().unwrap()[..1]).collect();
     assert_eq!(kept, ["7", "8", "9"], "of 16 KiB and a sign that there was more");
 }
+
+#[test]
+fn many_messages_without_text_are_bounded_as_well() {
+    let mut contents = super::super::contents::Contents::default();
+    for _ in 0..10_000 {
+        contents.said(&[]);
+    }
+    let written = contents.messages().expect("some").to_string();
+    assert!(written.len() <= 80 * 1024, "{} bytes", written.len());
+}
