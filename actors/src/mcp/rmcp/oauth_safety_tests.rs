@@ -115,6 +115,22 @@ async fn the_secret_of_a_client_stays_with_its_authorization_server() {
 }
 
 #[tokio::test]
+async fn a_token_is_not_renewed_at_another_authorization_server() {
+    let (realm, other) = (Realm::start().await, Realm::start().await);
+    let home = tempfile::tempdir().expect("a folder");
+    let server = signed(&realm, home.path(), true);
+    log_in(&server.spec, &server.sign_ins).await.expect("signed in");
+    let tokens = Tokens::of(&server.spec, &signed(&realm, home.path(), false).sign_ins).expect("it signs in");
+    let old = tokens.current().await.expect("tokens");
+    realm.world().elsewhere = Some(other.base());
+    realm.revoke();
+    let refused = Challenge { status: 401, header: String::new() };
+    let error = tokens.after(old.as_deref(), &refused).await.expect_err("refused");
+    assert!(error.contains("`cli-agent mcp login sh`"), "{error}");
+    assert_eq!((realm.grants("refresh_token"), other.grants("refresh_token")), (0, 0));
+}
+
+#[tokio::test]
 async fn an_authorization_server_that_says_too_little_is_not_used() {
     let home = tempfile::tempdir().expect("a folder");
     let realm = Realm::start().await;

@@ -136,7 +136,10 @@ impl Client {
         let failed = |error: &AuthError| self.failed(RENEWING, error);
         let Some(credentials) = &kept.credentials else { return Ok(None) };
         let renewing = async {
-            let mut manager = self.manager(challenge, RENEWING, Asked::No).await?.0;
+            let (mut manager, found) = self.manager(challenge, RENEWING, Asked::No).await?;
+            if self.is_elsewhere(&found) {
+                return Ok(None);
+            }
             let client = OAuthClientConfig::new(credentials.client_id.clone(), NO_REDIRECT);
             let secret = self.sign_in.client_secret.expose().or(kept.client_secret.as_deref());
             let client = match secret {
@@ -215,7 +218,13 @@ impl Client {
         self.access().ok_or_else(|| "gave no token".to_owned())
     }
 
-    /// What performs the steps, and what was found of the authorization server.
+    /// Whether it is another authorization server than the one that was signed in to.
+    fn is_elsewhere(&self, found: &Found) -> bool {
+        self.store.known().and_then(|kept| kept.issuer()).is_some_and(|known| known != found.issuer)
+    }
+
+    /// What performs the steps, and what was found of the authorization server. A secret of the configuration is not for
+    /// one that nobody has accepted.
     async fn manager(
         &self,
         challenge: Option<&str>,
@@ -230,8 +239,7 @@ impl Client {
         manager.set_credential_store(self.store.saving());
         let resolved = manager.resolve_metadata_from_challenge(challenge).await.map_err(|error| failed(&error))?;
         let found = metadata::found(&resolved, &address)?;
-        let known = self.store.known().and_then(|kept| kept.issuer());
-        if asked == Asked::No && known.is_some_and(|known| known != found.issuer) {
+        if asked == Asked::No && self.sign_in.client_secret.expose().is_some() && self.is_elsewhere(&found) {
             let (other, server) = (clip(&found.issuer), &self.server);
             return Err(format!(
                 "names another authorization server than before, {other:?}: if that is right, run `cli-agent mcp login {server}`"
