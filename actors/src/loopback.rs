@@ -10,7 +10,7 @@ pub(crate) fn is_loopback_host(url: &Url) -> bool {
     is_loopback || host == "localhost" || host.ends_with(".localhost")
 }
 
-/// Whether nobody on the way reads what is sent to this address: it is encrypted, or stays on this machine.
+/// Whether what is sent to this address cannot be read on its way: it is encrypted, or stays on this machine.
 #[cfg(feature = "mcp")]
 pub(crate) fn keeps_secrets(url: &Url) -> bool {
     match url.scheme() {

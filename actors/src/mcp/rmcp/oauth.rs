@@ -42,8 +42,8 @@ pub(super) struct Challenge {
     pub(super) header: String,
 }
 
-/// The tokens for one server, shared by all its connections. When it is dropped, nobody is waited for any longer, but
-/// what was sent to an authorization server is finished.
+/// The tokens for one server, shared by all its connections. Dropping it ends the wait for a person who signs in; a
+/// request to an authorization server is finished.
 pub(in crate::mcp) struct Tokens {
     client: Arc<Client>,
     _wanted: DropGuard,
@@ -64,7 +64,7 @@ struct Client {
     pages: AtomicU32,
     /// How often permissions were added.
     steps: AtomicU32,
-    /// Cancelled when nobody needs tokens any more.
+    /// Cancelled when `Tokens` is dropped.
     unwanted: CancellationToken,
 }
 
@@ -89,7 +89,7 @@ impl Tokens {
         Some(Self { client: Arc::new(client), _wanted: unwanted.drop_guard() })
     }
 
-    /// The token that is known, good or not. Asks nobody.
+    /// The token that is known, good or not. Sends no request.
     pub(super) fn known(&self) -> Option<String> {
         self.client.access()
     }

@@ -20,7 +20,7 @@ pub(super) enum Purpose {
         status: u16,
         header: String,
     },
-    /// Somebody wants to sign in, whatever there is.
+    /// A person or a program asks to sign in, also with a good token.
     LogIn,
 }
 

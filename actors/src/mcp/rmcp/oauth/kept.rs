@@ -247,7 +247,7 @@ fn unlocked(error: &io::Error) -> String {
     format!("cannot lock its tokens: {error}")
 }
 
-/// Takes the lock, if nobody has it.
+/// Takes the lock, if it is free.
 fn is_taken(lock: &File) -> Result<bool, String> {
     match lock.try_lock() {
         Ok(()) => Ok(true),
@@ -271,9 +271,9 @@ fn folder_for(file: &Path) -> io::Result<&Path> {
     let folder = file.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let mode = fs::metadata(folder)?.permissions().mode();
-    // One with this bit, like /tmp, is meant for everybody.
+    // A folder with this bit, like /tmp, is shared by all users.
     if mode & 0o077 != 0 && mode & 0o1000 == 0 {
-        // The files are for their user alone also in a folder of somebody else.
+        // The files are for their user alone also in a folder of another user.
         let _own_or_not = fs::set_permissions(folder, Permissions::from_mode(0o700));
     }
     Ok(folder)

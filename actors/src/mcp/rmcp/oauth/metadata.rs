@@ -47,7 +47,7 @@ pub(super) fn found(resolution: &AuthorizationMetadataResolution, address: &Url)
     })
 }
 
-/// A server elsewhere must not send anybody to an address of this machine.
+/// Addresses of this machine are for servers of this machine only.
 fn is_allowed(url: &Url, address: &Url) -> bool {
     keeps_secrets(url) && (is_loopback_host(address) || !is_loopback_host(url))
 }

@@ -33,7 +33,7 @@ const RENEWING: &str = "cannot renew its token";
 const FOR_CLIENT: &str = "gives its client no token";
 const SIGNING_IN: &str = "cannot be signed in to";
 
-/// Whether somebody asked to sign in, who accepts the authorization server that the tool server names now.
+/// Whether signing in was asked for, which accepts the authorization server that the tool server names now.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Asked {
     Yes,
@@ -223,8 +223,8 @@ impl Client {
         self.store.known().and_then(|kept| kept.issuer()).is_some_and(|known| known != found.issuer)
     }
 
-    /// What performs the steps, and what was found of the authorization server. A secret of the configuration is not for
-    /// one that nobody has accepted.
+    /// What performs the steps, and what was found of the authorization server. A secret of the configuration does not go to
+    /// another one than before, unless signing in was asked for.
     async fn manager(
         &self,
         challenge: Option<&str>,
