@@ -10,9 +10,34 @@ pub(crate) fn is_loopback_host(url: &Url) -> bool {
     is_loopback || host == "localhost" || host.ends_with(".localhost")
 }
 
+/// Whether what is sent to this address cannot be read on its way: it is encrypted, or stays on this machine.
+#[cfg(feature = "mcp")]
+pub(crate) fn keeps_secrets(url: &Url) -> bool {
+    match url.scheme() {
+        "https" => url.has_host(),
+        "http" => is_loopback_host(url),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(feature = "mcp")]
+    #[test]
+    fn what_is_encrypted_or_stays_here_keeps_secrets() {
+        let keeps = |url: &str| keeps_secrets(&url.parse().unwrap());
+        assert!(
+            ["https://h.example/a", "http://127.0.0.1:1/", "http://localhost/", "http://[::1]/a"]
+                .map(keeps)
+                .iter()
+                .all(|it| *it)
+        );
+        let others =
+            ["http://h.example/", "http://10.0.0.1/", "file:///a", "vscode://localhost/b", "smb://h/a", "javascript:a"];
+        assert!(!others.map(keeps).iter().any(|it| *it));
+    }
 
     #[test]
     fn this_machine_has_many_names_and_others_only_look_like_it() {

@@ -175,6 +175,14 @@ async fn a_server_that_ends_because_of_an_unknown_question_is_started_again_with
     assert_eq!(std::fs::read_to_string(&starts).expect("it was asked"), "asked\n", "its successor is not asked");
 }
 
+/// A server of an older version that refuses the first request, and ends all the same.
+#[tokio::test]
+async fn a_server_that_refuses_an_unknown_question_and_ends_is_started_again_without_it() {
+    let fixture = Fixture::with(server(r#"*'"method":"server/discover"'*) refuse; exit 1 ;;"#)).await;
+    let status = fixture.ready().await;
+    assert_eq!(status.protocol.as_deref(), Some("2025-11-25"), "{status:?}");
+}
+
 #[tokio::test]
 async fn a_server_that_closes_its_output_is_ended() {
     let mut fixture = Fixture::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;

@@ -85,6 +85,9 @@ const LATER: Duration = Duration::from_millis(100);
 /// Of a server that needs what this build does not have.
 const NO_OAUTH: &str = "cannot be signed in to: this program was built without the feature `oauth`";
 
+/// Of a server to which a token would go in plain text.
+const PLAIN_URL: &str = "cannot be signed in to: its `url` must begin with https:// (http:// only on this machine)";
+
 /// How long taking leave of a server may take.
 const FAREWELL: Duration = Duration::from_secs(1);
 
@@ -166,11 +169,15 @@ impl Connection {
         };
         if let Some(discovery) = discovery {
             // What a server of an older version answers to an unknown question differs, down to a page of a proxy.
-            let may_ask = tokens.as_ref().is_some_and(|tokens| tokens.may_ask());
-            let within = if may_ask { Duration::MAX } else { discovery.within };
-            let found = timeout(within, reached(lifecycle::discovery_only())).await;
-            if let Ok(Ok(found)) = found {
-                return Ok(found);
+            let pages = tokens.as_ref().map(|tokens| tokens.pages());
+            match timeout(discovery.within, reached(lifecycle::discovery_only())).await {
+                Ok(Ok(found)) => return Ok(found),
+                // A person who has just not signed in is not asked again.
+                Ok(Err(misfit)) if tokens.as_ref().zip(pages).is_some_and(|(it, pages)| it.was_denied_after(pages)) => {
+                    return Err(misfit);
+                }
+                // It is of an older version, or silent.
+                Ok(Err(_)) | Err(_) => {}
             }
         }
         reached(ClientLifecycleMode::Initialize).await

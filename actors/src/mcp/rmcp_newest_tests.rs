@@ -126,7 +126,7 @@ async fn whatever_else_a_server_answers_is_followed_by_the_handshake() {
         assert_eq!(hello["params"]["protocolVersion"], "2025-11-25", "{answer}");
         let (connection, _gone) = soon(opening).await.expect("it ends").expect("hands are shaken");
         assert_eq!(connection.protocol().as_deref(), Some("2025-11-25"), "{answer}");
-        assert!(connection.has_handshake() && discovery.is_answered());
+        assert!(connection.has_handshake() && !discovery.found_newest());
     }
 }
 
@@ -136,7 +136,7 @@ async fn silence_is_followed_by_the_handshake_and_a_late_answer_by_nothing() {
     let (mut far, opening, _changed) = opening(None, discovery.clone());
     let asked = far.next().await;
     let hello = far.expect("initialize").await;
-    assert!(!discovery.is_answered());
+    assert!(!discovery.found_newest());
     far.answer(&asked, discovered()).await;
     let result =
         json!({"protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": {"name": "far", "version": "2"}});

@@ -15,11 +15,13 @@ struct Unready {
     why: String,
     /// Whether the server ended or closed the connection.
     ended: bool,
+    /// Whether its time was over.
+    is_late: bool,
 }
 
 impl From<String> for Unready {
     fn from(why: String) -> Self {
-        Self { why, ended: false }
+        Self { why, ended: false, is_late: false }
     }
 }
 
@@ -33,15 +35,31 @@ struct Process {
 impl Keeper {
     /// Starts the server, or begins a session with it, and reads its tools.
     ///
+    /// While a person signs in, no limit of a start counts but that of signing in: then the start begins anew.
+    pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
+        loop {
+            let tokens = self.arguments.tokens();
+            let pages = tokens.as_ref().map(|tokens| tokens.pages());
+            match (self.start_in_time(held).await, tokens.zip(pages)) {
+                (Err(Unready { is_late: true, .. }), Some((tokens, pages))) if tokens.pages() > pages => {
+                    tokens.settled().await?;
+                }
+                (started, _) => return started.map_err(|unready| unready.why),
+            }
+        }
+    }
+
     /// A server of an older version may end because of a question that is no handshake. Then it is started once more,
     /// and neither it nor its successors are asked again.
-    pub(super) async fn start(&self, held: &mut Held) -> Result<Started, String> {
+    async fn start_in_time(&self, held: &mut Held) -> Result<Started, Unready> {
         let (spec, place) = (&self.arguments.spec, &self.arguments.place);
         let mut budget = TimeBudget::of(spec.startup_timeout());
         let discovery = (!place.has_handshake()).then(|| Discovery::of(spec.startup_timeout()));
         let started = self.start_once(held, discovery.clone(), &mut budget).await;
         let started = match (started, discovery) {
-            (Err(Unready { ended: true, .. }), Some(discovery)) if held.child.is_some() && !discovery.is_answered() => {
+            (Err(Unready { ended: true, .. }), Some(discovery))
+                if held.child.is_some() && !discovery.found_newest() =>
+            {
                 held.end_process(&self.arguments).await;
                 self.start_once(held, None, &mut budget).await
             }
@@ -49,7 +67,7 @@ impl Keeper {
         };
         let has_handshake = started.as_ref().is_ok_and(|started| started.connection.has_handshake());
         place.found_handshake(has_handshake);
-        started.map_err(|unready| unready.why)
+        started
     }
 
     async fn start_once(
@@ -81,19 +99,20 @@ impl Keeper {
         };
         let ready = tokio::select! { biased;
             // In the words for a server whose end is noticed by its closed output first.
-            exit = exited(&mut exit) => return Err(Unready { why: exit, ended: true }),
+            exit = exited(&mut exit) => return Err(Unready { why: exit, ended: true, is_late: false }),
             ready = budget.within(ready) => ready,
         };
         match ready {
             Some(Ok((connection, gone, listed))) => Ok(Started { connection, gone, listed, signs, exit }),
             Some(Err(Misfit { why, closed: true, .. })) => {
-                Err(Unready { why: ended_or(&mut exit, &why).await, ended: true })
+                Err(Unready { why: ended_or(&mut exit, &why).await, ended: true, is_late: false })
             }
             Some(Err(Misfit { why, closed: false, .. })) => Err(Unready::from(why)),
             None => {
                 let limit_ms = spec.startup_timeout_ms;
                 let advice = "see what it waits for, or raise startup_timeout_ms";
-                Err(Unready::from(format!("was not ready within {limit_ms} ms; {advice}")))
+                let why = format!("was not ready within {limit_ms} ms; {advice}");
+                Err(Unready { why, ended: false, is_late: true })
             }
         }
     }

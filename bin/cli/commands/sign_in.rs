@@ -25,14 +25,46 @@ impl SignInPort for Page {
     fn open<'a>(&'a self, server: &'a ServerId, page: &'a str) -> BoxFuture<'a, ()> {
         print::note(&format!("open this page to sign in to {server}; the answer is awaited for five minutes:"));
         print::note(page);
-        if print::stderr_is_screen() && has_browser() {
-            let mut browser = Command::new(OPENER);
-            browser.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        if print::stderr_is_screen() && has_browser() && is_web_page(page) {
             // Without a browser here, there is the page's address. The runtime reaps the process.
-            drop(browser.spawn());
+            drop(browser(page).spawn());
         }
         Box::pin(std::future::ready(()))
     }
+}
+
+/// Whether it is a page for a browser: the system has programs for other addresses, which do more than show a page.
+fn is_web_page(page: &str) -> bool {
+    page.starts_with("https://") || page.starts_with("http://")
+}
+
+/// A browser gets no key that this program has, and ends with the desktop and not with a signal to this program.
+fn browser(page: &str) -> Command {
+    let mut browser = Command::new(OPENER);
+    browser.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    browser.env_clear().envs(std::env::vars_os().filter(|(name, _)| name.to_str().is_some_and(is_for_browser)));
+    browser.process_group(0);
+    browser
+}
+
+/// Variables by which a desktop and its programs are found.
+fn is_for_browser(name: &str) -> bool {
+    const NAMES: [&str; 13] = [
+        "PATH",
+        "HOME",
+        "USER",
+        "LOGNAME",
+        "LANG",
+        "TMPDIR",
+        "DISPLAY",
+        "WAYLAND_DISPLAY",
+        "XAUTHORITY",
+        "BROWSER",
+        "DESKTOP_SESSION",
+        "KDE_FULL_SESSION",
+        "KDE_SESSION_VERSION",
+    ];
+    NAMES.contains(&name) || ["XDG_", "DBUS_", "LC_"].iter().any(|start| name.starts_with(start))
 }
 
 fn has_browser() -> bool {
@@ -88,4 +120,34 @@ fn server(config: &Config, id: &str) -> Result<ServerSpec, Failure> {
 
 fn folder(config: &Config) -> Result<PathBuf, Failure> {
     sign_ins(config).ok_or_else(|| Failure::usage("there is no folder for state: set HOME or XDG_STATE_HOME"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_browser_is_started_for_pages_alone() {
+        assert!(is_web_page("https://as.example/authorize?state=s") && is_web_page("http://127.0.0.1:8/authorize"));
+        for other in ["file:///etc/passwd", "smb://h/x", "vscode://h/x", "javascript:x", "-x", "/bin/sh", ""] {
+            assert!(!is_web_page(other), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_browser_gets_the_desktop_and_no_keys() {
+        for name in ["PATH", "HOME", "DISPLAY", "XAUTHORITY", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS"] {
+            assert!(is_for_browser(name), "{name}");
+        }
+        for name in
+            ["ANTHROPIC_API_KEY", "BOB__PROVIDERS__X__API_KEY", "LD_PRELOAD", "SSH_AUTH_SOCK", "AWS_SECRET_ACCESS_KEY"]
+        {
+            assert!(!is_for_browser(name), "{name}");
+        }
+        let browser = browser("https://as.example/");
+        let args: Vec<_> = browser.as_std().get_args().collect();
+        assert_eq!(args, ["https://as.example/"]);
+        let mut kept = browser.as_std().get_envs().map(|(name, _)| name.to_string_lossy().into_owned());
+        assert!(kept.all(|name| is_for_browser(&name)));
+    }
 }

@@ -4,6 +4,7 @@
 //! wrong type is skipped; the reader reports it.
 
 mod selectors;
+mod sign_in;
 
 use std::collections::BTreeMap;
 
@@ -158,34 +159,7 @@ fn servers(root: &Table<'_>, findings: &mut Findings) {
             let message = format!("`{path}.{}` means nothing with the transport {transport}", key.get_ref());
             findings.add(key.span(), message);
         }
-        sign_in(server, &path, findings);
-    }
-}
-
-/// What belongs to signing in is there, and nothing else.
-fn sign_in(server: &Table<'_>, path: &str, findings: &mut Findings) {
-    let is_there = |key: &str| server.get(key).is_some();
-    match server.get("auth") {
-        None => {
-            let keys = ["client_id", "client_secret", "client_metadata_url", "scopes"];
-            for (key, _) in server.iter().filter(|(key, _)| is_there("url") && keys.contains(&&**key.get_ref())) {
-                findings.add(key.span(), format!("`{path}.{}` means nothing without `auth`", key.get_ref()));
-            }
-        }
-        Some(auth) => {
-            if tree::text(auth) == Some("client_credentials") && !(is_there("client_id") && is_there("client_secret")) {
-                findings.add(auth.span(), format!("`{path}.auth` needs a `client_id` and a `client_secret`"));
-            }
-            if is_there("client_secret") && !is_there("client_id") {
-                findings.add(auth.span(), format!("`{path}.client_secret` belongs to a `client_id`"));
-            }
-            let headers = server.get("headers").and_then(tree::table);
-            if headers
-                .is_some_and(|headers| headers.keys().any(|name| name.get_ref().eq_ignore_ascii_case("authorization")))
-            {
-                findings.add(auth.span(), format!("`{path}` has `auth`, and an Authorization among its `headers`"));
-            }
-        }
+        sign_in::check(server, &path, findings);
     }
 }
 

@@ -22,7 +22,7 @@ fn g3_a_loaded_configuration_does_not_show_its_secrets() {
     let text = format!(
         "{MODEL}[providers.x]\napi_key = 'sk-canary-1'\nbase_url = 'http://h/'\n\
          start = {{ command = 'c', env = {{ A = 'canary-two' }} }}\n\
-         [[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'http://h/'\nheaders = {{ X = 'Bearer canary' }}\n\
+         [[mcp.servers]]\nid = 'a'\ntransport = 'http'\nurl = 'https://h/'\nheaders = {{ X = 'Bearer canary' }}\n\
          auth = 'oauth'\nclient_id = 'x'\nclient_secret = 'canary-two'\n\
          [[mcp.servers]]\nid = 'b'\ncommand = 'c'\nenv = {{ B = '${{FOUR}}' }}\n"
     );

@@ -59,7 +59,10 @@ impl Inner {
         servers.ending.retain(|(_, before)| !before.is_vacant());
         let before = servers.ending.iter().find(|(of, before)| of == owner && before.spec == *spec);
         let surroundings = &self.surroundings;
-        let arguments = surroundings.arguments(before.map(|(_, before)| before), spec.clone());
+        let mut arguments = surroundings.arguments(before.map(|(_, before)| before), spec.clone());
+        if known.is_some() {
+            arguments.sign_ins = surroundings.sign_ins.clone();
+        }
         let address = Address::default();
         let (host, publisher) = match known {
             Some(known) => {

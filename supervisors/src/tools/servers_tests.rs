@@ -9,6 +9,7 @@ use crate::testing::LONG;
 use crate::tools::{ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::rooms::Rooms;
 use bob_messages::mcp::{ServerState, ServerStatus};
+use bob_messages::pool::ServerOwner;
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorRef};
 use std::path::{Path, PathBuf};
@@ -21,6 +22,25 @@ fn mute(id: &str) -> ServerSpec {
 /// A program that ends at once.
 fn broken(id: &str) -> ServerSpec {
     ServerSpec::stdio(ServerId::new(id), "sh", ["-c", "echo no luck >&2; exit 3"])
+}
+
+fn surroundings(rooms: &Rooms) -> Surroundings {
+    Surroundings {
+        registry: rooms.tools.clone(),
+        watchdog: rooms.watchdog.clone(),
+        feed: Feed::new(Vec::new()),
+        metrics: Arc::clone(&rooms.metrics),
+        policy: Policy::default(),
+        watcher: Watcher::new(),
+        elicit: None,
+        sign_ins: Default::default(),
+        recorder: None,
+        hooks: Default::default(),
+        is_replay: false,
+        brought_end_after: super::super::brought::ENDS_AFTER,
+        brought_bounds: BroughtBounds::default(),
+        pool: ServerPool::default(),
+    }
 }
 
 struct Tools {
@@ -37,23 +57,7 @@ impl Tools {
     /// Starts the fixture after `before` was called without any actor.
     async fn after(specs: Vec<ServerSpec>, before: impl FnOnce(&ToolRegistry)) -> Self {
         let rooms = Rooms::default();
-        let surroundings = Surroundings {
-            registry: rooms.tools.clone(),
-            watchdog: rooms.watchdog.clone(),
-            feed: Feed::new(Vec::new()),
-            metrics: Arc::clone(&rooms.metrics),
-            policy: Policy::default(),
-            watcher: Watcher::new(),
-            elicit: None,
-            sign_ins: Default::default(),
-            recorder: None,
-            hooks: Default::default(),
-            is_replay: false,
-            brought_end_after: super::super::brought::ENDS_AFTER,
-            brought_bounds: BroughtBounds::default(),
-            pool: ServerPool::default(),
-        };
-        let servers = ToolServers::new(surroundings, specs).unwrap();
+        let servers = ToolServers::new(surroundings(&rooms), specs).unwrap();
         before(&rooms.tools);
         let local = super::super::local(&rooms, Vec::new(), Policy::default());
         let arguments = ToolsSupervisorArguments { local, servers: servers.desired() };
@@ -344,4 +348,20 @@ async fn m7_a_server_that_is_ready_and_ends_again_is_given_up() {
     tools.until("it is ready again", |tools| tools.status("loop").is_some_and(|status| status.tools == 1)).await;
     assert_eq!(pids(&file).len(), 7);
     std::fs::remove_file(file).unwrap();
+}
+
+#[tokio::test]
+async fn every_process_of_a_server_of_the_configuration_is_signed_in_to_and_none_that_a_session_brings() {
+    let folder = Some(PathBuf::from("/tmp/sign-ins"));
+    let sign_ins = SignIns { folder: folder.clone(), port: None };
+    let surroundings = Surroundings { sign_ins, ..surroundings(&Rooms::default()) };
+    let servers = ToolServers::new(surroundings, Vec::new()).unwrap();
+    let inner = servers.inner();
+    let known = KnownTools::default();
+    let _leases: Vec<_> = [("configured", Some(&known)), ("brought", None)]
+        .map(|(id, known)| inner.take(&mut inner.servers(), &mute(id), &ServerOwner::Listing, known))
+        .into();
+    let folders: Vec<_> =
+        inner.servers().pooled.iter().map(|server| server.arguments.sign_ins.folder.clone()).collect();
+    assert_eq!(folders, [folder, None]);
 }

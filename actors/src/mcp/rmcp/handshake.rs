@@ -39,13 +39,13 @@ impl<T> Handshake<T> {
 
     /// What rmcp gets for the answer to `server/discover`.
     fn discovered(&mut self, id: RequestId, message: RxJsonRpcMessage<RoleClient>) -> RxJsonRpcMessage<RoleClient> {
-        if let Some(discovery) = &self.discovery {
-            discovery.answered();
-        }
         self.first = First::Unsent;
         match message {
             JsonRpcMessage::Response(response) if is_newest(&response.result) => {
                 self.first = First::Answered;
+                if let Some(discovery) = &self.discovery {
+                    discovery.set_newest();
+                }
                 JsonRpcMessage::Response(response)
             }
             _ => refusal(id),

@@ -2,12 +2,13 @@
 //!
 //! [`Web`] is rmcp's HTTP client with additions: restricted destinations, detection of lost sessions, redaction of
 //! errors, and an orderly end. It follows redirects within one origin only, sends the configured headers to that
-//! origin only, opens no address named by a server, and never sends a request twice.
+//! origin only, opens no address named by a server, and sends a request again only if its token was refused. Tokens are
+//! the matter of `oauth`, which asks the authorization server that a server names.
 
 use super::oauth::{Challenge, Tokens};
 use super::trouble::{self, Key, Trouble};
-use super::{Misfit, clip};
-use crate::loopback::is_loopback_host;
+use super::{Misfit, PLAIN_URL, clip};
+use crate::loopback::{is_loopback_host, keeps_secrets};
 use bob_messages::options::{HttpSpec, Named};
 use futures_util::StreamExt;
 use futures_util::stream::BoxStream;
@@ -16,6 +17,7 @@ use reqwest::redirect::{Action, Attempt, Policy};
 use reqwest::{Client, Url};
 use rmcp::model::{
     ClientJsonRpcMessage, ClientRequest, ErrorCode, JsonRpcMessage, NumberOrString, PingRequest, RequestId,
+    ServerJsonRpcMessage,
 };
 use rmcp::transport::common::client_side_sse::ExponentialBackoff;
 use rmcp::transport::streamable_http_client::{
@@ -104,7 +106,10 @@ impl Web {
     ) -> Result<Self, Misfit> {
         let url = Url::parse(&spec.url).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host());
         let url = url.ok_or_else(|| Misfit::new("has no usable `url`: it must begin with http:// or https://"))?;
-        let key = Key::new(&url, &spec.headers);
+        if spec.sign_in.is_some() && !keeps_secrets(&url) {
+            return Err(Misfit::new(PLAIN_URL));
+        }
+        let key = Key::new(&url, spec);
         // Fails if a provider is installed already, which is fine.
         let _installed_before = rustls::crypto::ring::default_provider().install_default();
         let mut builder = Client::builder()
@@ -190,6 +195,7 @@ impl Web {
         };
         let mut attempts = 1;
         loop {
+            self.0.key.learn(tokens.secrets());
             let error = tokio::select! { biased;
                 () = closed() => return Err(StreamableHttpError::TransportChannelClosed),
                 answer = send(token.clone()) => match answer {
@@ -197,7 +203,6 @@ impl Web {
                     Err(error) => error,
                 },
             };
-            self.0.key.learn(tokens.secrets());
             let Some(challenge) = challenge(&error).filter(|_| attempts < MAX_ATTEMPTS) else {
                 return Err(trouble::of(error, &self.0.key));
             };
@@ -211,7 +216,20 @@ impl Web {
     }
 
     fn until_closed(&self, events: Events) -> Events {
+        let web = self.clone();
+        let events = events.map(move |event| event.map(|event| web.without_keys(event)));
         events.take_until(self.0.closed.clone().cancelled_owned()).boxed()
+    }
+
+    /// An event without the keys that an error in it repeats.
+    fn without_keys(&self, mut event: Sse) -> Sse {
+        let data = event.data.as_deref().filter(|data| data.contains("\"error\""));
+        let error = data.and_then(|data| serde_json::from_str(data).ok());
+        if let Some(ServerJsonRpcMessage::Error(mut error)) = error {
+            error.error.message = self.0.key.hidden_in(&error.error.message).into();
+            event.data = serde_json::to_string(&ServerJsonRpcMessage::Error(error)).ok();
+        }
+        event
     }
 }
 
@@ -278,7 +296,8 @@ impl StreamableHttpClient for Web {
         headers: Headers,
     ) -> Answer<()> {
         let token = match &self.0.tokens {
-            Some(tokens) => tokens.current().await.unwrap_or_default(),
+            // A session that ends is not worth another token.
+            Some(tokens) => tokens.known(),
             None => token,
         };
         let _heard_or_not = self.0.http.delete_session(uri, session, token, headers).await;

@@ -22,22 +22,23 @@ const PART_OF_START: u32 = 3;
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct Discovery {
     pub(super) within: Duration,
-    answered: Arc<AtomicBool>,
+    is_newest: Arc<AtomicBool>,
 }
 
 impl Discovery {
     /// Of a server that may take this long to start.
     pub(in crate::mcp) fn of(startup_timeout: Duration) -> Self {
-        Self { within: ASK_WITHIN.min(startup_timeout / PART_OF_START), answered: Arc::default() }
+        Self { within: ASK_WITHIN.min(startup_timeout / PART_OF_START), is_newest: Arc::default() }
     }
 
-    /// Whether the server answered anything. One that ended instead may need another start, without the question.
-    pub(in crate::mcp) fn is_answered(&self) -> bool {
-        self.answered.load(Ordering::Relaxed)
+    /// Whether the server said that it speaks the newest version. One that said something else, or nothing, and ended,
+    /// may need another start, without the question.
+    pub(in crate::mcp) fn found_newest(&self) -> bool {
+        self.is_newest.load(Ordering::Relaxed)
     }
 
-    pub(super) fn answered(&self) {
-        self.answered.store(true, Ordering::Relaxed);
+    pub(super) fn set_newest(&self) {
+        self.is_newest.store(true, Ordering::Relaxed);
     }
 }
 

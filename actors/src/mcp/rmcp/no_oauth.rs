@@ -21,7 +21,7 @@ impl Tokens {
         None
     }
 
-    pub(super) fn may_ask(&self) -> bool {
+    pub(super) fn known(&self) -> Option<String> {
         match self.0 {}
     }
 
@@ -36,6 +36,19 @@ impl Tokens {
     }
 
     pub(super) fn secrets(&self) -> Vec<String> {
+        match self.0 {}
+    }
+
+    pub(in crate::mcp) fn pages(&self) -> u32 {
+        match self.0 {}
+    }
+
+    #[expect(clippy::unused_async, reason = "it has the form of the other one")]
+    pub(in crate::mcp) async fn settled(&self) -> Result<(), String> {
+        match self.0 {}
+    }
+
+    pub(super) fn was_denied_after(&self, _pages: u32) -> bool {
         match self.0 {}
     }
 }

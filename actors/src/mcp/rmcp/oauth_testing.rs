@@ -13,41 +13,66 @@ use bob_messages::ids::ServerId;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use std::collections::HashMap;
+use std::future::pending;
 use std::sync::{Arc, Mutex, MutexGuard};
+use tokio::sync::Semaphore;
 
 /// What happened, and how it behaves.
-pub(super) struct World {
+pub(in super::super) struct World {
     base: String,
     /// The token that is valid now.
-    pub(super) access: Option<String>,
+    pub(in super::super) access: Option<String>,
     /// What the valid token permits.
-    pub(super) granted: String,
+    pub(in super::super) granted: String,
     refresh: Option<String>,
     /// The challenge and the permissions of each code.
     codes: HashMap<String, (String, String)>,
     issued: usize,
     /// How often each grant was asked for, by its name.
-    pub(super) grants: HashMap<String, usize>,
-    pub(super) registered: usize,
-    pub(super) pages: usize,
-    pub(super) calls: usize,
+    pub(in super::super) grants: HashMap<String, usize>,
+    pub(in super::super) registered: usize,
+    pub(in super::super) pages: usize,
+    pub(in super::super) calls: usize,
     /// What a call needs, beyond a token.
-    pub(super) needs: Option<String>,
+    pub(in super::super) needs: Option<String>,
     /// Life of a token, in seconds.
-    pub(super) expires_in: Option<u64>,
+    pub(in super::super) expires_in: Option<u64>,
     /// Whether people say yes.
-    pub(super) allows: bool,
+    pub(in super::super) allows: bool,
     /// Whether tokens are renewed.
-    pub(super) renews: bool,
+    pub(in super::super) renews: bool,
+    /// Whether a call fails with an error that repeats the token.
+    pub(in super::super) echoes: Echoes,
+    /// Replaces parts of the metadata of the authorization server; null removes one.
+    pub(in super::super) metadata: Value,
+    /// The authorization server that it names, in the place of itself.
+    pub(in super::super) elsewhere: Option<String>,
+    /// Whether it publishes metadata.
+    pub(in super::super) publishes: bool,
+    /// Whether it leaves `server/discover` without an answer.
+    pub(in super::super) is_silent: bool,
+    /// A token leaves with a permit of this, after it was made.
+    pub(in super::super) gate: Option<Arc<Semaphore>>,
+    /// Every address that was asked for, and every `resource` that a token was asked for.
+    pub(in super::super) asked: Vec<String>,
+    pub(in super::super) resources: Vec<String>,
+}
+
+/// How a call fails.
+#[derive(Clone, Copy)]
+pub(in super::super) enum Echoes {
+    No,
+    Json,
+    Stream,
 }
 
 #[derive(Clone)]
-pub(super) struct Realm(Arc<Mutex<World>>);
+pub(in super::super) struct Realm(Arc<Mutex<World>>);
 
-pub(super) const SECRET: &str = "canary-client-secret";
+pub(in super::super) const SECRET: &str = "canary-client-secret";
 
 impl Realm {
-    pub(super) async fn start() -> Self {
+    pub(in super::super) async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let base = format!("http://{}", listener.local_addr().expect("an address"));
         let world = World {
@@ -65,6 +90,14 @@ impl Realm {
             expires_in: Some(3_600),
             allows: true,
             renews: true,
+            echoes: Echoes::No,
+            metadata: Value::Null,
+            elsewhere: None,
+            publishes: true,
+            is_silent: false,
+            gate: None,
+            asked: Vec::new(),
+            resources: Vec::new(),
         };
         let realm = Self(Arc::new(Mutex::new(world)));
         let router = Router::new().fallback(any(answer)).with_state(realm.clone());
@@ -72,40 +105,44 @@ impl Realm {
         realm
     }
 
-    pub(super) fn world(&self) -> MutexGuard<'_, World> {
+    pub(in super::super) fn world(&self) -> MutexGuard<'_, World> {
         self.0.lock().expect("no test panics while it looks")
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(in super::super) fn url(&self) -> String {
         format!("{}/mcp", self.world().base)
     }
 
+    pub(in super::super) fn base(&self) -> String {
+        self.world().base.clone()
+    }
+
     /// Pages that were opened, clients that registered themselves, and calls that ran.
-    pub(super) fn counts(&self) -> (usize, usize, usize) {
+    pub(in super::super) fn counts(&self) -> (usize, usize, usize) {
         let world = self.world();
         (world.pages, world.registered, world.calls)
     }
 
-    pub(super) fn pages(&self) -> usize {
+    pub(in super::super) fn pages(&self) -> usize {
         self.world().pages
     }
 
-    pub(super) fn granted(&self) -> String {
+    pub(in super::super) fn granted(&self) -> String {
         self.world().granted.clone()
     }
 
     /// The token is valid no longer.
-    pub(super) fn revoke(&self) {
+    pub(in super::super) fn revoke(&self) {
         self.world().access = None;
     }
 
-    pub(super) fn grants(&self, name: &str) -> usize {
+    pub(in super::super) fn grants(&self, name: &str) -> usize {
         self.world().grants.get(name).copied().unwrap_or_default()
     }
 }
 
 /// A person with a browser.
-pub(super) struct Browser;
+pub(in super::super) struct Browser;
 
 impl SignInPort for Browser {
     fn open<'a>(&'a self, _server: &'a ServerId, page: &'a str) -> BoxFuture<'a, ()> {
@@ -117,33 +154,56 @@ impl SignInPort for Browser {
 }
 
 async fn answer(State(realm): State<Realm>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    let is_token = uri.path() == "/token";
+    let is_discovery = String::from_utf8_lossy(&body).contains("server/discover");
+    if is_discovery && realm.world().is_silent {
+        return pending().await;
+    }
+    let answer = answer_of(&realm, &uri, &headers, &body);
+    let gate = realm.world().gate.clone().filter(|_| is_token);
+    if let Some(gate) = gate {
+        gate.acquire().await.expect("it is open").forget();
+    }
+    answer
+}
+
+fn answer_of(realm: &Realm, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Response {
     let mut world = realm.world();
+    world.asked.push(uri.to_string());
     let base = world.base.clone();
-    let form: HashMap<String, String> = reqwest::Url::parse(&format!("http://x/?{}", String::from_utf8_lossy(&body)))
+    let form: HashMap<String, String> = reqwest::Url::parse(&format!("http://x/?{}", String::from_utf8_lossy(body)))
         .map(|url| url.query_pairs().into_owned().collect())
         .unwrap_or_default();
     match uri.path() {
-        "/mcp" => tool_server(&mut world, &headers, &body),
+        "/mcp" => tool_server(&mut world, headers, body),
+        path if path.starts_with("/.well-known") && !world.publishes => StatusCode::NOT_FOUND.into_response(),
         "/.well-known/oauth-protected-resource/mcp" => Json(json!({
-            "resource": format!("{base}/mcp"), "authorization_servers": [base], "scopes_supported": ["read"],
+            "resource": format!("{base}/mcp"), "authorization_servers": [world.elsewhere.as_ref().unwrap_or(&base)],
+            "scopes_supported": ["read"],
         }))
         .into_response(),
-        "/.well-known/oauth-authorization-server" => Json(json!({
-            "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
-            "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
-            "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
-            "token_endpoint_auth_methods_supported": ["client_secret_post"],
-            "authorization_response_iss_parameter_supported": true,
-        }))
-        .into_response(),
+        "/.well-known/oauth-authorization-server" => {
+            let mut metadata = json!({
+                "issuer": base, "authorization_endpoint": format!("{base}/authorize"),
+                "token_endpoint": format!("{base}/token"), "registration_endpoint": format!("{base}/register"),
+                "response_types_supported": ["code"], "code_challenge_methods_supported": ["S256"],
+                "token_endpoint_auth_methods_supported": ["client_secret_post"],
+                "authorization_response_iss_parameter_supported": true,
+            });
+            for (name, value) in world.metadata.as_object().into_iter().flatten() {
+                metadata[name] = value.clone();
+            }
+            metadata.as_object_mut().expect("an object").retain(|_, value| !value.is_null());
+            Json(metadata).into_response()
+        }
         "/register" => {
             world.registered += 1;
-            let asked: Value = serde_json::from_slice(&body).expect("JSON");
+            let asked: Value = serde_json::from_slice(body).expect("JSON");
             let client = json!({"client_id": format!("client-{}", world.registered), "client_secret": SECRET,
                 "client_name": asked["client_name"], "redirect_uris": asked["redirect_uris"]});
             (StatusCode::CREATED, Json(client)).into_response()
         }
-        "/authorize" => page(&mut world, &uri),
+        "/authorize" => page(&mut world, uri),
         "/token" => token(&mut world, &form),
         _ => StatusCode::NOT_FOUND.into_response(),
     }
@@ -172,6 +232,7 @@ fn page(world: &mut World, uri: &Uri) -> Response {
 fn token(world: &mut World, form: &HashMap<String, String>) -> Response {
     let grant = form["grant_type"].clone();
     *world.grants.entry(grant.clone()).or_default() += 1;
+    world.resources.extend(form.get("resource").cloned());
     let refused = |error: &str| (StatusCode::BAD_REQUEST, Json(json!({"error": error}))).into_response();
     if form.get("client_secret").map(String::as_str) != Some(SECRET) {
         return refused("invalid_client");
@@ -232,6 +293,16 @@ fn tool_server(world: &mut World, headers: &HeaderMap, body: &Bytes) -> Response
                 return (StatusCode::FORBIDDEN, [(header::WWW_AUTHENTICATE, challenge)]).into_response();
             }
             world.calls += 1;
+            let error = json!({"code": -32000, "message": format!("no luck with {sent}")});
+            let error = json!({"jsonrpc": "2.0", "id": message["id"], "error": error});
+            match world.echoes {
+                Echoes::No => {}
+                Echoes::Json => return Json(error).into_response(),
+                Echoes::Stream => {
+                    return ([(header::CONTENT_TYPE, "text/event-stream")], format!("data: {error}\n\n"))
+                        .into_response();
+                }
+            }
             json!({"content": [{"type": "text", "text": "heard"}]})
         }
         Some(_) => {

@@ -1,7 +1,7 @@
 //! Signing in to a tool server, against an authorization server of the tests. What may be a key begins with `canary`.
 
 #[path = "oauth_testing.rs"]
-mod realm;
+pub(super) mod realm;
 
 use super::*;
 use crate::child::testing::until;
@@ -10,7 +10,7 @@ use crate::mcp::testing::{Fixture, arguments};
 use crate::mcp::web_testing::spec;
 use crate::tools::local::fixture::call;
 use bob_messages::chat::CallStatus;
-use bob_messages::options::Hidden;
+use bob_messages::options::{Hidden, SignInGrant};
 use bob_messages::tools::ToolReturn;
 use futures_util::future::join_all;
 use realm::{Browser, Realm, SECRET};
@@ -18,14 +18,25 @@ use serde_json::json;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
+/// A client that signs in by itself.
+pub(super) fn machine() -> SignIn {
+    SignIn {
+        grant: SignInGrant::ClientCredentials,
+        client_id: Some("machine".to_owned()),
+        client_secret: Hidden::new(SECRET),
+        scopes: vec!["run".to_owned()],
+        ..SignIn::default()
+    }
+}
+
 /// A server at this realm, with a person or without.
-fn signed(realm: &Realm, folder: &Path, has_person: bool) -> McpServerArguments {
+pub(super) fn signed(realm: &Realm, folder: &Path, has_person: bool) -> McpServerArguments {
     let port = has_person.then(|| Arc::new(Browser) as Arc<dyn SignInPort>);
     let sign_ins = SignIns { folder: Some(folder.to_owned()), port };
     McpServerArguments { sign_ins, ..arguments(spec(realm.url()).with_sign_in(SignIn::default())) }
 }
 
-fn says(returned: &ToolReturn, status: CallStatus, words: &str) {
+pub(super) fn says(returned: &ToolReturn, status: CallStatus, words: &str) {
     let text = returned.output.plain();
     assert_eq!(returned.status, status, "{text}");
     assert!(text.contains(words) && !text.contains("canary"), "{text}");
@@ -156,19 +167,13 @@ async fn permissions_that_are_never_enough_are_not_asked_for_again_and_again() {
 #[tokio::test]
 async fn a_client_signs_in_by_itself() {
     let (realm, home) = (Realm::start().await, tempfile::tempdir().expect("a folder"));
-    let sign_in = SignIn {
-        grant: SignInGrant::ClientCredentials,
-        client_id: Some("machine".to_owned()),
-        client_secret: Hidden::new(SECRET),
-        scopes: vec!["run".to_owned()],
-        ..SignIn::default()
-    };
+    let sign_in = machine();
     let sign_ins = SignIns { folder: Some(home.path().to_owned()), port: None };
-    let machine = |sign_in: &SignIn| McpServerArguments {
+    let server = |sign_in: &SignIn| McpServerArguments {
         sign_ins: sign_ins.clone(),
         ..arguments(spec(realm.url()).with_sign_in(sign_in.clone()))
     };
-    let fixture = Fixture::start(machine(&sign_in)).await;
+    let fixture = Fixture::start(server(&sign_in)).await;
     says(&fixture.perform("echo").await, CallStatus::Ok, "heard");
     assert_eq!((realm.pages(), realm.grants("client_credentials")), (0, 1));
     assert_eq!(realm.granted(), "run");
@@ -176,7 +181,7 @@ async fn a_client_signs_in_by_itself() {
     let wrong = SignIn { client_secret: Hidden::new("canary-wrong-secret"), ..sign_in };
     let other = tempfile::tempdir().expect("a folder");
     let sign_ins = SignIns { folder: Some(other.path().to_owned()), port: None };
-    let mut fixture = Fixture::start(McpServerArguments { sign_ins, ..machine(&wrong) }).await;
+    let mut fixture = Fixture::start(McpServerArguments { sign_ins, ..server(&wrong) }).await;
     let end = fixture.end().await;
     assert!(end.contains("gives its client no token") && !end.contains("canary"), "{end}");
 }

@@ -1,10 +1,10 @@
 //! Errors of HTTP requests, as safe texts.
 //!
-//! A server's text is shortened and stripped, and keys in it are redacted. A challenge (`WWW-Authenticate`) is never
-//! followed.
+//! A server's text is shortened and stripped, and keys in it are redacted. A challenge (`WWW-Authenticate`) is followed
+//! by `oauth` alone, for a server whose client signs in.
 
 use crate::secrets::Secrets;
-use bob_messages::options::Named;
+use bob_messages::options::HttpSpec;
 use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::borrow::Cow;
@@ -13,6 +13,9 @@ use std::sync::{Mutex, PoisonError};
 
 /// How much of a server's complaint is repeated, in bytes.
 const COMPLAINT_BYTES: usize = 2 * 1024;
+
+/// How many tokens and secrets are hidden, the latest ones.
+const MAX_LEARNED: usize = 16;
 
 /// Why a request failed. Each text follows the server's name.
 #[derive(Debug, thiserror::Error)]
@@ -33,12 +36,15 @@ pub(super) struct Key {
     origin: String,
     names: Vec<String>,
     secrets: Secrets,
-    /// Tokens that were sent.
+    /// Whether its client signs in.
+    signs_in: bool,
+    /// Tokens that were sent, the latest last.
     learned: Mutex<Vec<String>>,
 }
 
 impl Key {
-    pub(super) fn new(url: &Url, headers: &[Named]) -> Self {
+    pub(super) fn new(url: &Url, spec: &HttpSpec) -> Self {
+        let headers = &spec.headers;
         // Some servers are let in by their address; both as it is written there and as it is meant.
         let written = url.query().into_iter().flat_map(|query| query.split('&'));
         let written = written.map(|pair| Cow::Borrowed(pair.split_once('=').map_or(pair, |(_name, value)| value)));
@@ -49,13 +55,18 @@ impl Key {
             secrets: Secrets::of(
                 headers.iter().filter_map(|named| named.value.expose()).chain(asked.iter().map(AsRef::as_ref)),
             ),
+            signs_in: spec.sign_in.is_some(),
             learned: Mutex::default(),
         }
     }
 
-    /// These keys are hidden from now on, in the place of those of the last time.
+    /// These keys are hidden from now on, and those before them: an answer to an older request may still come.
     pub(super) fn learn(&self, keys: Vec<String>) {
-        *self.learned.lock().unwrap_or_else(PoisonError::into_inner) = keys;
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        learned.retain(|known| !keys.contains(known));
+        learned.extend(keys);
+        let surplus = learned.len().saturating_sub(MAX_LEARNED);
+        learned.drain(..surplus);
     }
 
     /// A server's text without the credentials.
@@ -71,6 +82,12 @@ impl Key {
     fn refused(&self, status: u16, challenge: &str) -> Trouble {
         let sent: Vec<_> = self.names.iter().map(|name| format!("{name:?}")).collect();
         let advice = match (status, sent.is_empty()) {
+            (401, _) if self.signs_in => {
+                "rejects its token (HTTP 401): sign in again with `cli-agent mcp login`".to_owned()
+            }
+            (_, _) if self.signs_in => {
+                format!("denies access (HTTP {status}): check what the account may do that was signed in with")
+            }
             (401, true) if challenge.contains("resource_metadata") => {
                 "requires a key (HTTP 401): configure one in `headers` of this server, or `auth = \"oauth\"`".to_owned()
             }
@@ -169,7 +186,7 @@ fn said_by(words: &str, key: &Key) -> String {
 }
 
 /// The innermost of an error's causes; the outer ones repeat the whole URL.
-fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+pub(super) fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
     let mut cause = error;
     while let Some(deeper) = cause.source() {
         cause = deeper;

@@ -8,7 +8,7 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long a person may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(300);
@@ -19,6 +19,9 @@ const MAX_REQUEST_BYTES: usize = 16 * 1024;
 
 /// How many connections are answered at once.
 const MAX_CONNECTIONS: usize = 16;
+
+/// Before the next attempt to accept a connection, after one that failed.
+const PAUSE: Duration = Duration::from_millis(50);
 
 type Answer = Result<AuthorizationCallback, String>;
 
@@ -52,8 +55,10 @@ impl Listener {
             loop {
                 tokio::select! {
                     accepted = self.listener.accept(), if asking.len() < MAX_CONNECTIONS => {
-                        if let Ok((stream, _)) = accepted {
-                            asking.push(asked(stream, state));
+                        match accepted {
+                            Ok((stream, _)) => asking.push(asked(stream, state)),
+                            // Without a free file handle, every attempt fails at once.
+                            Err(_) => sleep(PAUSE).await,
                         }
                     }
                     Some(Some(answer)) = asking.next() => return answer,
