@@ -22,6 +22,7 @@ mod stop;
 mod tally;
 
 use bob::approvals::{ApprovalsMode, PermissionMode};
+use bob::inbox::Worker;
 use bob_config::Config;
 use bob_config::assemble::Choices;
 
@@ -34,9 +35,6 @@ use crate::runtime::signals::Signals;
 use crate::terminal::print;
 use conductor::Conductor;
 use input::Input;
-
-/// Default of concurrent turns: many for a provider, few for a machine.
-const CONCURRENCY: u32 = 64;
 
 /// How the lines are run.
 pub(crate) struct Manner {
@@ -88,9 +86,9 @@ async fn prepare(args: &BatchArgs, config: &Config) -> Result<(OpenRuntime, Inpu
 }
 
 /// The number of concurrent turns; a request above the runtime's limit is reduced with a warning.
-fn concurrency(wished: Option<u32>, most: u32) -> usize {
+pub(crate) fn concurrency(wished: Option<u32>, most: u32) -> usize {
     if let Some(wished) = wished.filter(|wished| *wished > most) {
         print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));
     }
-    wished.unwrap_or(CONCURRENCY).min(most) as usize
+    wished.map_or(Worker::CONCURRENCY, |wished| wished as usize).min(most as usize)
 }
