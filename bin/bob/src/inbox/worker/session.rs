@@ -42,6 +42,8 @@ pub(super) struct SessionWork {
     settled: HashSet<RequestId>,
     /// Requests whose turn was left open, and was told when it ended.
     told: HashSet<RequestId>,
+    /// Requests that were cancelled, and whose end was not confirmed by the store in time.
+    unconfirmed: HashSet<RequestId>,
 }
 
 /// How the work on a session ended.
@@ -89,7 +91,8 @@ struct Rests(bool);
 
 impl SessionWork {
     pub(super) fn new(shared: Arc<Shared>, due: Due, poked: Arc<Notify>, failures: u32) -> Self {
-        Self { shared, due, poked, failures, settled: HashSet::new(), told: HashSet::new() }
+        let (settled, told, unconfirmed) = Default::default();
+        Self { shared, due, poked, failures, settled, told, unconfirmed }
     }
 
     /// Works until nothing waits that can be done now, or others are to have its place, and lets the session go.
@@ -123,9 +126,13 @@ impl SessionWork {
         let mut begun = 0;
         loop {
             let result = self.attended(&mut running).await;
-            self.ended(running.of, result).await?;
+            let is_confirmed = self.ended(running.of, result).await?;
             if self.shared.until.is_cancelled() || (begun >= MOST_IN_A_ROW && self.shared.is_full()) {
                 return Ok(());
+            }
+            if !is_confirmed {
+                running = self.left_open().await?;
+                continue;
             }
             let found = self.attend(Runs::Nothing, None).await?;
             running = match found.next {
@@ -181,11 +188,12 @@ impl SessionWork {
         Running { of: RunningOf::Request(request, cancel), ends }
     }
 
-    /// Settles what ended. What was left open has no message, or one that is taken afterwards and recognised.
-    async fn ended(&mut self, of: RunningOf, result: Result<Vec<AgentRunResult>, AgentError>) -> Result<(), Rests> {
+    /// Settles what ended. What was left open has no message, or one that is taken afterwards and recognised. `false` when the
+    /// end is to be read from the journal, or made there, before anything else runs.
+    async fn ended(&mut self, of: RunningOf, result: Result<Vec<AgentRunResult>, AgentError>) -> Result<bool, Rests> {
         let last = result.as_ref().map(|results| results.last().map(AgentRunResult::response));
         let attempt = match last {
-            Ok(None) => return Ok(()),
+            Ok(None) => return Ok(true),
             Ok(Some(outcome)) => match &of {
                 RunningOf::Request(_, cancel) if cancel.is_cancelled() && is_unheard(outcome) => {
                     let why = "cancelled before its turn began; nothing was kept of the message".to_owned();
@@ -199,13 +207,19 @@ impl SessionWork {
             (Attempt::Done, _) => self.failures = 0,
             (Attempt::Refused(error), RunningOf::Request(request, _)) => {
                 self.failures = 0;
-                return self.refuse(request, error).await;
+                return self.refuse(request, error).await.map(|()| true);
             }
             // Nothing is to be finished in it, and its messages are refused for the same reason.
-            (Attempt::Refused(AgentError::Store(StoreError::Corrupt(_))), RunningOf::LeftOpen) => return Ok(()),
+            (Attempt::Refused(AgentError::Store(StoreError::Corrupt(_))), RunningOf::LeftOpen) => return Ok(true),
             (Attempt::Refused(error), RunningOf::LeftOpen) => {
                 tracing::warn!(session = %self.due.session, %error, "what was left open in a session cannot be finished");
-                return self.refuse_first(error).await;
+                return self.refuse_first(error).await.map(|()| true);
+            }
+            // An end by a stop does not wait for long until it is stored. Its place is not given to others before.
+            (Attempt::Again(_), RunningOf::Request(request, cancel))
+                if cancel.is_cancelled() && result.is_ok() && self.unconfirmed.insert(request.clone()) =>
+            {
+                return Ok(false);
             }
             (Attempt::Again(Failed { why, counts }), _) => {
                 tracing::debug!(session = %self.due.session, why, "a session is left for now");
@@ -216,7 +230,7 @@ impl SessionWork {
         if let RunningOf::Request(request, _) = &of {
             self.settle(request, None).await;
             if self.told.remove(request) {
-                return Ok(());
+                return Ok(true);
             }
         }
         for ended in result.iter().flatten() {
@@ -226,7 +240,7 @@ impl SessionWork {
             }
             self.tell(outcome.request_id.clone(), Ok(outcome));
         }
-        Ok(())
+        Ok(true)
     }
 
     /// What was left open cannot be finished, so the oldest message cannot run.
