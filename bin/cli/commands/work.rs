@@ -14,7 +14,6 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::WorkArgs;
-use crate::batch;
 use crate::commands::output::ResultObject;
 use crate::commands::submit;
 use crate::control::Control;
@@ -46,7 +45,7 @@ pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Res
     opened.check_model(&opened.default_model)?;
     // The same error as that of a submitter.
     submit::submitter(&opened.store)?;
-    let concurrency = batch::concurrency(args.concurrency, config.runtime.max_concurrent_turns);
+    let concurrency = concurrency(args.concurrency, config.runtime.max_concurrent_turns);
     let mut control = Control::open(&opened.runtime, &config, "work", origin).await;
     let (told, results) = Told::channel(MOST_UNPRINTED);
     let unprinted = Arc::clone(&told.unprinted);
@@ -71,6 +70,14 @@ pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Res
         count => print::note(&format!("[{count} results were not printed, since stdout was read too slowly]")),
     }
     caught.map_or(result.map(|_| Exit::Success), |caught| Ok(caught.exit()))
+}
+
+/// The number of concurrent turns; a request above the runtime's limit is reduced with a warning.
+pub(crate) fn concurrency(wished: Option<u32>, most: u32) -> usize {
+    if let Some(wished) = wished.filter(|wished| *wished > most) {
+        print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));
+    }
+    wished.map_or(Worker::CONCURRENCY, |wished| wished as usize).min(most as usize)
 }
 
 /// How the work ended.
