@@ -4,6 +4,8 @@
 
 #[path = "sessions/agents.rs"]
 mod agents;
+#[path = "sessions/answers.rs"]
+mod answers;
 #[path = "sessions/artifacts.rs"]
 mod artifacts;
 #[path = "sessions/crowded.rs"]

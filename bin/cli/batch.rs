@@ -26,17 +26,14 @@ use bob_config::Config;
 use bob_config::assemble::Choices;
 
 use crate::arguments::{BatchArgs, TapeArg};
+use crate::commands::work::concurrency;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
-use crate::terminal::print;
 use conductor::Conductor;
 use input::Input;
-
-/// Default of concurrent turns: many for a provider, few for a machine.
-const CONCURRENCY: u32 = 64;
 
 /// How the lines are run.
 pub(crate) struct Manner {
@@ -85,12 +82,4 @@ async fn prepare(args: &BatchArgs, config: &Config) -> Result<(OpenRuntime, Inpu
     let opened = OpenRuntime::open(config, choices).await?;
     opened.check_model(&opened.default_model)?;
     Ok((opened, input))
-}
-
-/// The number of concurrent turns; a request above the runtime's limit is reduced with a warning.
-fn concurrency(wished: Option<u32>, most: u32) -> usize {
-    if let Some(wished) = wished.filter(|wished| *wished > most) {
-        print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));
-    }
-    wished.unwrap_or(CONCURRENCY).min(most) as usize
 }

@@ -4,7 +4,7 @@
 //! - `sessions`, `artifacts`, `approvals`, `skills`, `tools`, `mcp`: what there is
 //! - `submit`, `work`: turns that one process asks for and another one runs
 //! - `sign_in`: tokens for tool servers
-//! - `ps`: a running process, looked at and steered
+//! - `ps`, `cancel`: a running process, looked at and steered
 //! - `soak`: a soak of the package beside the program
 //! - `file_changes`, `rewind`: what a session changed of files, and the way back
 //! - `models`: the catalogue of models, and what a selector selects
@@ -15,6 +15,7 @@
 pub(crate) mod approvals;
 pub(crate) mod artifacts;
 pub(crate) mod attach;
+pub(crate) mod cancel;
 pub(crate) mod config;
 pub(crate) mod doctor;
 pub(crate) mod events_schema;

@@ -30,8 +30,8 @@ use commands::skills;
 #[cfg(feature = "soak")]
 use commands::soak;
 use commands::{
-    approvals, artifacts, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run, sessions,
-    submit, tools, work,
+    approvals, artifacts, cancel, config, doctor, events_schema, init, mcp, memory, models, ps, replay, resume, run,
+    sessions, submit, tools, work,
 };
 use exit::{Exit, Failure};
 use runtime::origin::Origin;
@@ -175,7 +175,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Ps(args) => in_runtime(ps::ps(&args, &configured(&files, &Overrides::default())?)),
         #[cfg(feature = "top")]
         Command::Top(args) => in_runtime(top::top(&args, &configured(&files, &Overrides::default())?)),
-        Command::Cancel(args) => in_runtime(ps::cancel(&args, &configured(&files, &Overrides::default())?)),
+        Command::Cancel(args) => in_runtime(cancel::cancel(&args, &configured(&files, &Overrides::default())?)),
         Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&files, &Overrides::default())?)),
         Command::Artifacts(args) => in_runtime(artifacts::artifacts(&args.action, &trusted(&Overrides::default())?)),
         Command::Sessions(args) => in_runtime(sessions::sessions(&args.action, &trusted(&Overrides::default())?)),

@@ -41,6 +41,15 @@ pub struct InboxMessage {
     pub request: InboxRequest,
 }
 
+/// Which message: its session, and its name there.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct InboxKey {
+    /// Its session.
+    pub session: SessionId,
+    /// Its name in the session.
+    pub request: RequestId,
+}
+
 /// What a message asks for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -59,7 +68,7 @@ pub enum InboxRequest {
         /// The decision.
         decision: Decision,
     },
-    /// Add a message to the running turn.
+    /// Add a message to the turn of the last submission before it, or to the running one if none waits before it.
     Steer {
         /// The content.
         parts: Vec<ContentPart>,
@@ -105,6 +114,11 @@ impl InboxMessage {
     /// A message with a request.
     pub fn new(session: SessionId, request_id: RequestId, at: Millis, request: InboxRequest) -> Self {
         Self { format: INBOX_FORMAT, session, request_id, at, request }
+    }
+
+    /// Which message it is.
+    pub fn key(&self) -> InboxKey {
+        InboxKey { session: self.session.clone(), request: self.request_id.clone() }
     }
 
     /// The message as text.

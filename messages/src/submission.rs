@@ -27,6 +27,8 @@ pub enum SessionsMessage {
         input: Arc<TurnInput>,
         /// The configuration of the turn.
         turn_config: Arc<TurnConfig>,
+        /// Whether the journal may have it already, since it was submitted before: here, or in an earlier process.
+        is_repeated: bool,
         /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },

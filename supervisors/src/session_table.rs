@@ -114,8 +114,8 @@ pub(crate) struct PendingReply {
     /// Whether it was admitted and sent to the session's actor. Those still queued stand behind those that were
     /// admitted.
     pub(crate) admitted: bool,
-    /// Whether it was sent to an earlier actor, which may have journaled it.
-    pub(crate) redelivered: bool,
+    /// Whether it was sent to an earlier actor, here or in another process, which may have journaled it.
+    pub(crate) is_repeated: bool,
     /// Whether it was cancelled while it waited; that is sent again to an actor that is started again.
     pub(crate) cancelled: bool,
     pub(crate) submitted_at: Instant,
@@ -149,7 +149,7 @@ impl PendingReply {
     /// Whether the submission may be in the journal although this session's actor has not received it: an earlier actor was
     /// sent it, or it is of a call of an agent, which is made again after a crash of its caller.
     pub(crate) fn may_be_journaled(&self) -> bool {
-        self.redelivered || self.parent().is_some_and(|parent| parent.line.is_some())
+        self.is_repeated || self.parent().is_some_and(|parent| parent.line.is_some())
     }
 
     /// Sends the outcome to one more caller.

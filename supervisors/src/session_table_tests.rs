@@ -21,7 +21,7 @@ fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
         }),
         clock: Clock::new(&Limits::default(), false),
         admitted: true,
-        redelivered: false,
+        is_repeated: false,
         cancelled: false,
         submitted_at: Instant::now(),
         cancel_asked: None,

@@ -166,11 +166,11 @@ impl Actor for SessionsSupervisor {
         state: &mut SessionsState,
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         match message {
-            SessionsMessage::Submit { session, input, turn_config, reply } => {
+            SessionsMessage::Submit { session, input, turn_config, is_repeated, reply } => {
                 let (submission, limits) = (input.turn.clone(), input.limits);
                 let tenant = input.tenant().cloned();
                 let request = TurnMessage::Start { input, turn_config: Arc::clone(&turn_config) };
-                let pending = pending((submission, tenant), request, reply, &limits);
+                let pending = PendingReply { is_repeated, ..pending((submission, tenant), request, reply, &limits) };
                 state.submit(&session, pending, &turn_config, &myself);
             }
             SessionsMessage::Resume { session, submission, token, said, limits, tenant, turn_config, reply } => {
@@ -350,7 +350,7 @@ fn pending(
         reply,
         clock,
         admitted: false,
-        redelivered: false,
+        is_repeated: false,
         cancelled: false,
         submitted_at: Instant::now(),
         cancel_asked: None,

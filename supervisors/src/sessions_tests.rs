@@ -122,7 +122,13 @@ impl Fixture {
     fn say(&self, to: &SessionId, turn: &str, limits: Limits, turn_config: &Arc<TurnConfig>) -> PendingReply {
         let input = input(turn, limits);
         let (reply, pending) = Reply::channel();
-        self.tell(SessionsMessage::Submit { session: to.clone(), input, turn_config: Arc::clone(turn_config), reply });
+        self.tell(SessionsMessage::Submit {
+            session: to.clone(),
+            input,
+            turn_config: Arc::clone(turn_config),
+            is_repeated: false,
+            reply,
+        });
         pending
     }
 

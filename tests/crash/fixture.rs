@@ -81,7 +81,13 @@ impl Fixture {
         let input = Arc::new(TurnInput::bare(TurnId::new(format!("t{number}")), token, words));
         let (reply, owed) = Reply::channel();
         let turn_config = Arc::new(bob::config::TurnConfig::new(model_name()));
-        self.tree.rooms.sessions.tell(SessionsMessage::Submit { session: session(to), input, turn_config, reply });
+        self.tree.rooms.sessions.tell(SessionsMessage::Submit {
+            session: session(to),
+            input,
+            turn_config,
+            is_repeated: false,
+            reply,
+        });
         owed
     }
 

@@ -139,7 +139,8 @@ fn a_turn_of_another_machine_is_cancelled_through_its_inbox() {
         run.stdout
     );
     assert!(stuck.asked_within(2, SOON), "the next session has its place");
-    assert_eq!(ben.run(["cancel", "two"]).code, Some(0));
+    let cancelled = ben.run(["cancel", "two"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     assert_eq!(behind.finish().code, Some(130));
     assert_eq!(ended(works).len(), 2);
     assert_eq!(database.sql("SELECT count(*) FROM bob_inbox"), "0");
@@ -165,6 +166,7 @@ fn a_cancellation_outlives_the_worker_that_was_to_take_it() {
     assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
     assert!(cancelled.stderr.contains("cancelled what ran in one"), "{}", cancelled.stderr);
     ended(works);
+    assert_eq!(stuck.requests().len(), 1, "what was cancelled does not go on first");
     assert_eq!(database.sql("SELECT count(*) FROM bob_inbox"), "0");
     assert_eq!(database.sql(WRONG), "0");
 }
@@ -184,7 +186,9 @@ fn a_message_that_is_cancelled_before_its_turn_is_answered_as_a_cancelled_turn()
     assert_eq!(run.code, Some(130), "{}", run.stderr);
     assert_eq!(cancel.finish().code, Some(0));
     ended(works);
-    assert_eq!(database.sql(put), "0");
+    assert_eq!(stuck.requests().len(), 0, "no model was asked");
+    // The refusal stays for other senders of the message.
+    assert_eq!(database.sql("SELECT count(*) FROM bob_inbox WHERE refusal IS NULL"), "0");
 }
 
 #[test]
@@ -200,7 +204,7 @@ fn a_message_that_cannot_run_is_refused_to_its_sender() {
     let again = ["submit", "--session", "two", "--request-id", "again"];
     let run = machine.run(again.into_iter().chain(["--no-wait", "--model", "nobody:model", "hi"]));
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    database.until("SELECT count(*) FROM bob_inbox WHERE refusal IS NOT NULL", "1");
+    database.until("SELECT count(*) FROM bob_inbox WHERE refusal IS NOT NULL AND session = 'two'", "1");
     let run = machine.run(again.into_iter().chain(["hi"]));
     assert_eq!((run.code, run.stdout.trim()), (Some(0), "hello"), "{}", run.stderr);
     let run = machine.run(["submit", "--session", "one", "hi"]);
@@ -212,4 +216,54 @@ fn a_message_that_cannot_run_is_refused_to_its_sender() {
     ended(works);
     let journal = machine.run(["sessions", "export", "one"]).stdout;
     assert_eq!(journal.lines().filter(|line| line.contains("\"kind\":\"outcome\"")).count(), 2, "{journal}");
+}
+
+#[test]
+fn a_cancellation_is_kept_for_the_next_worker_also_where_the_first_is_on_this_machine() {
+    let Some(database) = Database::new("a_cancellation_is_kept_for_the_next_worker") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let (ann, ben) = (database.machine(&stuck), database.machine(&stuck));
+    let submitted = ann.agent(["submit", "--json", "--session", "one", "hi"]).spawn();
+    let dies = worker(&ann, "1");
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    dies.signal(Signal::STOP);
+    let cancel = ben.agent(["cancel", "one"]).spawn();
+    database.until("SELECT count(*) FROM bob_inbox WHERE request LIKE 'cancel-%'", "1");
+    dies.signal(Signal::KILL);
+    assert_eq!(dies.finish().signal, Some(9));
+    let works = worker(&ben, "1");
+    assert_eq!(submitted.finish().code, Some(130));
+    assert_eq!(cancel.finish().code, Some(0));
+    ended(works);
+    assert_eq!(stuck.requests().len(), 1, "what was cancelled does not go on first");
+}
+
+#[test]
+fn the_beginning_of_an_id_cancels_what_it_means_and_nothing_else() {
+    let Some(database) = Database::new("the_beginning_of_an_id_cancels") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let (ann, ben) = (database.machine(&stuck), database.machine(&stuck));
+    let (first, second) = (worker(&ann, "1"), worker(&ben, "2"));
+    let submit = |machine: &Machine<'_>, session: &str| machine.agent(["submit", "--session", session, "hi"]).spawn();
+    // `ann` and `ben` have one each; a worker takes what it sees first, so that both are asked for one after the other.
+    let two = submit(&ann, "one-two");
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    let one = submit(&ann, "one");
+    assert!(stuck.asked_within(2, SOON), "the turn runs");
+    for machine in [&ann, &ben] {
+        let several = machine.run(["cancel", "on"]);
+        assert_eq!(several.code, Some(2), "{}", several.stderr);
+        assert!(several.stderr.contains("2 sessions begin with on"), "{}", several.stderr);
+    }
+    // The whole id of one is the beginning of the other.
+    let cancelled = ann.run(["cancel", "one"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    assert!(cancelled.stderr.ends_with("cancelled what ran in one\n"), "{}", cancelled.stderr);
+    assert_eq!(one.finish().code, Some(130));
+    let cancelled = ben.run(["cancel", "one-t"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    assert!(cancelled.stderr.ends_with("cancelled what ran in one-two\n"), "{}", cancelled.stderr);
+    assert_eq!(two.finish().code, Some(130));
+    ended(first);
+    ended(second);
 }

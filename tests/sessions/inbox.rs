@@ -48,3 +48,34 @@ fn a_store_in_memory_is_refused_in_a_sentence() {
         assert!(run.stderr.contains("store.kind = \"memory\" is not shared with other processes"), "{}", run.stderr);
     }
 }
+
+#[test]
+fn what_waits_for_a_worker_is_cancelled_also_on_one_machine() {
+    for kind in ["sqlite", "json"] {
+        let home = home(kind);
+        let submitted = home.agent(["submit", "--session", "one", "--request-id", "r", "hi"]).spawn();
+        let inbox = if kind == "sqlite" { "kept-inbox" } else { "kept/inbox" };
+        let count = || home.scratch.list(inbox).iter().filter(|name| !name.ends_with(".new")).count();
+        until(|| count() == 1);
+        let cancel = home.agent(["cancel", "one"]).spawn();
+        cancel.wait_stderr("waiting for a worker that has the session");
+        let worker = home.agent(["work"]).spawn();
+        assert_eq!(cancel.finish().code, Some(0), "{kind}");
+        assert_eq!(submitted.finish().code, Some(130), "{kind}");
+        let nothing = home.run(["cancel", "two"]);
+        assert_eq!(nothing.code, Some(2), "{kind}: {}", nothing.stderr);
+        assert!(nothing.stderr.contains("nothing runs in the session two"), "{kind}: {}", nothing.stderr);
+        worker.signal(Signal::TERM);
+        assert_eq!(worker.finish().code, Some(0), "{kind}");
+    }
+}
+
+/// Waits for this, a minute at most.
+#[track_caller]
+fn until(is_so: impl Fn() -> bool) {
+    let end = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while !is_so() {
+        assert!(std::time::Instant::now() < end, "it does not come");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}

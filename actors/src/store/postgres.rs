@@ -78,7 +78,7 @@ pub struct PostgresStore {
     /// What is known of this process as an owner.
     shared: Arc<Shared>,
     /// Notified when messages may have come or gone.
-    bell: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 /// The ways to the tasks of the thread.
@@ -125,8 +125,8 @@ impl PostgresStore {
         let (second, second_jobs) = unbounded_channel();
         let (asks, asked) = unbounded_channel();
         let (inbox, messages) = unbounded_channel();
-        let (shared, bell) = (Arc::<Shared>::default(), Arc::<Notify>::default());
-        let known = (Arc::clone(&shared), Arc::clone(&bell));
+        let (shared, changed) = (Arc::<Shared>::default(), Arc::<Notify>::default());
+        let known = (Arc::clone(&shared), Arc::clone(&changed));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Unavailable(format!("no runtime for the store: {error}")))?;
         let work = move || {
@@ -139,7 +139,7 @@ impl PostgresStore {
         spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the store: {error}")))?;
         opened.recv().unwrap_or_else(|_ended| Err(ended()))?;
         let ways = Some(Ways { writers: [first, second], asks, inbox });
-        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, bell }))
+        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, changed }))
     }
 
     fn put<T: Send + 'static>(
@@ -168,7 +168,7 @@ async fn serve(
     options: StoreOptions,
     [first, second]: [UnboundedReceiver<Job>; WRITERS],
     (asks, messages): (UnboundedReceiver<Ask>, UnboundedReceiver<inbox::Ask>),
-    (shared, bell): (Arc<Shared>, Arc<Notify>),
+    (shared, changed): (Arc<Shared>, Arc<Notify>),
     open: &Sender<Result<(), StoreError>>,
 ) {
     let link = || Link::new(address.clone());
@@ -180,13 +180,13 @@ async fn serve(
     if !is_open {
         return;
     }
-    let listening = Link::listening(address.clone(), Arc::clone(&bell));
+    let listening = Link::listening(address.clone(), Arc::clone(&changed));
     let (node, renewing) = Node::start(listening, options.owner_name.clone(), shared);
     let writers = [
         spawn_local(Writer::new(writing, node.clone(), options.clone()).run(first)),
         spawn_local(Writer::new(link(), node.clone(), options).run(second)),
     ];
-    let inbox = spawn_local(inbox::run(Rc::clone(&reading), node.clone(), bell, messages));
+    let inbox = spawn_local(inbox::run(Rc::clone(&reading), node.clone(), changed, messages));
     let reader = spawn_local(reader::run(reading, asks));
     let _ended = join_all(writers).await;
     let _ended = inbox.await;
@@ -298,7 +298,7 @@ impl SessionStore for PostgresStore {
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
-        Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.bell))
+        Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.changed))
     }
 
     fn lease(&self, session: &SessionId) -> StoreLease {

@@ -70,6 +70,7 @@ impl Agents {
             session,
             input,
             turn_config,
+            is_repeated: false,
             reply,
         });
         match outcome.await {
@@ -169,7 +170,13 @@ pub(crate) fn have_worked(
         returned(output, began)
     });
     let (session, input) = (task.session.clone(), Arc::new(task.input.clone()));
-    sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Submit { session, input, turn_config, reply });
+    sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Submit {
+        session,
+        input,
+        turn_config,
+        is_repeated: again,
+        reply,
+    });
 }
 
 /// Reads the outcome of a session that worked for a call; unknown if its turn has none.

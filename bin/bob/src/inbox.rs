@@ -33,11 +33,14 @@
 //! # }
 //! ```
 
+mod journal;
 mod message;
 mod submitter;
 mod worker;
 
 pub use bob_actors::store::{Due, Inbox, StoreLease};
-pub use bob_messages::inbox::{INBOX_FORMAT, InboxEntry, InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
+pub use bob_messages::inbox::{
+    INBOX_FORMAT, InboxEntry, InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest,
+};
 pub use submitter::{Pending, Submitter};
 pub use worker::{Worked, Worker};

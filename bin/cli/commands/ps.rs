@@ -1,4 +1,4 @@
-//! `ps`, `cancel`, `drain`, `mcp restart` and `mcp reload`: control a running process from another terminal.
+//! `ps`, `drain`, `mcp restart` and `mcp reload`: control a running process from another terminal.
 //!
 //! Each finds its process by the store of its configuration, sends a request over the control socket, and prints the
 //! response. None of them opens the store or starts anything.
@@ -10,15 +10,10 @@ pub(crate) mod table;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use bob::SessionId;
-use bob::health::NodeState;
-use bob::inbox::Submitter;
-use bob::sessions::FinishReason;
-use bob_config::{Config, StoreKind};
+use bob_config::Config;
 use serde_json::{Value, json};
 
-use crate::arguments::{CancelArgs, DrainArgs, PsArgs};
-use crate::commands::submit;
+use crate::arguments::{DrainArgs, PsArgs};
 use crate::control::client::{self, Process};
 use crate::control::wire::{Hello, Look, Request, Response};
 use crate::exit::{Exit, Failure};
@@ -30,9 +25,6 @@ const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// How long a process may take to end after its last turn: the grace of a shutdown is not counted in, since nothing runs.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-
-/// After how long a cancellation that no worker has taken is explained.
-const TOLD_AFTER: Duration = Duration::from_secs(2);
 
 /// Moves the cursor to the top left and clears the screen.
 const NEW_SCREEN: &str = "\x1b[H\x1b[J";
@@ -69,7 +61,7 @@ pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> 
 }
 
 /// All processes, or the one with this number.
-async fn meant(pid: Option<u32>, config: &Config) -> Result<Vec<Process>, Failure> {
+pub(super) async fn meant(pid: Option<u32>, config: &Config) -> Result<Vec<Process>, Failure> {
     let all = client::processes(config).await;
     match (pid, all.len()) {
         (None, 2..) => Ok(all),
@@ -117,106 +109,6 @@ fn as_json(hello: &Hello, look: &Look) -> Value {
         "store": hello.store, "is_draining": look.is_draining, "tree": look.tree, "metrics": look.metrics,
         "process": look.process,
     })
-}
-
-/// `cancel`. Where no process of this machine has the session, its worker is asked through the inbox of the store.
-///
-/// # Errors
-/// When there is no such process, the id is none, or nothing runs in the session.
-pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
-    let is_elsewhere = args.pid.is_none() && config.store.kind == StoreKind::Postgres;
-    if is_elsewhere && !is_held_here(&args.id, config).await? {
-        return cancel_elsewhere(&SessionId::parse(&args.id)?, config).await;
-    }
-    let (mut process, session) = holder(&args.id, args.pid, config).await?;
-    match process.ask(Request::Cancel { session: session.to_string() }).await? {
-        Response::Cancelled { was_running: true } => {
-            print::note(&format!("cancelled what ran in {session}"));
-            Ok(Exit::Success)
-        }
-        Response::Cancelled { was_running: false } => {
-            Err(Failure::usage(format!("nothing runs in the session {session} of process {}", process.hello.pid)))
-        }
-        _no_answer_to_that => Err(client::unexpected()),
-    }
-}
-
-/// Whether a process of this machine has a session whose id begins so.
-async fn is_held_here(id: &str, config: &Config) -> Result<bool, Failure> {
-    for mut process in client::processes(config).await {
-        if !sessions_of(&process.look().await?.tree, id).is_empty() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// Puts a cancellation into the inbox, and waits until a worker has taken it.
-async fn cancel_elsewhere(session: &SessionId, config: &Config) -> Result<Exit, Failure> {
-    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    let store = bob_config::assemble::store(config, false)?;
-    let submitter = submit::submitter(&store)?;
-    let Some(request) = submitter.first_request(session).await? else {
-        return Err(Failure::usage(format!("nothing runs and nothing waits in the session {session}")));
-    };
-    submitter.cancel(session, &request, submit::now()).await?;
-    let cancellation = Submitter::cancellation_of(&request);
-    let taken = submitter.taken(session, &cancellation);
-    tokio::pin!(taken);
-    let told = tokio::time::sleep(TOLD_AFTER);
-    tokio::pin!(told);
-    let mut is_told = false;
-    loop {
-        tokio::select! {
-            taken = &mut taken => break taken?,
-            () = &mut told, if !is_told => {
-                is_told = true;
-                print::note(
-                    "[waiting for a worker that has the session; run, chat and batch take no cancellation. Ctrl-C ends the \
-                     waiting, and the cancellation stays]",
-                );
-            }
-            caught = signals.next() => return Ok(caught.exit()),
-        }
-    }
-    let outcome = submitter.outcome_of(session, &request).await?;
-    print::note(&match outcome.map(|outcome| outcome.finish_reason) {
-        Some(FinishReason::Cancelled) => format!("cancelled what ran in {session}"),
-        Some(_) => format!("the turn in {session} had ended before it was cancelled"),
-        None => format!("cancelled a message that waited in {session}"),
-    });
-    Ok(Exit::Success)
-}
-
-/// The process that has a session in memory, and the session's id, of which the beginning is enough. If none has it,
-/// the only process, or the one with this number.
-async fn holder(id: &str, pid: Option<u32>, config: &Config) -> Result<(Process, SessionId), Failure> {
-    let session = SessionId::parse(id)?;
-    let mut holders: Vec<(Process, String)> = Vec::new();
-    for mut process in meant(pid, config).await? {
-        let names = sessions_of(&process.look().await?.tree, id);
-        match names.as_slice() {
-            [] => {}
-            names if names.iter().any(|name| name == id) => return Ok((process, session)),
-            [name] => holders.push((process, name.clone())),
-            [first, second, ..] => return Err(ambiguous(id, [first, second])),
-        }
-    }
-    match (holders.pop(), holders.pop()) {
-        (None, _) => Ok((client::the_one(config, pid).await?, session)),
-        (Some((process, name)), None) => Ok((process, SessionId::parse(&name)?)),
-        (Some((_, first)), Some((_, second))) => Err(ambiguous(id, [&first, &second])),
-    }
-}
-
-/// The sessions of a process whose ids begin so.
-fn sessions_of(tree: &[NodeState], prefix: &str) -> Vec<String> {
-    let sessions = tree.iter().filter(|node| node.name == "sessions").flat_map(|node| &node.children);
-    sessions.map(|node| node.name.clone()).filter(|name| name.starts_with(prefix)).collect()
-}
-
-fn ambiguous(id: &str, names: [&String; 2]) -> Failure {
-    Failure::usage(format!("several running sessions begin with {id}, {} and {} among them", names[0], names[1]))
 }
 
 /// `drain`: returns when the process has ended, or at once with `--no-wait`.

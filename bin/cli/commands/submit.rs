@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::approvals::PermissionMode;
+use bob::config::clock;
 use bob::events::{AgentEvent, Envelope};
 use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
 use bob::model::ContentPart;
@@ -57,7 +58,7 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         ..SubmitRequest::default()
     };
     let request = InboxRequest::Submit(Box::new(submit));
-    let message = InboxMessage::new(session.clone(), request_id.clone(), now(), request);
+    let message = InboxMessage::new(session.clone(), request_id.clone(), clock::now(), request);
     let ids = format!("--session {session} --request-id {request_id}");
     let mut pending = match submitter.put(message).await {
         Ok(pending) => pending,
@@ -65,7 +66,10 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
             print::note(&format!("[it is not known whether the message arrived; repeat it with {ids}]"));
             return Err(error.into());
         }
-        Err(error) => return Err(error.into()),
+        Err(error) => {
+            print::note(&format!("[the message was not accepted; its ids are {ids}]"));
+            return Err(error.into());
+        }
     };
     if args.no_wait {
         match args.json {
@@ -167,10 +171,4 @@ pub(crate) fn refuse_memory(config: &Config) -> Result<(), Failure> {
         )),
         StoreKind::Sqlite | StoreKind::Json | StoreKind::Postgres => Ok(()),
     }
-}
-
-/// The time of day, for people.
-pub(crate) fn now() -> i64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }

@@ -1,6 +1,8 @@
 //! `work`: runs the turns that other processes submit to the same store.
 
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
 use bob::approvals::PermissionMode;
@@ -25,8 +27,8 @@ use crate::terminal::progress;
 /// How long the end waits for a reader of the results.
 const PRINTED_WITHIN: Duration = Duration::from_secs(2);
 
-/// Default of sessions at a time.
-const CONCURRENCY: u32 = 64;
+/// The most results that wait for a reader of stdout; further ones are not printed.
+const MOST_UNPRINTED: usize = 1_000;
 
 /// Works until a signal or a drain.
 ///
@@ -43,10 +45,10 @@ pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Res
     opened.check_model(&opened.default_model)?;
     // The same error as that of a submitter.
     submit::submitter(&opened.store)?;
-    let most = config.runtime.max_concurrent_turns;
-    let concurrency = args.concurrency.unwrap_or(CONCURRENCY).min(most);
+    let concurrency = concurrency(args.concurrency, config.runtime.max_concurrent_turns);
     let mut control = Control::open(&opened.runtime, &config, "work", origin).await;
-    let (told, results) = channel();
+    let (told, results) = Told::channel(MOST_UNPRINTED);
+    let unprinted = Arc::clone(&told.unprinted);
     let is_json = args.json;
     let (printed_all, printed) = oneshot::channel::<()>();
     // A reader that is slow delays the lines, and no turn.
@@ -63,7 +65,19 @@ pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Res
     let caught = opened.close(&mut signals).await;
     control.close().await;
     let _printed_or_too_slow = timeout(PRINTED_WITHIN, printed).await;
+    match unprinted.load(Ordering::Relaxed) {
+        0 => {}
+        count => print::note(&format!("[{count} results were not printed, since stdout was read too slowly]")),
+    }
     caught.map_or(result.map(|_| Exit::Success), |caught| Ok(caught.exit()))
+}
+
+/// The number of concurrent turns; a request above the runtime's limit is reduced with a warning.
+pub(crate) fn concurrency(wished: Option<u32>, most: u32) -> usize {
+    if let Some(wished) = wished.filter(|wished| *wished > most) {
+        print::note(&format!("warning: --concurrency {wished} is cut to runtime.max_concurrent_turns, {most}"));
+    }
+    wished.map_or(Worker::CONCURRENCY, |wished| wished as usize).min(most as usize)
 }
 
 /// How the work ended.
@@ -74,16 +88,16 @@ enum Ended {
 }
 
 async fn works(
-    told: Sender<Worked>,
+    told: Told,
     opened: &OpenRuntime,
-    concurrency: u32,
+    concurrency: usize,
     control: &mut Control,
     signals: &mut Signals,
 ) -> Result<Ended, Failure> {
     let Some(worker) = Worker::new(opened.runtime.clone(), opened.store.clone()) else {
         return Err(Failure::internal("the store has no inbox"));
     };
-    let worker = worker.concurrency(concurrency as usize).telling(teller(told));
+    let worker = worker.concurrency(concurrency).telling(move |worked| told.tell(worked));
     let until = CancellationToken::new();
     let works = worker.run(until.clone());
     tokio::pin!(works);
@@ -110,8 +124,26 @@ fn hand_over(until: &CancellationToken) {
     until.cancel();
 }
 
-fn teller(told: Sender<Worked>) -> impl Fn(&Worked) + Send + Sync {
-    move |worked| drop(told.send(worked.clone()))
+/// The way of results to the thread that prints them, which turns do not wait for.
+struct Told {
+    results: SyncSender<Worked>,
+    /// How many had no place.
+    unprinted: Arc<AtomicU64>,
+}
+
+impl Told {
+    fn channel(most: usize) -> (Self, Receiver<Worked>) {
+        let (results, printed) = sync_channel(most);
+        (Self { results, unprinted: Arc::default() }, printed)
+    }
+
+    fn tell(&self, worked: &Worked) {
+        match self.results.try_send(worked.clone()) {
+            Err(TrySendError::Full(_)) => drop(self.unprinted.fetch_add(1, Ordering::Relaxed)),
+            // Without a reader nothing is printed any more.
+            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+        }
+    }
 }
 
 /// Prints results until the worker has ended. When stdout is closed, the worker goes on without them.
@@ -136,5 +168,26 @@ fn line(worked: &Worked, is_json: bool, mode: PermissionMode) -> std::io::Result
             print::line(&format!("{}  {}  {what}", worked.session, reason.trim_matches('"')))
         }
         (Err(error), false) => print::line(&format!("{}  refused  {error}", worked.session)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob::{AgentError, SessionId};
+
+    #[test]
+    fn results_that_nobody_reads_are_bounded_and_counted() {
+        let (told, results) = Told::channel(2);
+        let session = SessionId::parse("one").expect("it is an id");
+        let worked = Worked { session, request: None, result: Err(AgentError::Invalid("it is empty".to_owned())) };
+        for _result in 0..5 {
+            told.tell(&worked);
+        }
+        assert_eq!(told.unprinted.load(Ordering::Relaxed), 3);
+        assert_eq!(results.try_iter().count(), 2);
+        drop(results);
+        told.tell(&worked);
+        assert_eq!(told.unprinted.load(Ordering::Relaxed), 3, "stdout is closed");
     }
 }

@@ -39,6 +39,8 @@ pub struct Unfinished {
     pub requests: Vec<RequestId>,
     /// Whether a turn is open.
     pub is_open: bool,
+    /// The newest messages to turns that were added to them.
+    pub steered: Vec<RequestId>,
 }
 
 impl Unfinished {
@@ -51,7 +53,8 @@ impl Unfinished {
             own.into_iter().flatten().chain(repliers)
         });
         let waiting = session.waiting.iter().filter_map(|input| input.request_id.clone());
-        Self { requests: named.chain(waiting).collect(), is_open: open.is_some() }
+        let requests = named.chain(waiting).collect();
+        Self { requests, is_open: open.is_some(), steered: session.steers.iter().cloned().collect() }
     }
 }
 
@@ -65,7 +68,7 @@ pub enum Step {
         /// Whether the request was cancelled.
         is_cancelled: bool,
     },
-    /// The turn of this request, which runs here, is cancelled. The message stays.
+    /// The turn of this request, which runs here or waits for its place, is cancelled. The message stays.
     Cancel(RequestId),
     /// It is given to the runtime, a decision or a message to the running turn. It is done if the runtime takes it. Otherwise a
     /// decision is refused, and a message to the turn stays.
@@ -76,13 +79,12 @@ pub enum Step {
 
 /// What is done with each of the messages that wait, in their order. At most one of them is run, the oldest.
 pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) -> Vec<Step> {
-    let submitted = |entry: &InboxEntry| matches!(entry.request(), Some(InboxRequest::Submit(_)));
     let cancels = |entry: &InboxEntry, request: &RequestId| match entry.request() {
         Some(InboxRequest::Cancel { of }) => of == request,
         _ => false,
     };
     // What a newer program wrote is not overtaken by turns.
-    let first = waiting.iter().position(|entry| submitted(entry) || is_too_new(entry));
+    let first = waiting.iter().position(is_turn);
     let step = |at: usize, entry: &InboxEntry| match (&entry.message, runs) {
         (Err(StoreError::TooNew { .. }), _) => Step::Wait,
         (Err(error), _) => Step::Settle(Some(AgentError::Invalid(error.to_string()))),
@@ -92,32 +94,47 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
             }
             (InboxRequest::Submit(_), _) => Step::Wait,
             (InboxRequest::Cancel { of }, Runs::Message(running)) if running == of => Step::Cancel(of.clone()),
-            (InboxRequest::Cancel { of }, Runs::Another) if unfinished.requests.contains(of) => {
+            // One that was left open, or that a decision resumed; the message that runs may wait behind it.
+            (InboxRequest::Cancel { of }, Runs::Message(_) | Runs::Another) if unfinished.requests.contains(of) => {
                 Step::Cancel(of.clone())
             }
             (InboxRequest::Cancel { of }, _) => {
-                let waits = waiting.iter().any(|other| submitted(other) && other.request_id == *of);
+                let waits = waiting.iter().any(|other| is_submitted(other) && other.request_id == *of);
                 match waits || unfinished.requests.contains(of) {
                     true => Step::Wait,
                     false => Step::Settle(None),
                 }
             }
-            (InboxRequest::Decide { .. }, _) | (InboxRequest::Steer { .. }, Runs::Message(_) | Runs::Another) => {
-                Step::Try
-            }
-            (InboxRequest::Steer { .. }, Runs::Nothing) => {
-                match unfinished.is_open || first.is_some_and(|first| first < at) {
-                    true => Step::Wait,
-                    false => Step::Settle(Some(AgentError::Invalid("no turn runs in the session".to_owned()))),
+            (InboxRequest::Decide { .. }, _) => Step::Try,
+            // An earlier owner added it, and did not live to remove it.
+            (InboxRequest::Steer { .. }, _) if unfinished.steered.contains(&entry.request_id) => Step::Settle(None),
+            (InboxRequest::Steer { .. }, runs) => match (before(waiting, at), runs) {
+                (Some(other), Runs::Message(running)) if other.request_id == *running => Step::Try,
+                (Some(other), Runs::Another) if unfinished.requests.contains(&other.request_id) => Step::Try,
+                (Some(_), _) => Step::Wait,
+                (None, Runs::Message(_) | Runs::Another) => Step::Try,
+                (None, Runs::Nothing) if unfinished.is_open => Step::Wait,
+                (None, Runs::Nothing) => {
+                    Step::Settle(Some(AgentError::Invalid("no turn runs in the session".to_owned())))
                 }
-            }
+            },
         },
     };
     waiting.iter().enumerate().map(|(at, entry)| step(at, entry)).collect()
 }
 
-fn is_too_new(entry: &InboxEntry) -> bool {
-    matches!(entry.message, Err(StoreError::TooNew { .. }))
+/// The last turn that is asked for before a message, which is meant for that turn.
+fn before(waiting: &[InboxEntry], at: usize) -> Option<&InboxEntry> {
+    waiting.iter().take(at).rfind(|entry| is_turn(entry))
+}
+
+fn is_submitted(entry: &InboxEntry) -> bool {
+    matches!(entry.request(), Some(InboxRequest::Submit(_)))
+}
+
+/// Whether it asks for a turn, as far as it can be read.
+fn is_turn(entry: &InboxEntry) -> bool {
+    is_submitted(entry) || matches!(entry.message, Err(StoreError::TooNew { .. }))
 }
 
 /// What becomes of a message after an attempt.

@@ -289,7 +289,7 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.since = Instant::now();
         let turn_config = Arc::clone(&entry.turn_config);
-        entry.pending.iter_mut().take_while(|pending| pending.admitted).for_each(|pending| pending.redelivered = true);
+        entry.pending.iter_mut().take_while(|pending| pending.admitted).for_each(|pending| pending.is_repeated = true);
         let admitted = entry.pending.iter().take_while(|pending| pending.admitted);
         let requests: Vec<_> = admitted.clone().map(|pending| pending.request.clone()).collect();
         let cancelled: Vec<_> =

@@ -75,7 +75,13 @@ async fn a_message_that_comes_while_the_actor_leaves_is_answered_by_the_next_one
         paid(fixture.submit("one", limits(90_000))).await;
         let (session_room, (reply, pending)) = (fixture.tree.rooms.sessions.clone(), Reply::channel());
         let input = input("two", limits(90_000));
-        let message = SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply };
+        let message = SessionsMessage::Submit {
+            session: session(),
+            input,
+            turn_config: turn_config(),
+            is_repeated: false,
+            reply,
+        };
         // In the very tick in which the actor has been idle for long enough.
         tokio::time::sleep(AFTER).await;
         let (look, seen) = Reply::channel();

@@ -121,7 +121,13 @@ fn asking(fixture: &Fixture, limits: Limits) -> PendingReply {
     let input = TurnInput { asks_at_limits: true, approvals: ApprovalsMode::Wait, ..(*input("t1", limits)).clone() };
     let (reply, pending) = Reply::channel();
     let input = Arc::new(input);
-    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply });
+    fixture.tell(SessionsMessage::Submit {
+        session: session(),
+        input,
+        turn_config: turn_config(),
+        is_repeated: false,
+        reply,
+    });
     pending
 }
 
@@ -198,7 +204,13 @@ async fn a_turn_that_cannot_ask_a_person_ends_after_one_time_without_progress() 
         TurnInput { asks_at_limits: true, approvals: ApprovalsMode::Deny, ..(*input("t1", quiet(1_000))).clone() };
     let (reply, pending) = Reply::channel();
     let input = Arc::new(input);
-    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply });
+    fixture.tell(SessionsMessage::Submit {
+        session: session(),
+        input,
+        turn_config: turn_config(),
+        is_repeated: false,
+        reply,
+    });
     assert_eq!(paid(pending).await.guard_reason, Some(GuardReason::NoProgress));
     let took = u64::try_from(began.elapsed().as_millis()).unwrap();
     assert!((1_000..1_100).contains(&took), "{took}");
@@ -220,7 +232,13 @@ async fn a_turn_that_is_resumed_is_asked_about_without_progress_too() {
     };
     let (reply, pending) = Reply::channel();
     let input = Arc::new(input);
-    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: turn_config(), reply });
+    fixture.tell(SessionsMessage::Submit {
+        session: session(),
+        input,
+        turn_config: turn_config(),
+        is_repeated: false,
+        reply,
+    });
     let token = paid(pending).await.token.expect("it is suspended");
     let (reply, pending) = Reply::channel();
     fixture.tell(SessionsMessage::Resume {

@@ -117,7 +117,7 @@ async fn a_child_that_comes_again_and_is_cancelled_at_once_has_the_outcome_of_it
     let submit = |fixture: &Fixture| {
         let (reply, pending) = Reply::channel();
         let (input, turn_config) = (child(), turn_config());
-        fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config, reply });
+        fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config, is_repeated: false, reply });
         pending
     };
     let store: Arc<dyn SessionStore> = MemoryStore::new();
@@ -163,7 +163,13 @@ async fn a_child_that_comes_behind_the_cancel_of_its_turn_is_cancelled_with_it()
     let (reply, pending) = Reply::channel();
     let began = Instant::now();
     fixture.tell(SessionsMessage::Cancel { session: session(), turn: None, reply: Reply::to(|_there| ()) });
-    fixture.tell(SessionsMessage::Submit { session: child, input, turn_config: turn_config(), reply });
+    fixture.tell(SessionsMessage::Submit {
+        session: child,
+        input,
+        turn_config: turn_config(),
+        is_repeated: false,
+        reply,
+    });
     assert_eq!(paid(above).await.finish_reason, FinishReason::Cancelled);
     assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);
     assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
@@ -185,7 +191,13 @@ async fn a_child_that_outlives_its_turn_has_a_place_of_its_own() {
     fixture.until(1, 1, 0).await;
     let (child, input) = background("t2");
     let (reply, pending) = Reply::channel();
-    fixture.tell(SessionsMessage::Submit { session: child.clone(), input, turn_config: turn_config(), reply });
+    fixture.tell(SessionsMessage::Submit {
+        session: child.clone(),
+        input,
+        turn_config: turn_config(),
+        is_repeated: false,
+        reply,
+    });
     fixture.until(2, 1, 0).await;
     held.close();
     assert_eq!(paid(above).await.content, "it goes on");

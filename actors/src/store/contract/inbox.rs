@@ -5,7 +5,7 @@ use crate::store::{Inbox, SessionStore};
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
+use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
 use bob_messages::store::StoreError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,7 +24,11 @@ async fn put(inbox: &Arc<dyn Inbox>, message: InboxMessage) -> bool {
 }
 
 async fn settle(inbox: &Arc<dyn Inbox>, session: &SessionId, request: &str, refusal: Option<AgentError>) {
-    inbox.settle(session, &RequestId::new(request), refusal).await.expect("the message is settled");
+    inbox.settle(key(session, request), refusal).await.expect("the message is settled");
+}
+
+fn key(session: &SessionId, request: &str) -> InboxKey {
+    InboxKey { session: session.clone(), request: RequestId::new(request) }
 }
 
 async fn taken(inbox: &Arc<dyn Inbox>, session: &SessionId) -> Vec<InboxMessage> {
@@ -77,18 +81,19 @@ pub async fn a_message_that_is_put_twice_is_one(store: Arc<dyn SessionStore>) {
 /// A message that can have no effect is answered.
 pub async fn a_refused_message_waits_for_its_sender(store: Arc<dyn SessionStore>) {
     let (inbox, one) = (inbox(&store), session("one"));
-    let standing = async |request: &str| inbox.standing(&one, &RequestId::new(request)).await;
+    let standing = async |request: &str| inbox.standing(key(&one, request)).await;
     assert_eq!(standing("r").await, Ok(InboxStanding::Gone));
     put(&inbox, message(&one, "r", "hi")).await;
     assert_eq!(standing("r").await, Ok(InboxStanding::Waiting));
     let why = AgentError::Invalid("the input is empty".to_owned());
-    settle(&inbox, &one, "r", Some(why.clone())).await;
+    assert_eq!(inbox.settle(key(&one, "r"), Some(why.clone())).await, Ok(true));
     assert_eq!(standing("r").await, Ok(InboxStanding::Refused(Box::new(why))));
     assert_eq!(taken(&inbox, &one).await, []);
     assert_eq!(due(&inbox, 10).await, [], "it is nothing to do");
     settle(&inbox, &one, "r", None).await;
     assert_eq!(standing("r").await, Ok(InboxStanding::Gone));
-    settle(&inbox, &one, "unknown", Some(AgentError::busy("b"))).await;
+    assert_eq!(inbox.settle(key(&one, "unknown"), Some(AgentError::busy("b"))).await, Ok(false), "there is none");
+    assert_eq!(inbox.settle(key(&one, "unknown"), None).await, Ok(false));
     assert_eq!(standing("unknown").await, Ok(InboxStanding::Gone));
 }
 
@@ -99,7 +104,7 @@ pub async fn a_refused_message_that_is_put_again_waits_as_the_last(store: Arc<dy
     put(&inbox, message(&one, "s", "other")).await;
     settle(&inbox, &one, "r", Some(AgentError::Invalid("no such model".to_owned()))).await;
     assert!(put(&inbox, message(&one, "r", "second")).await, "it is new");
-    assert_eq!(inbox.standing(&one, &RequestId::new("r")).await, Ok(InboxStanding::Waiting));
+    assert_eq!(inbox.standing(key(&one, "r")).await, Ok(InboxStanding::Waiting));
     assert_eq!(taken(&inbox, &one).await, [message(&one, "s", "other"), message(&one, "r", "second")]);
     assert!(!put(&inbox, message(&one, "r", "third")).await, "it waits");
 }
@@ -186,6 +191,28 @@ pub async fn what_was_due_can_be_claimed_and_released(store: Arc<dyn SessionStor
     settle(&inbox, &one, "r", None).await;
 }
 
+/// Of the sessions that have messages, those are given first whose oldest one waits longest.
+pub async fn what_waits_longest_is_due_first(store: Arc<dyn SessionStore>) {
+    let inbox = inbox(&store);
+    let [a, b, c] = ["a", "b", "c"].map(session);
+    let epoch = claim(&store, &a).await;
+    store.release(&a, epoch).await;
+    // Their names and whether they exist are in another order than their messages.
+    for one in [&c, &a, &b] {
+        put(&inbox, message(one, "r1", "hi")).await;
+        // Where the time of a file counts, it has that of the kernel's clock.
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    put(&inbox, message(&c, "r2", "hi")).await;
+    let mut known = Vec::new();
+    for next in [&c, &a, &b] {
+        let due = due_but(&inbox, 1, &known).await;
+        let new: Vec<_> = due.iter().filter(|one| !known.contains(one)).collect();
+        assert_eq!(new, [next]);
+        known.push(next);
+    }
+}
+
 /// A deletion takes the messages with it.
 pub async fn a_deleted_session_has_no_messages(store: Arc<dyn SessionStore>) {
     let (inbox, one, other) = (inbox(&store), session("one"), session("one.two"));
@@ -194,19 +221,22 @@ pub async fn a_deleted_session_has_no_messages(store: Arc<dyn SessionStore>) {
     put(&inbox, message(&one, "r", "hi")).await;
     put(&inbox, message(&other, "r", "hi")).await;
     assert_eq!(store.delete(&one).await, Ok(true));
-    assert_eq!(inbox.standing(&one, &RequestId::new("r")).await, Ok(InboxStanding::Gone));
+    assert_eq!(inbox.standing(key(&one, "r")).await, Ok(InboxStanding::Gone));
     assert_eq!(due(&inbox, 10).await, [other]);
+    let unborn = session("unborn");
+    put(&inbox, message(&unborn, "r", "hi")).await;
+    assert_eq!(store.delete(&unborn).await, Ok(false), "it does not exist");
+    assert_eq!(inbox.standing(key(&unborn, "r")).await, Ok(InboxStanding::Gone));
 }
 
-/// A put wakes a process that waits, or it is found by looking.
+/// Each put wakes a process that waits.
 pub async fn a_message_wakes_who_waits_for_one(store: Arc<dyn SessionStore>) {
     let (inbox, one) = (inbox(&store), session("one"));
-    let waiting = tokio::spawn({
-        let inbox = Arc::clone(&inbox);
-        async move { inbox.woken().await }
-    });
-    put(&inbox, message(&one, "r", "hi")).await;
-    tokio::time::timeout(Duration::from_secs(60), waiting).await.expect("it is woken").expect("it ends well");
+    // One that begins to listen may be woken at once, whatever is put.
+    for request in ["r1", "r2", "r3"] {
+        put(&inbox, message(&one, request, "hi")).await;
+        tokio::time::timeout(Duration::from_secs(60), inbox.woken()).await.expect("it is woken");
+    }
 }
 
 /// A process that has just claimed a session may begin a side effect.

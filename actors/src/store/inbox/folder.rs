@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! <session>~<request>            waits
-//! <session>~<request>.refused    was refused, and is kept for its sender
-//! <session>~<request>.damaged    cannot be read, and is not taken
-//! <process>~<number>.new         is being written
+//! <session>~<request>.refused    was refused, and is kept for its senders for a day
+//! <session>~<request>.damaged    cannot be read, and is not taken; kept for 30 days
+//! <process>~<number>.new         is being written, or was when its process ended
 //! ```
 //!
 //! A file gets its name when it is complete, and never that of another: so a request id is kept once.
@@ -17,14 +17,14 @@ use crate::store::name;
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
+use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt};
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Read, Write};
-#[cfg(feature = "sqlite")]
+#[cfg(any(feature = "sqlite", test))]
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,6 +37,10 @@ const APART: char = '~';
 const REFUSED: &str = ".refused";
 const NEW: &str = ".new";
 const DAMAGED: &str = ".damaged";
+
+/// How long files are kept that are not messages, by the ends of their names, in milliseconds.
+const KEPT_MS: [(&str, Millis); 3] =
+    [(REFUSED, REFUSALS_KEPT_MS), (NEW, 24 * 60 * 60 * 1000), (DAMAGED, 30 * 24 * 60 * 60 * 1000)];
 
 /// The messages in a folder, which is made by the first of them. Clones share it.
 #[derive(Debug, Clone)]
@@ -106,7 +110,11 @@ impl From<StoreError> for Failed {
 
 impl Shared {
     fn failed(&self, error: &io::Error) -> StoreError {
-        StoreError::Unavailable(format!("the inbox {}: {error}", self.path.display()))
+        StoreError::Unavailable(self.why(error))
+    }
+
+    fn why(&self, error: &io::Error) -> String {
+        format!("the inbox {}: {error}", self.path.display())
     }
 
     /// The folder, if it was made.
@@ -116,7 +124,8 @@ impl Shared {
 
     fn forget(&self, session: &SessionId) -> io::Result<()> {
         let Some(folder) = self.there()? else { return Ok(()) };
-        for name in folder.names()?.iter().filter(|name| session_of(name).as_ref() == Some(session)) {
+        let is_its = |name: &String| session_of(name.trim_end_matches(DAMAGED)).as_ref() == Some(session);
+        for name in folder.names()?.iter().filter(|name| is_its(name)) {
             folder.remove(name)?;
         }
         folder.sync()
@@ -137,12 +146,17 @@ impl Shared {
             &folder,
             &Kept { number, request: message.request_id.clone(), message: message.to_text()?, refusal: None },
         )?;
-        let is_new = folder.rename(&new, &name)?;
-        match is_new {
-            // What was said of it before is over.
-            true => folder.remove(&format!("{name}{REFUSED}"))?,
-            false => folder.remove(&new)?,
+        // What was said of it before is over. Behind the new name nothing is left to be done that may fail.
+        folder.remove(&format!("{name}{REFUSED}"))?;
+        let is_new = match folder.rename(&new, &name) {
+            Ok(is_new) => is_new,
+            // Its name is there, and may not be durable.
+            Err(error) if folder.look(&name)?.is_some() => return Err(StoreError::InDoubt(self.why(&error)).into()),
+            Err(error) => return Err(error.into()),
         };
+        if !is_new {
+            folder.remove(&new)?;
+        }
         Ok(is_new)
     }
 
@@ -153,27 +167,28 @@ impl Shared {
         Ok(waiting.iter().map(|(_, kept)| InboxEntry::parse(kept.request.clone(), &kept.message)).collect())
     }
 
-    fn settle(&self, session: &SessionId, request: &RequestId, refusal: Option<AgentError>) -> Result<(), Failed> {
-        let Some(folder) = self.there()? else { return Ok(()) };
-        let name = file_of(session, request);
+    fn settle(&self, key: &InboxKey, refusal: Option<AgentError>) -> Result<bool, Failed> {
+        let Some(folder) = self.there()? else { return Ok(false) };
+        let name = file_of(&key.session, &key.request);
         let refused = format!("{name}{REFUSED}");
         match refusal {
             None => {
                 folder.remove(&refused)?;
             }
             Some(_) => {
-                let Some(kept) = read(&folder, &name)? else { return Ok(()) };
+                let Some(kept) = read(&folder, &name)? else { return Ok(false) };
                 let new = write_new(&folder, &Kept { refusal, ..kept })?;
                 folder.replace(&new, &refused)?;
             }
         }
-        folder.remove(&name)?;
-        Ok(folder.sync()?)
+        let was_there = folder.remove(&name)?;
+        folder.sync()?;
+        Ok(was_there)
     }
 
-    fn standing(&self, session: &SessionId, request: &RequestId) -> Result<InboxStanding, Failed> {
+    fn standing(&self, key: &InboxKey) -> Result<InboxStanding, Failed> {
         let Some(folder) = self.there()? else { return Ok(InboxStanding::Gone) };
-        let name = file_of(session, request);
+        let name = file_of(&key.session, &key.request);
         if folder.look(&name)?.is_some() {
             return Ok(InboxStanding::Waiting);
         }
@@ -183,21 +198,28 @@ impl Shared {
 
     fn due(&self, most: usize, known: &BTreeSet<SessionId>) -> Result<Vec<Due>, Failed> {
         let Some(folder) = self.there()? else { return Ok(Vec::new()) };
-        let mut due = BTreeMap::<SessionId, u64>::new();
+        let mut due = BTreeMap::<SessionId, (Millis, u64)>::new();
         for name in folder.names()? {
-            if name.ends_with(REFUSED) {
-                let is_old = |at: Millis| at < clock::now() - REFUSALS_KEPT_MS;
-                if folder.look(&name)?.is_some_and(|seen| is_old(seen.modified_at)) {
-                    folder.remove(&name)?;
+            let ends_so = KEPT_MS.iter().find(|(end, _)| name.ends_with(end));
+            let session = session_of(&name).filter(|_| ends_so.is_none());
+            if ends_so.is_none() && session.is_none() {
+                continue;
+            }
+            // It may have been settled meanwhile.
+            let Some(seen) = folder.look(&name)? else { continue };
+            match (session, ends_so) {
+                (Some(session), _) => {
+                    let (oldest, mark) = due.entry(session).or_insert((seen.modified_at, 0));
+                    *oldest = seen.modified_at.min(*oldest);
+                    // Every name has a part in the sum.
+                    *mark = mark.wrapping_add(mark_of(&name));
                 }
-            } else if let Some(session) = session_of(&name) {
-                // Every name has a part in the sum.
-                let mark = due.entry(session).or_default();
-                *mark = mark.wrapping_add(mark_of(&name));
+                (None, Some((_, kept_ms))) if seen.modified_at < clock::now() - kept_ms => drop(folder.remove(&name)?),
+                (None, _) => {}
             }
         }
-        let due = due.into_iter().map(|(session, mark)| Due { session, epoch: None, mark });
-        Ok(chosen(due, most, known))
+        let due = due.into_iter().map(|(session, (oldest, mark))| (oldest, Due { session, epoch: None, mark }));
+        Ok(chosen(due.collect(), most, known))
     }
 }
 
@@ -238,10 +260,10 @@ fn read_all(folder: &Folder, session: &SessionId) -> Result<Vec<(String, Kept)>,
 
 fn read(folder: &Folder, name: &str) -> Result<Option<Kept>, Failed> {
     let Some(mut file) = folder.open_file(name, OFlags::RDONLY)? else { return Ok(None) };
-    let mut text = String::new();
-    file.read_to_string(&mut text)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
     let bad = |error| StoreError::Corrupt(format!("the message {}: {error}", folder.path_of(name)));
-    Ok(Some(serde_json::from_str(&text).map_err(bad)?))
+    Ok(Some(serde_json::from_slice(&bytes).map_err(bad)?))
 }
 
 /// Writes a file under a name of its own, durably.
@@ -277,24 +299,13 @@ impl Inbox for FolderInbox {
         self.blocking(move |shared| shared.take(&session))
     }
 
-    fn settle<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-        refusal: Option<AgentError>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        let (session, request) = (session.clone(), request.clone());
-        let settled = self.blocking(move |shared| shared.settle(&session, &request, refusal));
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let settled = self.blocking(move |shared| shared.settle(&key, refusal));
         settled.inspect(|_| self.0.changed.notify_one()).boxed()
     }
 
-    fn standing<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-    ) -> BoxFuture<'a, Result<InboxStanding, StoreError>> {
-        let (session, request) = (session.clone(), request.clone());
-        self.blocking(move |shared| shared.standing(&session, &request))
+    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+        self.blocking(move |shared| shared.standing(&key))
     }
 
     fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
@@ -306,3 +317,6 @@ impl Inbox for FolderInbox {
         self.0.changed.notified().boxed()
     }
 }
+
+#[cfg(test)]
+mod folder_tests;

@@ -4,8 +4,8 @@ use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
+use bob_messages::ids::SessionId;
+use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,25 +54,24 @@ impl MemoryInbox {
         Ok(true)
     }
 
-    fn end(&self, session: &SessionId, request: &RequestId, refusal: Option<AgentError>) {
+    fn end(&self, key: &InboxKey, refusal: Option<AgentError>) -> bool {
         let mut all = self.all();
-        let Some(of) = all.get_mut(session) else { return };
+        let Some(of) = all.get_mut(&key.session) else { return false };
+        let Some(at) = of.iter().position(|kept| kept.message.request_id == key.request) else { return false };
         match refusal {
-            Some(error) => {
-                of.iter_mut()
-                    .filter(|kept| kept.message.request_id == *request)
-                    .for_each(|kept| kept.refusal = Some((error.clone(), clock::now())));
-            }
-            None => of.retain(|kept| kept.message.request_id != *request),
+            Some(error) => of[at].refusal = Some((error, clock::now())),
+            None => drop(of.remove(at)),
         }
         if of.is_empty() {
-            all.remove(session);
+            all.remove(&key.session);
         }
+        true
     }
 }
 
-/// Those of `due` that are known, and the first of the others, at most so many.
-pub(super) fn chosen(due: impl Iterator<Item = Due>, most: usize, known: &BTreeSet<SessionId>) -> Vec<Due> {
+/// Those of `due` that are known, and of the others at most so many: those whose oldest message waits longest.
+pub(super) fn chosen<T: Ord>(mut due: Vec<(T, Due)>, most: usize, known: &BTreeSet<SessionId>) -> Vec<Due> {
+    due.sort_by(|(one, _), (other, _)| one.cmp(other));
     let mut left = most;
     let chosen = |due: &Due| {
         let is_known = known.contains(&due.session);
@@ -80,7 +79,7 @@ pub(super) fn chosen(due: impl Iterator<Item = Due>, most: usize, known: &BTreeS
         left -= usize::from(is_chosen && !is_known);
         is_chosen
     };
-    due.filter(chosen).collect()
+    due.into_iter().map(|(_, due)| due).filter(chosen).collect()
 }
 
 /// Why a message is not kept.
@@ -101,24 +100,15 @@ impl Inbox for MemoryInbox {
         ready(Ok(waiting.map(|kept| InboxEntry::from(kept.message.clone())).collect())).boxed()
     }
 
-    fn settle<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-        refusal: Option<AgentError>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.end(session, request, refusal);
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+        let is_settled = self.end(&key, refusal);
         self.changed.notify_one();
-        ready(Ok(())).boxed()
+        ready(Ok(is_settled)).boxed()
     }
 
-    fn standing<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-    ) -> BoxFuture<'a, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
         let all = self.all();
-        let kept = all.get(session).into_iter().flatten().find(|kept| kept.message.request_id == *request);
+        let kept = all.get(&key.session).into_iter().flatten().find(|kept| kept.message.request_id == key.request);
         let standing = match kept.map(|kept| &kept.refusal) {
             None => InboxStanding::Gone,
             Some(None) => InboxStanding::Waiting,
@@ -134,11 +124,11 @@ impl Inbox for MemoryInbox {
             of.retain(|kept| kept.refusal.as_ref().is_none_or(|(_, at)| *at >= kept_from));
             !of.is_empty()
         });
-        let newest = |of: &Vec<Kept>| of.iter().filter(|kept| kept.refusal.is_none()).map(|kept| kept.number).max();
-        let due = all
-            .iter()
-            .filter_map(|(session, of)| newest(of).map(|mark| Due { session: session.clone(), epoch: None, mark }));
-        ready(Ok(chosen(due, most, known))).boxed()
+        let due = all.iter().filter_map(|(session, of)| {
+            let numbers = || of.iter().filter(|kept| kept.refusal.is_none()).map(|kept| kept.number);
+            Some((numbers().min()?, Due { session: session.clone(), epoch: None, mark: numbers().max()? }))
+        });
+        ready(Ok(chosen(due.collect(), most, known))).boxed()
     }
 
     fn woken(&self) -> BoxFuture<'_, ()> {

@@ -2,8 +2,8 @@
 
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
+use bob_messages::ids::SessionId;
+use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// The most messages that wait for one session; a further one is `Unavailable`.
 pub(in crate::store) const MOST_WAITING: usize = 1_000;
 
-/// How long a refusal waits for its sender, in milliseconds.
+/// How long a refusal is kept for its senders, in milliseconds.
 pub(in crate::store) const REFUSALS_KEPT_MS: Millis = 24 * 60 * 60 * 1000;
 
 /// A session that has something to do.
@@ -41,37 +41,29 @@ pub trait Inbox: Send + Sync + 'static {
     fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// The messages that wait for a session, in the order in which they were put. They stay. One that cannot be read has its
-    /// place among them, with the reason.
+    /// place among them, with the reason. Where they are more than 64 MiB together, a store may leave out all but the oldest
+    /// and the cancellations, until those before them are settled.
     ///
     /// # Errors
     /// `Unavailable`.
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>>;
 
-    /// Removes a message whose effect is durable. One that is refused is kept for its sender, who is told why, and removes it
-    /// by settling it without a refusal; at most a day from then on. A refusal has no effect while another process owns the
-    /// session, in a store whose owners are on several machines.
+    /// Removes a message whose effect is durable. One that is refused is kept for its senders, who are told why, for a day. Whether
+    /// it did so: not when there is no such message, and a refusal has no effect while another process owns the session, in a
+    /// store whose owners are on several machines.
     ///
     /// # Errors
     /// `Unavailable` or `InDoubt`; then the message is taken again, and recognised by its request id.
-    fn settle<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-        refusal: Option<AgentError>,
-    ) -> BoxFuture<'a, Result<(), StoreError>>;
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// What is known of a message.
     ///
     /// # Errors
     /// `Unavailable`.
-    fn standing<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-    ) -> BoxFuture<'a, Result<InboxStanding, StoreError>>;
+    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>>;
 
     /// Sessions with something to do: of `known`, which are worked on or rest, all that have messages; and at most `most`
-    /// others that have messages or a turn that was left open, and no other living owner. A caller that names what it was
+    /// others that have messages or a turn that was left open, and no other living owner: those that wait longest first. A caller that names what it was
     /// given before as known is given all of them, call by call. A store whose owners are on several machines makes the others
     /// this process's, so that no two processes get one; those that it has already are among them, so that an answer that was
     /// lost is given again.

@@ -1,10 +1,11 @@
 //! Claims, releases and deletions: whose a session is.
 
+use super::again::passes;
 use super::link::PATIENCE;
-use super::node::{self, lives};
+use super::node;
 use super::schema::{self, STEPS};
 use super::tables::{Entry, damaged, entry_columns, epoch, records, signed};
-use super::up::{Unread, Up, is_broken, is_in_the_way};
+use super::up::{Unread, Up};
 use super::writer::Writer;
 use crate::store::Ledger;
 use crate::store::span::Span;
@@ -22,15 +23,11 @@ pub(super) struct Claimed {
     pub(super) claim: Claim,
 }
 
-/// Whether the session `s` may be claimed: it has no owner, its owner is `$2` or is dead, or it is to be taken over (`$3`).
+/// Whether the session `s` may be claimed: it has no owner, its owner is `$2` or noted as dead, or it is to be taken over (`$3`).
 macro_rules! is_free {
     () => {
-        concat!(
-            "(s.node IS NULL OR s.node = $2 OR $3 OR NOT EXISTS (
-                 SELECT FROM bob_nodes n WHERE n.number = s.node AND ",
-            lives!(),
-            "))"
-        )
+        "(s.node IS NULL OR s.node = $2 OR $3
+          OR NOT EXISTS (SELECT FROM bob_nodes n WHERE n.number = s.node AND NOT n.dead))"
     };
 }
 
@@ -46,15 +43,15 @@ const CLAIM: &str = concat!(
 
 const DELETE: &str = concat!("DELETE FROM bob_sessions s WHERE s.id = $1 AND ", is_free!(), " RETURNING s.number");
 
+const DELETE_MESSAGES: &str =
+    "DELETE FROM bob_inbox WHERE session = $1 AND NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1)";
+
 const RELEASE: &str =
     concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND s.node = $3 AND $2 = ", epoch!());
 
 /// A session that was not given.
-const OWNER: &str = concat!(
-    "SELECT s.damage, n.number, n.name, n.address FROM bob_sessions s LEFT JOIN bob_nodes n ON n.number = s.node AND ",
-    lives!(),
-    " WHERE s.id = $1"
-);
+const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address
+    FROM bob_sessions s LEFT JOIN bob_nodes n ON n.number = s.node AND NOT n.dead WHERE s.id = $1";
 
 const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE number = $1";
 
@@ -184,7 +181,10 @@ impl Writer {
     pub(super) async fn delete(&self, session: &SessionId) -> Result<bool, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
-            let Some(up) = self.link.to_read(until).await? else { return Ok(false) };
+            if self.link.to_read(until).await?.is_none() {
+                return Ok(false);
+            }
+            let up = self.link.to_write(until).await?;
             let deleted = match self.try_delete(&up, session).await {
                 Ok(true) => Ok(true),
                 Ok(false) => match self.owner_of(&up, session).await {
@@ -227,10 +227,14 @@ impl Writer {
         up.ask(up.client.batch_execute("BEGIN")).await?;
         let deleted = async {
             let values: [&(dyn ToSql + Sync); 3] = [&session.as_str(), &node, &takes_over];
-            let Some(row) = up.ask(up.client.query_opt(&delete, &values)).await? else { return Ok(false) };
+            let Some(row) = up.ask(up.client.query_opt(&delete, &values)).await? else {
+                // It may have messages before it exists.
+                up.ask(up.client.execute(DELETE_MESSAGES, &[&session.as_str()])).await?;
+                return Ok(false);
+            };
             let number: i64 = row.get(0);
             up.ask(up.client.execute("DELETE FROM bob_records WHERE session = $1", &[&number])).await?;
-            up.ask(up.client.execute("DELETE FROM bob_inbox WHERE session = $1", &[&session.as_str()])).await?;
+            up.ask(up.client.execute(DELETE_MESSAGES, &[&session.as_str()])).await?;
             Ok(true)
         };
         let deleted = deleted.await;
@@ -238,9 +242,4 @@ impl Writer {
         up.ask(up.client.batch_execute(end)).await?;
         deleted
     }
-}
-
-/// Whether a statement may work when it is repeated.
-fn passes(error: &Error) -> bool {
-    is_broken(error) || is_in_the_way(error)
 }

@@ -2,7 +2,7 @@
 
 use super::again::writing;
 use super::link::Link;
-use super::node::{self, Node, lives};
+use super::node::{self, Node};
 use super::schema::{self, STEPS};
 use super::tables::epoch;
 use super::up::{Unread, Up};
@@ -22,10 +22,24 @@ use tokio_postgres::Row;
 /// The most sessions that are taken in one statement.
 const MOST_AT_ONCE: usize = 250;
 
-/// Owners that are dead by their row.
+/// Owners that are noted as dead.
 macro_rules! dead {
     () => {
-        concat!("(SELECT n.number FROM bob_nodes n WHERE n.number <> $1 AND NOT ", lives!(), ")")
+        "(SELECT n.number FROM bob_nodes n WHERE n.number <> $1 AND n.dead)"
+    };
+}
+
+/// Whether the session `$session` has no owner, or a dead one.
+macro_rules! is_free {
+    ($session:literal) => {
+        concat!("(", $session, ".node IS NULL OR ", $session, ".node IN ", dead!(), ")")
+    };
+}
+
+/// Whether the tables are not those of a newer program.
+macro_rules! is_known {
+    () => {
+        "(SELECT version FROM bob_meta WHERE application = 'bob') <= $3"
     };
 }
 
@@ -36,41 +50,53 @@ macro_rules! newest {
     };
 }
 
+/// Takes sessions: first turns that were left open, then those whose oldest message waits longest, whether they exist or not. A
+/// damaged one has its messages refused.
+///
 /// The state `running` is that of a session whose turn has begun and not ended; one that works for another session is taken up
-/// by the turn of that one. A row that another process has locked is being
-/// taken by it; what was taken meanwhile is looked at again by PostgreSQL after the lock.
+/// by the turn of that one. A row that another process has locked is being taken by it; what was taken meanwhile is looked at
+/// again by PostgreSQL after the lock.
 const FREE: &str = concat!(
-    "WITH free AS MATERIALIZED (
-         SELECT s.number FROM bob_sessions s
-         WHERE s.damage IS NULL AND (s.node IS NULL OR s.node IN ",
-    dead!(),
-    ") AND NOT s.id = ANY ($4) AND s.number IN (
-             SELECT x.number FROM bob_sessions x JOIN bob_inbox i ON i.session = x.id
-             WHERE i.refusal IS NULL AND (x.node IS NULL OR x.node IN ",
-    dead!(),
-    ") UNION
-             SELECT x.number FROM bob_sessions x
-             WHERE x.state = 'running' AND x.parent IS NULL AND (x.node IS NULL OR x.node IN ",
-    dead!(),
-    ")) ORDER BY s.number LIMIT $2 FOR UPDATE OF s SKIP LOCKED)
-     UPDATE bob_sessions s SET node = $1, epoch = s.epoch + 1 FROM free WHERE s.number = free.number
-     AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $3
-     RETURNING s.id, ",
+    "WITH waiting AS MATERIALIZED (
+         SELECT i.session AS id, min(i.number) AS oldest
+         FROM bob_inbox i LEFT JOIN bob_sessions x ON x.id = i.session
+         WHERE i.refusal IS NULL AND NOT i.session = ANY ($4) AND ",
+    is_free!("x"),
+    "    GROUP BY i.session
+         UNION ALL
+         SELECT x.id, 0 FROM bob_sessions x
+         WHERE x.state = 'running' AND x.parent IS NULL AND x.damage IS NULL AND NOT x.id = ANY ($4) AND ",
+    is_free!("x"),
+    "),
+     ranked AS MATERIALIZED (
+         SELECT w.id, s.number IS NULL AS is_new, row_number() OVER (ORDER BY min(w.oldest), w.id) AS place
+         FROM waiting w LEFT JOIN bob_sessions s ON s.id = w.id GROUP BY w.id, s.number),
+     free AS MATERIALIZED (
+         SELECT s.number FROM bob_sessions s JOIN ranked r ON r.id = s.id WHERE ",
+    is_free!("s"),
+    "    ORDER BY r.place LIMIT (SELECT $2 - count(*) FROM ranked WHERE is_new AND place <= $2)
+         FOR UPDATE OF s SKIP LOCKED),
+     taken AS (
+         UPDATE bob_sessions s SET node = $1, epoch = s.epoch + 1 FROM free
+         WHERE s.number = free.number AND ",
+    is_known!(),
+    "    RETURNING s.id, ",
     epoch!(),
-    ", ",
-    newest!()
-);
-
-const NEW: &str = concat!(
-    "INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
-     SELECT i.session, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $1 FROM bob_inbox i
-     WHERE i.refusal IS NULL AND NOT EXISTS (SELECT FROM bob_sessions o WHERE o.id = i.session) AND NOT i.session = ANY ($4)
-     AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $3
-     GROUP BY i.session ORDER BY min(i.number) LIMIT $2
-     ON CONFLICT (id) DO NOTHING RETURNING s.id, ",
+    " AS epoch, ",
+    newest!(),
+    " AS newest),
+     new AS (
+         INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
+         SELECT r.id, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $1 FROM ranked r
+         WHERE r.is_new AND r.place <= $2 AND ",
+    is_known!(),
+    "    ORDER BY r.place ON CONFLICT (id) DO NOTHING
+         RETURNING s.id, ",
     epoch!(),
-    ", ",
-    newest!()
+    " AS epoch, ",
+    newest!(),
+    " AS newest)
+     SELECT id, epoch, newest FROM taken UNION ALL SELECT id, epoch, newest FROM new"
 );
 
 /// What this process has already and does not work on: it was given in an answer that was lost, or was not released.
@@ -79,8 +105,8 @@ const OURS: &str = concat!(
     epoch!(),
     ", ",
     newest!(),
-    " FROM bob_sessions s WHERE s.node = $1 AND s.damage IS NULL AND NOT s.id = ANY ($3)
-     AND ((s.state = 'running' AND s.parent IS NULL)
+    " FROM bob_sessions s WHERE s.node = $1 AND NOT s.id = ANY ($3)
+     AND ((s.state = 'running' AND s.parent IS NULL AND s.damage IS NULL)
           OR EXISTS (SELECT FROM bob_inbox i WHERE i.session = s.id AND i.refusal IS NULL))
      ORDER BY s.number LIMIT $2"
 );
@@ -89,7 +115,7 @@ const OURS: &str = concat!(
 const KNOWN: &str = "SELECT i.session, NULL::bigint, max(i.number) FROM bob_inbox i
     WHERE i.session = ANY ($1) AND i.refusal IS NULL GROUP BY i.session";
 
-/// Refusals that nobody asked for.
+/// Refusals of the day before.
 const SWEEP: &str =
     "DELETE FROM bob_inbox WHERE refusal IS NOT NULL AND refused_at < clock_timestamp() - interval '1 day'";
 
@@ -116,12 +142,12 @@ pub(super) async fn due(
         left = left.saturating_sub(had.len());
         due.extend(had);
         // After an outage, a process whose own row is not renewed yet takes those of nobody else for dead.
-        for sql in [FREE, NEW].iter().filter(|_| node.is_renewed()) {
+        if node.is_renewed() {
+            let statement = up.prepared(node::NOTE_ALL_DEAD).await?;
+            up.ask(up.client.execute(&statement, &[&ours])).await?;
+            let statement = up.prepared(FREE).await?;
             let most = left as i64;
-            let statement = up.prepared(sql).await?;
-            let taken = sessions(&up.ask(up.client.query(&statement, &[&ours, &most, &version, &known])).await?);
-            left = left.saturating_sub(taken.len());
-            due.extend(taken);
+            due.extend(sessions(&up.ask(up.client.query(&statement, &[&ours, &most, &version, &known])).await?));
         }
         let statement = up.prepared(SWEEP).await?;
         up.ask(up.client.execute(&statement, &[])).await?;
@@ -148,12 +174,12 @@ fn sessions(rows: &[Row]) -> Vec<Due> {
 #[derive(Debug, Clone)]
 pub(super) struct Suspects {
     looking: Rc<Cell<bool>>,
-    bell: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl Suspects {
-    pub(super) fn new(bell: Arc<Notify>) -> Self {
-        Self { looking: Rc::default(), bell }
+    pub(super) fn new(changed: Arc<Notify>) -> Self {
+        Self { looking: Rc::default(), changed }
     }
 
     /// Looks at those who own sessions. When one is dead, its sessions are due.
@@ -165,7 +191,7 @@ impl Suspects {
         spawn_local(async move {
             let began = Instant::now();
             match this.look_at_all(&up, ours).await {
-                Ok(true) => this.bell.notify_one(),
+                Ok(true) => this.changed.notify_one(),
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, after = ?began.elapsed(), "the owners could not be looked at"),
             }

@@ -1,18 +1,19 @@
 //! Messages to sessions, in the table `bob_inbox`: kept once by session and request id, and taken by the session's owner.
 //!
-//! A bell is rung when something changed: at most once in [`RUNG_EACH`] for all that changed here meanwhile, since a
-//! notification takes a lock of the whole server.
+//! Other processes are notified when something changed: at most once in [`NOTIFIED_EACH`] for all that changed here meanwhile,
+//! since a notification takes a lock of the whole server.
 
 use super::again::writing;
 use super::due;
 use super::link::Link;
 use super::node::{Node, lives};
 use super::reader::reading;
+use super::schema::HAS_INBOX;
 use super::up::Unread;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
-use bob_messages::inbox::{InboxEntry, InboxMessage, InboxStanding};
+use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::reply::Reply;
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt};
@@ -27,14 +28,14 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Row;
 
 /// Between two notifications.
-const RUNG_EACH: Duration = Duration::from_millis(20);
+const NOTIFIED_EACH: Duration = Duration::from_millis(20);
 
 /// What is asked of the task.
 pub(super) enum Ask {
     Put(InboxMessage, Reply<Result<bool, StoreError>>),
     Take(SessionId, Reply<Result<Vec<InboxEntry>, StoreError>>),
-    Settle(SessionId, RequestId, Option<AgentError>, Reply<Result<(), StoreError>>),
-    Standing(SessionId, RequestId, Reply<Result<InboxStanding, StoreError>>),
+    Settle(InboxKey, Option<AgentError>, Reply<Result<bool, StoreError>>),
+    Standing(InboxKey, Reply<Result<InboxStanding, StoreError>>),
     Due(usize, BTreeSet<SessionId>, Reply<Result<Vec<Due>, StoreError>>),
     /// Hear of what others change.
     Listen,
@@ -44,12 +45,12 @@ pub(super) enum Ask {
 #[derive(Debug)]
 pub(super) struct PostgresInbox {
     asks: WeakUnboundedSender<Ask>,
-    bell: Arc<Notify>,
+    changed: Arc<Notify>,
 }
 
 impl PostgresInbox {
-    pub(super) fn of(asks: &UnboundedSender<Ask>, bell: &Arc<Notify>) -> Arc<dyn Inbox> {
-        Arc::new(Self { asks: asks.downgrade(), bell: Arc::clone(bell) })
+    pub(super) fn of(asks: &UnboundedSender<Ask>, changed: &Arc<Notify>) -> Arc<dyn Inbox> {
+        Arc::new(Self { asks: asks.downgrade(), changed: Arc::clone(changed) })
     }
 
     fn ask<T: Send + 'static>(
@@ -73,21 +74,12 @@ impl Inbox for PostgresInbox {
         self.ask(|reply| Ask::Take(session.clone(), reply))
     }
 
-    fn settle<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-        refusal: Option<AgentError>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.ask(|reply| Ask::Settle(session.clone(), request.clone(), refusal, reply))
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.ask(|reply| Ask::Settle(key, refusal, reply))
     }
 
-    fn standing<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-    ) -> BoxFuture<'a, Result<InboxStanding, StoreError>> {
-        self.ask(|reply| Ask::Standing(session.clone(), request.clone(), reply))
+    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+        self.ask(|reply| Ask::Standing(key, reply))
     }
 
     fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
@@ -102,30 +94,30 @@ impl Inbox for PostgresInbox {
         if let Some(asks) = self.asks.upgrade() {
             drop(asks.send(Ask::Listen));
         }
-        self.bell.notified().boxed()
+        self.changed.notified().boxed()
     }
 }
 
 /// Answers until all senders are dropped, and ends what was asked then.
-pub(super) async fn run(link: Rc<Link>, node: Node, bell: Arc<Notify>, mut asks: UnboundedReceiver<Ask>) {
-    let rope = Rc::new(Notify::new());
-    let ringing = spawn_local(ring(Rc::clone(&link), Rc::clone(&rope)));
-    let suspects = due::Suspects::new(bell);
+pub(super) async fn run(link: Rc<Link>, node: Node, changed: Arc<Notify>, mut asks: UnboundedReceiver<Ask>) {
+    let untold = Rc::new(Notify::new());
+    let notifying = spawn_local(notify_others(Rc::clone(&link), Rc::clone(&untold)));
+    let suspects = due::Suspects::new(changed);
     let mut asked = JoinSet::new();
     while let Some(ask) = asks.recv().await {
-        let (link, node, rope, suspects) = (Rc::clone(&link), node.clone(), Rc::clone(&rope), suspects.clone());
+        let (link, node, untold, suspects) = (Rc::clone(&link), node.clone(), Rc::clone(&untold), suspects.clone());
         asked.spawn_local(async move {
             match ask {
                 Ask::Put(message, reply) => {
                     reply.send(put(&link, &message).await);
-                    rope.notify_one();
+                    untold.notify_one();
                 }
                 Ask::Take(session, reply) => reply.send(take(&link, &session).await),
-                Ask::Settle(session, request, refusal, reply) => {
-                    reply.send(settle(&link, &node, &session, &request, refusal.as_ref()).await);
-                    rope.notify_one();
+                Ask::Settle(key, refusal, reply) => {
+                    reply.send(settle(&link, &node, &key, refusal.as_ref()).await);
+                    untold.notify_one();
                 }
-                Ask::Standing(session, request, reply) => reply.send(standing(&link, &session, &request).await),
+                Ask::Standing(key, reply) => reply.send(standing(&link, &key).await),
                 Ask::Due(most, known, reply) => reply.send(due::due(&link, &node, &suspects, most, &known).await),
                 Ask::Listen => node.listen(),
             }
@@ -133,23 +125,23 @@ pub(super) async fn run(link: Rc<Link>, node: Node, bell: Arc<Notify>, mut asks:
         while asked.try_join_next().is_some() {}
     }
     while asked.join_next().await.is_some() {}
-    ringing.abort();
+    notifying.abort();
 }
 
 /// Tells all processes that something changed.
-async fn ring(link: Rc<Link>, rope: Rc<Notify>) {
+async fn notify_others(link: Rc<Link>, untold: Rc<Notify>) {
     loop {
-        rope.notified().await;
-        let rung = async {
+        untold.notified().await;
+        let told = async {
             let up = link.to_write(Instant::now()).await?;
-            let ring = super::link::BELL;
-            let rung = up.ask(up.client.execute(&format!("SELECT pg_notify({ring}, '')"), &[])).await;
-            rung.map_err(|error| link.address.failed("write", &error))
+            let channel = super::link::CHANNEL;
+            let told = up.ask(up.client.execute(&format!("SELECT pg_notify({channel}, '')"), &[])).await;
+            told.map_err(|error| link.address.failed("write", &error))
         };
-        if let Err(error) = rung.await {
+        if let Err(error) = told.await {
             tracing::debug!(%error, "other processes were not notified of a message; they find it when they look");
         }
-        sleep(RUNG_EACH).await;
+        sleep(NOTIFIED_EACH).await;
     }
 }
 
@@ -181,12 +173,22 @@ async fn put(link: &Link, message: &InboxMessage) -> Result<bool, StoreError> {
     .await
 }
 
-const TAKE: &str = "SELECT request, message FROM bob_inbox WHERE session = $1 AND refusal IS NULL ORDER BY number";
+/// How many bytes of messages are taken at once, in addition to cancellations; the oldest one in any case.
+const TAKEN_BYTES: i64 = 64 << 20;
+
+/// Cancellations are small. Their form is that of a message as JSON, in which the quotes of other texts are escaped.
+const TAKE: &str = "SELECT request, message FROM (
+        SELECT number, request, message,
+               sum(octet_length(message)) OVER (ORDER BY number) - octet_length(message) AS bytes_before
+        FROM bob_inbox WHERE session = $1 AND refusal IS NULL) waiting
+    WHERE bytes_before < $2
+       OR (octet_length(message) < 65536 AND message LIKE '%\"request\":{\"type\":\"cancel\"%')
+    ORDER BY number";
 
 async fn take(link: &Link, session: &SessionId) -> Result<Vec<InboxEntry>, StoreError> {
-    reading(link, Vec::new, async |up| {
+    reading(link, HAS_INBOX, Vec::new, async |up| {
         let statement = up.prepared(TAKE).await?;
-        let rows = up.ask(up.client.query(&statement, &[&session.as_str()])).await?;
+        let rows = up.ask(up.client.query(&statement, &[&session.as_str(), &TAKEN_BYTES])).await?;
         let entry = |row: &Row| InboxEntry::parse(RequestId::new(row.get::<_, &str>(0)), row.get(1));
         Ok(rows.iter().map(entry).collect())
     })
@@ -204,18 +206,12 @@ const REFUSE: &str = concat!(
     ")"
 );
 
-async fn settle(
-    link: &Link,
-    node: &Node,
-    session: &SessionId,
-    request: &RequestId,
-    refusal: Option<&AgentError>,
-) -> Result<(), StoreError> {
+async fn settle(link: &Link, node: &Node, key: &InboxKey, refusal: Option<&AgentError>) -> Result<bool, StoreError> {
     let why = refusal.map(serde_json::to_string).transpose();
     let why = why.map_err(|error| StoreError::Unavailable(format!("the refusal cannot be written: {error}")))?;
-    let (session, request) = (session.as_str(), request.as_str());
+    let (session, request) = (key.session.as_str(), key.request.as_str());
     writing(link, async |up| {
-        match &why {
+        let settled = match &why {
             None => {
                 let statement = up.prepared(DONE).await?;
                 up.ask(up.client.execute(&statement, &[&session, &request])).await?
@@ -226,18 +222,19 @@ async fn settle(
                 up.ask(up.client.execute(&statement, &[&session, &request, why, &ours])).await?
             }
         };
-        Ok(())
+        Ok(settled > 0)
     })
     .await
 }
 
-async fn standing(link: &Link, session: &SessionId, request: &RequestId) -> Result<InboxStanding, StoreError> {
+async fn standing(link: &Link, key: &InboxKey) -> Result<InboxStanding, StoreError> {
     reading(
         link,
+        HAS_INBOX,
         || InboxStanding::Gone,
         async |up| {
             let statement = up.prepared(IS_THERE).await?;
-            let row = up.ask(up.client.query_opt(&statement, &[&session.as_str(), &request.as_str()])).await?;
+            let row = up.ask(up.client.query_opt(&statement, &[&key.session.as_str(), &key.request.as_str()])).await?;
             let bad = |error| Unread::Bad(StoreError::Corrupt(format!("a refusal in bob_inbox: {error}")));
             match row.map(|row| row.get::<_, Option<String>>(0)) {
                 None => Ok(InboxStanding::Gone),

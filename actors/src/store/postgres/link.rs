@@ -25,8 +25,8 @@ const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 /// Between two attempts to connect.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The name of the notifications that something changed: the schema's own, as a name that needs no quotes.
-pub(super) const BELL: &str = "'bob_' || to_hex(hashtext(current_schema())::bigint & 4294967295)";
+/// The channel of the notifications that something changed: the schema's own, as a name that needs no quotes.
+pub(super) const CHANNEL: &str = "'bob_' || to_hex(hashtext(current_schema())::bigint & 4294967295)";
 
 /// The oldest server whose SQL has what is used here: 12.
 const OLDEST: i32 = 120_000;
@@ -38,8 +38,8 @@ pub(super) struct Link {
     held: Mutex<Option<Held>>,
     /// Notified when a connection ended.
     ended: Arc<Notify>,
-    /// Notified when the bell was rung, on a connection that listens.
-    bell: Option<Arc<Notify>>,
+    /// Notified when another process says that something changed, on a connection that listens.
+    changed: Option<Arc<Notify>>,
 }
 
 #[derive(Debug)]
@@ -50,12 +50,12 @@ struct Held {
 
 impl Link {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, held: Mutex::default(), ended: Arc::default(), bell: None }
+        Self { address, held: Mutex::default(), ended: Arc::default(), changed: None }
     }
 
-    /// One whose connections listen to what all processes ring.
-    pub(super) fn listening(address: Address, bell: Arc<Notify>) -> Self {
-        Self { bell: Some(bell), ..Self::new(address) }
+    /// One whose connections listen to the notifications of all processes.
+    pub(super) fn listening(address: Address, changed: Arc<Notify>) -> Self {
+        Self { changed: Some(changed), ..Self::new(address) }
     }
 
     /// Waits until a connection has ended that was made here.
@@ -68,13 +68,19 @@ impl Link {
     /// # Errors
     /// `Unavailable` when there is none before this time, `TooNew`.
     pub(super) async fn to_read(&self, until: Instant) -> Result<Option<Rc<Up>>, StoreError> {
+        self.to_read_of(1, until).await
+    }
+
+    /// As [`to_read`](Self::to_read); `None` while there are no tables of this version.
+    pub(super) async fn to_read_of(&self, version: usize, until: Instant) -> Result<Option<Rc<Up>>, StoreError> {
         let mut held = self.held.lock().await;
         let held = self.connected(&mut held, until).await?;
-        if held.nature == Nature::Empty {
+        let least = Nature::Ours(version);
+        if held.nature < least {
             // They may have been made meanwhile.
             held.nature = schema::nature(&held.up, &self.address).await.map_err(|unread| unread.told(&self.address))?;
         }
-        Ok(Some(Rc::clone(&held.up)).filter(|_| held.nature != Nature::Empty))
+        Ok(Some(Rc::clone(&held.up)).filter(|_| held.nature >= least))
     }
 
     /// The connection, with the tables, which are made or brought up to date first. Nothing else is asked on it meanwhile.
@@ -126,13 +132,13 @@ impl Link {
         let refused = |error: Error| (self.address.refused(&error), is_lasting(&error));
         let failed = |error: Error| (self.address.failed("read", &error), is_lasting(&error));
         let (client, mut connection) = self.address.config.connect(Tls).await.map_err(refused)?;
-        let bell = self.bell.clone();
+        let changed = self.changed.clone();
         let (told, is_used) = (Arc::clone(&self.ended), Arc::new(AtomicBool::new(false)));
         let notifies = NotifiesAtItsEnd(told, Arc::clone(&is_used));
         let driver = tokio::spawn(async move {
             // Also when it is ended from here.
             let _ended = notifies;
-            if let Err(error) = driven(&mut connection, bell.as_deref()).await {
+            if let Err(error) = driven(&mut connection, changed.as_deref()).await {
                 tracing::debug!(%error, "a connection to the database ended");
             }
         });
@@ -162,8 +168,8 @@ impl Link {
             Unread::Bad(error) => (error, true),
             Unread::Failed(error) => failed(error),
         })?;
-        if let Some(bell) = &self.bell {
-            self.listen(&up, bell).await.map_err(failed)?;
+        if let Some(changed) = &self.changed {
+            self.listen(&up, changed).await.map_err(failed)?;
         }
         is_used.store(true, Ordering::Release);
         Ok(Held { up, nature })
@@ -171,24 +177,24 @@ impl Link {
 }
 
 impl Link {
-    /// Listens from now on. What was rung before is not heard, so it is taken for rung.
-    async fn listen(&self, up: &Up, bell: &Notify) -> Result<(), Error> {
-        let row = up.ask(up.client.query_one(&format!("SELECT {BELL}"), &[])).await?;
+    /// Listens from now on. Earlier notifications are not received, so something is taken to have changed.
+    async fn listen(&self, up: &Up, changed: &Notify) -> Result<(), Error> {
+        let row = up.ask(up.client.query_one(&format!("SELECT {CHANNEL}"), &[])).await?;
         up.ask(up.client.batch_execute(&format!("LISTEN {}", row.get::<_, &str>(0)))).await?;
-        bell.notify_one();
+        changed.notify_one();
         Ok(())
     }
 }
 
-/// Drives a connection to its end, and passes on what is rung.
+/// Drives a connection to its end, and passes notifications on.
 async fn driven<T: TlsStream + Unpin>(
     connection: &mut Connection<Socket, T>,
-    bell: Option<&Notify>,
+    changed: Option<&Notify>,
 ) -> Result<(), Error> {
     poll_fn(|context| {
         loop {
             match ready!(connection.poll_message(context)) {
-                Some(Ok(AsyncMessage::Notification(_))) => bell.iter().for_each(|bell| bell.notify_one()),
+                Some(Ok(AsyncMessage::Notification(_))) => changed.iter().for_each(|changed| changed.notify_one()),
                 Some(Ok(_notice)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),

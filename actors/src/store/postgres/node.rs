@@ -320,11 +320,20 @@ static LOOK: LazyLock<String> = LazyLock::new(|| {
 
 const DECLARE: &str = "UPDATE bob_nodes SET dead = true WHERE number = $1 AND renewed_at = $2::text::timestamptz";
 
-/// Looks whether an owner whose row is still good is dead, and if so notes it.
+/// Notes that owners are dead whose lease is over, before their sessions are taken: a restart of the server would have their rows
+/// good again for a while, and their processes would renew them.
+pub(super) const NOTE_ALL_DEAD: &str =
+    concat!("UPDATE bob_nodes n SET dead = true WHERE n.number <> $1 AND NOT n.dead AND NOT ", lives!());
+const NOTE_DEAD: &str = concat!("UPDATE bob_nodes n SET dead = true WHERE n.number = $1 AND NOT ", lives!());
+
+/// Looks whether an owner is dead, and if so notes it.
 pub(super) async fn is_dead(up: &Up, number: i32) -> Result<bool, Error> {
     let mut renewed = None;
     loop {
-        let Some(row) = up.ask(up.client.query_opt(LOOK.as_str(), &[&number])).await? else { return Ok(true) };
+        let Some(row) = up.ask(up.client.query_opt(LOOK.as_str(), &[&number])).await? else {
+            up.ask(up.client.execute(NOTE_DEAD, &[&number])).await?;
+            return Ok(true);
+        };
         let (at, is_restarted, is_locked): (String, bool, bool) = (row.get(0), row.get(1), row.get(2));
         if is_locked || is_restarted {
             return Ok(false);

@@ -2,6 +2,8 @@
 
 use super::database::{Schema, is_there, schema, url, within};
 use super::*;
+use bob_messages::ids::RequestId;
+use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -18,6 +20,8 @@ enum Cut {
     After,
     /// The database never hears of it, and the connection stays.
     Silent,
+    /// As [`After`](Self::After), and no connection is made from then on.
+    Away,
 }
 
 /// A way to the database that breaks when it is told to.
@@ -33,15 +37,19 @@ impl Proxy {
         let is_armed = Arc::<AtomicBool>::default();
         let target = url().split_once('@').unwrap().1.split_once('/').unwrap().0.to_owned();
         let armed = Arc::clone(&is_armed);
+        let is_away = Arc::<AtomicBool>::default();
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
+                if is_away.load(Ordering::SeqCst) {
+                    continue;
+                }
                 let server = TcpStream::connect(&target).unwrap();
                 let is_cut = Arc::<AtomicBool>::default();
                 let (from, to, cut_here) =
                     (server.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(&is_cut));
                 std::thread::spawn(move || answers(from, to, &cut_here));
-                let armed = Arc::clone(&armed);
-                std::thread::spawn(move || questions(client, server, cut, &armed, &is_cut));
+                let (armed, is_away) = (Arc::clone(&armed), Arc::clone(&is_away));
+                std::thread::spawn(move || questions(client, server, cut, [&armed, &is_away], &is_cut));
             }
         });
         Self { port, is_armed }
@@ -55,7 +63,13 @@ impl Proxy {
     }
 }
 
-fn questions(mut client: TcpStream, mut server: TcpStream, cut: Cut, armed: &AtomicBool, is_cut: &AtomicBool) {
+fn questions(
+    mut client: TcpStream,
+    mut server: TcpStream,
+    cut: Cut,
+    [armed, is_away]: [&AtomicBool; 2],
+    is_cut: &AtomicBool,
+) {
     let mut bytes = vec![0; 1 << 16];
     while let Ok(count @ 1..) = client.read(&mut bytes) {
         let names_it = bytes[..count].windows(5).any(|part| part == b"cut-1");
@@ -64,6 +78,7 @@ fn questions(mut client: TcpStream, mut server: TcpStream, cut: Cut, armed: &Ato
             match cut {
                 Cut::Before => break,
                 Cut::After => {}
+                Cut::Away => is_away.store(true, Ordering::SeqCst),
                 Cut::Silent => {
                     while let Ok(1..) = client.read(&mut bytes) {}
                     break;
@@ -132,6 +147,24 @@ async fn a_connection_without_answers_is_made_anew() {
     let given_up = within(store.claim(&one)).await;
     assert!(matches!(given_up, Err(StoreError::Unavailable(_))), "after its time: {given_up:?}");
     assert_eq!(within(store.claim(&one)).await.unwrap().version, 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_whose_answer_was_lost_is_in_doubt_while_the_database_is_away() {
+    let Some(schema) = schema("a_message_whose_answer_was_lost_is_in_doubt") else { return };
+    let proxy = Proxy::start(Cut::Away);
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&proxy.url(&schema), StoreOptions::default()).unwrap();
+    let (inbox, one) = (store.inbox().unwrap(), session("cut-1"));
+    let to = |session: &SessionId| {
+        InboxMessage::new(session.clone(), RequestId::new("r"), 1, InboxRequest::Cancel { of: RequestId::new("q") })
+    };
+    assert_eq!(inbox.put(to(&session("other"))).await, Ok(true));
+    proxy.is_armed.store(true, Ordering::SeqCst);
+    let put = within(inbox.put(to(&one))).await;
+    assert!(matches!(put, Err(StoreError::InDoubt(_))), "{put:?}");
+    let direct = schema.open("direct", false);
+    let standing = direct.inbox().unwrap().standing(InboxKey { session: one, request: RequestId::new("r") }).await;
+    assert_eq!(standing, Ok(InboxStanding::Waiting), "it was stored");
 }
 
 /// A cluster of its own, which may be stopped.

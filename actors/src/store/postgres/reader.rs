@@ -32,15 +32,16 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
     }
 }
 
-/// Reads, and again when the connection broke or another statement was in the way.
+/// Reads tables of this version, and again when the connection broke or another statement was in the way.
 pub(super) async fn reading<T>(
     link: &Link,
+    version: usize,
     empty: impl FnOnce() -> T,
     read: impl AsyncFn(Rc<Up>) -> Result<T, Unread>,
 ) -> Result<T, StoreError> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let Some(up) = link.to_read(until).await? else { return Ok(empty()) };
+        let Some(up) = link.to_read_of(version, until).await? else { return Ok(empty()) };
         match read(up).await {
             Ok(read) => return Ok(read),
             Err(Unread::Bad(error)) => return Err(error),
@@ -59,7 +60,7 @@ pub(super) async fn find(up: &Up, session: &SessionId) -> Result<Option<Entry>, 
 }
 
 async fn load(link: &Link, session: &SessionId, span: Span) -> Result<Vec<Arc<Record>>, StoreError> {
-    reading(link, Vec::new, async |up| {
+    reading(link, 1, Vec::new, async |up| {
         loop {
             let Some(entry) = find(&up, session).await? else { return Ok(Vec::new()) };
             if let Some(damage) = &entry.damage {
@@ -89,7 +90,7 @@ async fn list(link: &Link, filter: &SessionFilter, cursor: Option<&str>) -> Resu
     let state = filter.state.map(SessionState::as_str);
     let parent = filter.parent.as_ref().map(SessionId::as_str);
     let tenant = filter.tenant.as_ref().map(TenantId::as_str);
-    reading(link, SessionPage::default, async |up| {
+    reading(link, 1, SessionPage::default, async |up| {
         let more = signed(limit as u64).saturating_add(1);
         let statement = up.prepared(LIST).await?;
         let values: [&(dyn ToSql + Sync); 7] = [&at, &behind, &prefix, &more, &state, &parent, &tenant];

@@ -75,11 +75,14 @@ pub(super) const STEPS: &[&str] = &[
 ",
 ];
 
+/// The version since which there is an inbox.
+pub(super) const HAS_INBOX: usize = 2;
+
 /// The tables of all steps.
 const TABLES: [&str; 5] = ["bob_inbox", "bob_meta", "bob_nodes", "bob_sessions", "bob_records"];
 
 /// What there is before a store has written anything.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Nature {
     Empty,
     /// Ours, after so many steps.

@@ -3,7 +3,7 @@
 use super::request::AgentRunResult;
 use super::runtime::Runtime;
 use bob_messages::error::AgentError;
-use bob_messages::ids::SessionId;
+use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::input::TurnInput;
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::{OpenTurn, Session};
@@ -11,12 +11,16 @@ use bob_messages::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 /// Resubmits the inputs that have no outcome in the journal, under their own ids: the session's actor reads the
-/// journal, continues the open turn, and accepts no input twice.
+/// journal, continues the open turn, and accepts no input twice. Those of the requests that were cancelled are ended at once.
 ///
 /// # Errors
 /// `Busy` when a turn of the session is running here or in another process; errors of the store. If at least one turn
 /// has ended, refused ones are returned as failed outcomes that are not saved. The call may be repeated.
-pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<AgentRunResult>, AgentError> {
+pub(super) async fn finish(
+    runtime: &Runtime,
+    session: SessionId,
+    cancelled: &[RequestId],
+) -> Result<Vec<AgentRunResult>, AgentError> {
     // An actor that has read the journal already would not look for interrupted turns.
     if !runtime.let_go(&session).await {
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
@@ -26,7 +30,15 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
     let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*runtime.turn_config_now()).clone() });
     let owed: Vec<_> = interrupted(&found)
         .into_iter()
-        .map(|input| (input.turn.clone(), runtime.hand_in(session.clone(), input, Arc::clone(&turn_config))))
+        .map(|input| {
+            let turn = input.turn.clone();
+            let is_cancelled = cancelled.iter().any(|of| is_request(&found, &input, of));
+            let owed = runtime.hand_in(session.clone(), input, Arc::clone(&turn_config));
+            if is_cancelled {
+                runtime.cancel_later(&session, Some(turn.clone()));
+            }
+            (turn, owed)
+        })
         .collect();
     let mut ends = Vec::with_capacity(owed.len());
     for (turn, owed) in owed {
@@ -44,6 +56,12 @@ pub(super) async fn finish(runtime: &Runtime, session: SessionId) -> Result<Vec<
         Some(error) if results.iter().all(|result| result.response().model.is_none()) => Err(error),
         Some(_) | None => Ok(results),
     }
+}
+
+/// Whether an input that is owed was asked for by this request.
+fn is_request(found: &Session, input: &TurnInput, request: &RequestId) -> bool {
+    let open = found.running().filter(|open| open.submission == input.turn);
+    open.map_or(input.request_id.as_ref() == Some(request), |open| open.is_request(request))
 }
 
 /// Returns the input of the open turn and those queued behind it, under their request ids.

@@ -144,7 +144,7 @@ impl AgentRuntime for Runtime {
     }
 
     fn finish(&self, session: SessionId) -> BoxFuture<'_, Result<Vec<AgentRunResult>, AgentError>> {
-        super::finish::finish(self, session).boxed()
+        async move { super::finish::finish(self, session, &[]).await }.boxed()
     }
 
     fn close(&self, session: SessionId) -> BoxFuture<'_, bool> {
@@ -219,6 +219,15 @@ impl Runtime {
         let (reply, answer) = Reply::channel();
         self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn, reply });
         answer.await.unwrap_or(false)
+    }
+
+    /// As [`AgentRuntime::finish`]; the turns of these requests are ended as cancelled.
+    pub(crate) async fn finish_but(
+        &self,
+        session: SessionId,
+        cancelled: &[RequestId],
+    ) -> Result<Vec<AgentRunResult>, AgentError> {
+        super::finish::finish(self, session, cancelled).await
     }
 
     /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that turns that run longer than the grace period are not

@@ -228,7 +228,7 @@ impl Runtime {
                 answer
             });
         }
-        self.send_in(session.clone(), Handed::Input(input), turn_config, reply);
+        self.send_in(session.clone(), Handed::Input(input, false), turn_config, reply);
         if let Some(token) = request.cancel {
             self.cancel_with(token, session.clone(), turn.clone(), until_over);
         }
@@ -263,10 +263,10 @@ impl Runtime {
         &self.0.turn_config
     }
 
-    /// Hands in an input as it is.
+    /// Hands in an input as the journal has it.
     pub(super) fn hand_in(&self, session: SessionId, input: Arc<TurnInput>, turn_config: Arc<TurnConfig>) -> Owed {
         let (reply, answer) = Reply::channel();
-        self.send_in(session, Handed::Input(input), turn_config, reply);
+        self.send_in(session, Handed::Input(input, true), turn_config, reply);
         answer
     }
 

@@ -25,8 +25,8 @@ pub(super) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
 /// A submission with an id; repeating it is idempotent.
 #[derive(Clone)]
 pub(super) enum Handed {
-    /// A message.
-    Input(Arc<TurnInput>),
+    /// A message; whether the journal may have it already.
+    Input(Arc<TurnInput>, bool),
     /// A reply to a suspended turn; boxed, since it is kept until the turn has ended, as an input is.
     Reply(Box<Said>),
 }
@@ -35,7 +35,7 @@ impl Handed {
     /// The id of the submission.
     pub(super) fn submission(&self) -> &TurnId {
         match self {
-            Self::Input(input) => &input.turn,
+            Self::Input(input, _) => &input.turn,
             Self::Reply(said) => &said.submission,
         }
     }
@@ -73,7 +73,10 @@ pub(super) fn hand_in(
             ),
         };
         match handed {
-            Handed::Input(input) => SessionsMessage::Submit { session, input, turn_config, reply },
+            Handed::Input(input, is_repeated) => {
+                let is_repeated = is_repeated || asked > 0;
+                SessionsMessage::Submit { session, input, turn_config, is_repeated, reply }
+            }
             Handed::Reply(reply_said) => {
                 let Said { submission, token, said, limits, tenant } = *reply_said;
                 SessionsMessage::Resume { session, submission, token, said, limits, tenant, turn_config, reply }

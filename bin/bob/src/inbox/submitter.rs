@@ -1,11 +1,12 @@
 //! Puts messages into an inbox, and waits for what becomes of them in the journal.
 
+use super::journal;
 use bob_actors::store::{Inbox, SessionStore};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::event::{Envelope, Rebuild};
 use bob_messages::ids::{RequestId, SessionId, TurnId};
-use bob_messages::inbox::{InboxMessage, InboxRequest, InboxStanding};
+use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, Part, Record};
@@ -56,7 +57,7 @@ impl Submitter {
         }
         let (session, request) = (message.session.clone(), message.request_id.clone());
         // What was read before the message was there has nothing of it, unless it is repeated.
-        let folded = self.folded(&session).await?;
+        let folded = journal::folded(&*self.store, &session).await?;
         let has_outcome = folded.first_outcome(&request).is_some();
         let is_known = has_outcome
             || folded.has_forgotten(&request)
@@ -86,7 +87,7 @@ impl Submitter {
     /// # Errors
     /// Errors of the store.
     pub async fn first_request(&self, session: &SessionId) -> Result<Option<RequestId>, AgentError> {
-        let folded = self.folded(session).await?;
+        let folded = journal::folded(&*self.store, session).await?;
         let open = folded.running().and_then(|open| open.input.request_id.clone());
         if open.is_some() {
             return Ok(open);
@@ -95,14 +96,6 @@ impl Submitter {
         let mut submitted =
             waiting.into_iter().filter(|entry| matches!(entry.request(), Some(InboxRequest::Submit(_))));
         Ok(submitted.next().map(|entry| entry.request_id))
-    }
-
-    async fn folded(&self, session: &SessionId) -> Result<Session, AgentError> {
-        let newest = self.store.load_part(session, Part::Latest).await?;
-        match Session::fold_latest(session.clone(), None, &newest) {
-            Some(folded) => Ok(folded),
-            None => Ok(Session::fold(session.clone(), &self.store.load(session).await?)),
-        }
     }
 
     /// Asks for the end of the turn of a request, or of the request if its turn has not begun. `at` is the time of day, for people.
@@ -129,7 +122,7 @@ impl Submitter {
         session: &SessionId,
         request: &RequestId,
     ) -> Result<Option<Box<TurnOutcome>>, AgentError> {
-        Ok(self.folded(session).await?.first_outcome(request).map(Box::new))
+        Ok(journal::folded(&*self.store, session).await?.first_outcome(request).map(Box::new))
     }
 
     /// Waits until a worker has taken a message and is done with it.
@@ -137,8 +130,9 @@ impl Submitter {
     /// # Errors
     /// Why it was refused; errors of the store.
     pub async fn taken(&self, session: &SessionId, request: &RequestId) -> Result<(), AgentError> {
+        let key = InboxKey { session: session.clone(), request: request.clone() };
         loop {
-            match self.inbox.standing(session, request).await? {
+            match self.inbox.standing(key.clone()).await? {
                 InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
                 InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Gone => return Ok(()),
@@ -186,17 +180,15 @@ impl Pending {
             if self.outcome.is_some() {
                 return Ok(None);
             }
-            let standing = self.submitter.inbox.standing(self.session(), &self.request).await?;
+            let key = InboxKey { session: self.session().clone(), request: self.request.clone() };
+            let standing = self.submitter.inbox.standing(key).await?;
             if self.look().await? {
                 continue;
             }
             match standing {
                 InboxStanding::Waiting => {}
-                InboxStanding::Refused(error) => {
-                    // A sender that asks again gets the refusal of a new attempt.
-                    self.submitter.inbox.settle(self.session(), &self.request, None).await?;
-                    return Err(*error);
-                }
+                // It is kept: another sender of the message may have put it again, or waits for the same refusal.
+                InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Gone => self.look_at_all().await?,
             }
             if self.outcome.is_none() {

@@ -18,6 +18,7 @@ use session::{Ended, SessionWork};
 use shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinSet};
@@ -40,9 +41,6 @@ const FORGOTTEN_AFTER: Duration = Duration::from_secs(600);
 /// How long the tasks may take to end when the runtime has ended.
 const ENDED_WITHIN: Duration = Duration::from_secs(2);
 
-/// The default of sessions at a time.
-const CONCURRENCY: usize = 64;
-
 /// Works on the sessions of a store, with a runtime that has this store.
 pub struct Worker {
     shared: Arc<Shared>,
@@ -56,15 +54,18 @@ impl std::fmt::Debug for Worker {
 }
 
 impl Worker {
+    /// The default of [`concurrency`](Self::concurrency): many for a provider, few for a machine.
+    pub const CONCURRENCY: usize = 64;
+
     /// A worker of this store; `None` when the store has no inbox. The runtime must have been built with the store.
     pub fn new(runtime: Runtime, store: Arc<dyn SessionStore>) -> Option<Self> {
         let inbox = store.inbox()?;
-        let until = CancellationToken::new();
-        let shared = Arc::new(Shared { runtime, store, inbox, told: Box::new(|_nobody_is_told| ()), until });
-        Some(Self { shared, concurrency: CONCURRENCY })
+        let (until, full) = (CancellationToken::new(), AtomicBool::new(false));
+        let shared = Arc::new(Shared { runtime, store, inbox, told: Box::new(|_nobody_is_told| ()), until, full });
+        Some(Self { shared, concurrency: Self::CONCURRENCY })
     }
 
-    /// The most sessions that are worked on at a time, at least 1; 64 by default.
+    /// The most sessions that are worked on at a time, at least 1; [`CONCURRENCY`](Self::CONCURRENCY) by default.
     #[must_use]
     pub fn concurrency(self, sessions: usize) -> Self {
         Self { concurrency: sessions.max(1), ..self }
@@ -83,8 +84,7 @@ impl Worker {
     /// ended are handed over ([`Runtime::hand_over`]). Returns when the runtime has ended.
     pub async fn run(self, until: CancellationToken) {
         let _told_to_the_tasks = self.shared.until.clone().drop_guard();
-        let mut at_work =
-            AtWork { shared: Arc::clone(&self.shared), most: self.concurrency, ..AtWork::new(&self.shared) };
+        let mut at_work = AtWork::new(&self.shared, self.concurrency);
         let mut looked = Looked::default();
         let mut tree = self.shared.runtime.ended();
         loop {
@@ -93,11 +93,17 @@ impl Worker {
                 () = until.cancelled() => break,
                 // Without a runtime there is nothing to work with.
                 () = async { drop(tree.wait_for(Option::is_some).await) } => break,
-                () = at_work.ended(), if !at_work.tasks.is_empty() => {}
-                () = looked.again(&*self.shared.inbox) => {
-                    at_work.look(&mut looked).await;
-                    looked.at = Instant::now();
+                was_full = at_work.ended(), if !at_work.tasks.is_empty() => {
+                    looked.soon |= was_full;
+                    continue;
                 }
+                () = looked.again(&*self.shared.inbox) => {}
+            }
+            tokio::select! {
+                biased;
+                // What the store gives after that is given back with all that this process owns.
+                () = until.cancelled() => break,
+                () = at_work.look(&mut looked) => looked.at = Instant::now(),
             }
         }
         self.shared.until.cancel();
@@ -124,11 +130,13 @@ struct Looked {
     /// Where the list of sessions goes on.
     cursor: Option<String>,
     failed: bool,
+    /// A place is free for which sessions may wait.
+    soon: bool,
 }
 
 impl Default for Looked {
     fn default() -> Self {
-        Self { at: Instant::now() - APART, listed: None, cursor: None, failed: false }
+        Self { at: Instant::now() - APART, listed: None, cursor: None, failed: false, soon: false }
     }
 }
 
@@ -137,6 +145,7 @@ impl Looked {
     async fn again(&self, inbox: &dyn Inbox) {
         match self.failed {
             true => sleep(SWEPT_EACH).await,
+            false if self.soon => {}
             false => drop(timeout(SWEPT_EACH, inbox.woken()).await),
         }
         sleep_until(self.at + APART).await;
@@ -160,6 +169,8 @@ struct Working {
     mark: u64,
     /// How often it failed before, one time after the other.
     failed: u32,
+    /// How many of these failures counted.
+    failures: u32,
 }
 
 /// A session that is left for now.
@@ -173,28 +184,38 @@ struct Resting {
 }
 
 impl AtWork {
-    fn new(shared: &Arc<Shared>) -> Self {
+    fn new(shared: &Arc<Shared>, most: usize) -> Self {
         let (sessions, by_task, resting) = (HashMap::new(), HashMap::new(), HashMap::new());
-        Self { shared: Arc::clone(shared), most: CONCURRENCY, tasks: JoinSet::new(), sessions, by_task, resting }
+        Self { shared: Arc::clone(shared), most, tasks: JoinSet::new(), sessions, by_task, resting }
     }
 
-    /// Waits for the end of a task, and forgets its session.
-    async fn ended(&mut self) {
+    /// Waits for the end of a task, and forgets its session. Whether all places were taken before.
+    async fn ended(&mut self) -> bool {
         let (id, ended) = match self.tasks.join_next_with_id().await {
-            Some(Ok(ended)) => ended,
+            Some(Ok((id, ended))) => (id, Some(ended)),
             Some(Err(error)) => {
                 tracing::error!(%error, "the work on a session failed; it is taken again");
-                (error.id(), Ended { failures: 0, rests: Some(true) })
+                (error.id(), None)
             }
-            None => return,
+            None => return false,
         };
-        let Some(session) = self.by_task.remove(&id) else { return };
-        let failed = self.sessions.remove(&session).map_or(0, |working| working.failed);
+        let was_full = self.free() == 0;
+        let Some(session) = self.by_task.remove(&id) else { return was_full };
+        let (failed, failures) =
+            self.sessions.remove(&session).map_or((0, 0), |working| (working.failed, working.failures));
+        self.note_places();
+        let ended = ended.unwrap_or(Ended { failures: failures.saturating_add(1), rests: Some(true) });
         if let Some(counts) = ended.rests {
             let failed = failed.saturating_add(1);
-            let until = Instant::now() + Duration::from_millis(rest_ms(failed, counts));
+            let times = if counts { ended.failures } else { failed };
+            let until = Instant::now() + Duration::from_millis(rest_ms(times, counts));
             self.resting.insert(session, Resting { until, failed, failures: ended.failures });
         }
+        was_full
+    }
+
+    fn note_places(&self) {
+        self.shared.full.store(self.free() == 0, Ordering::Relaxed);
     }
 
     fn free(&self) -> usize {
@@ -202,6 +223,7 @@ impl AtWork {
     }
 
     async fn look(&mut self, looked: &mut Looked) {
+        looked.soon = false;
         let now = Instant::now();
         self.resting.retain(|_, resting| now < resting.until + FORGOTTEN_AFTER);
         let resting = self.resting.iter().filter(|(_, resting)| now < resting.until);
@@ -257,6 +279,7 @@ impl AtWork {
         let work = SessionWork::new(Arc::clone(&self.shared), due, Arc::clone(&poked), failures);
         let task = self.tasks.spawn(work.run());
         self.by_task.insert(task.id(), session.clone());
-        self.sessions.insert(session, Working { poked, mark, failed });
+        self.sessions.insert(session, Working { poked, mark, failed, failures });
+        self.note_places();
     }
 }

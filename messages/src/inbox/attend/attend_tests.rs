@@ -53,6 +53,8 @@ fn each_message_is_attended_as_its_session_is() {
         ("r1 cancel-r1", message, "", "wait, cancel r1"),
         ("r1 cancel-r1", another, "r1", "wait, cancel r1"),
         ("r1 r2 cancel-r2", message, "r1", "wait, wait, wait"),
+        // A decision has resumed the turn of `r0`, behind which that of `r1` waits.
+        ("r1 cancel-r0", message, "r0 r1", "wait, cancel r0"),
         ("r1 cancel-r1", another, "r0", "wait, wait"),
         ("cancel-r1", another, "r1", "cancel r1"),
         ("cancel-r1", another, "r2", "done"),
@@ -63,6 +65,12 @@ fn each_message_is_attended_as_its_session_is() {
         ("steer r1", nothing, "", "refuse, run"),
         ("r1 steer", nothing, "", "run, wait"),
         ("r1 steer", message, "", "wait, try"),
+        ("steer r1", message, "", "try, wait"),
+        ("r1 r2 steer", message, "", "wait, wait, wait"),
+        ("r1 steer r2", message, "", "wait, try, wait"),
+        ("r1 steer", another, "r1", "wait, try"),
+        ("r1 steer", another, "r0", "wait, wait"),
+        ("newer steer", another, "r0", "wait, wait"),
         ("steer", another, "r1", "try"),
         ("steer", nothing, "r1", "wait"),
         // A decision finds its question in the journal.
@@ -75,10 +83,18 @@ fn each_message_is_attended_as_its_session_is() {
         ("r1 newer", nothing, "", "run, wait"),
     ] {
         let requests: Vec<_> = open.split(' ').filter(|name| !name.is_empty()).map(RequestId::new).collect();
-        let unfinished = Unfinished { is_open: !requests.is_empty(), requests };
+        let unfinished = Unfinished { is_open: !requests.is_empty(), requests, steered: Vec::new() };
         let steps = steps(&waiting(names), runs, &unfinished);
         let steps = steps.iter().map(shown).collect::<Vec<_>>().join(", ");
         assert_eq!(steps, expected, "{names}, {runs:?}, open: {open}");
+    }
+}
+
+#[test]
+fn a_message_to_the_turn_that_the_journal_has_is_done() {
+    let unfinished = Unfinished { steered: vec![RequestId::new("steer")], ..Unfinished::default() };
+    for runs in [Runs::Nothing, Runs::Another] {
+        assert_eq!(steps(&waiting("steer"), runs, &unfinished), [Step::Settle(None)]);
     }
 }
 

@@ -6,6 +6,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::outcome::TurnOutcome;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 
 /// What became of a message, or of a turn that another process left open.
@@ -13,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 pub struct Worked {
     /// The session.
     pub session: SessionId,
-    /// The message; `None` for a turn that was left open.
+    /// The name of the message, or of the input of a turn that was left open; `None` for one without a name.
     pub request: Option<RequestId>,
     /// The outcome, which is in the journal; or why the message was refused, which its sender is told.
     pub result: Result<Box<TurnOutcome>, AgentError>,
@@ -27,4 +28,12 @@ pub(super) struct Shared {
     pub(super) told: Box<dyn Fn(&Worked) + Send + Sync>,
     /// Nothing is begun any more.
     pub(super) until: CancellationToken,
+    /// Whether all places are taken, so that sessions may wait for one.
+    pub(super) full: AtomicBool,
+}
+
+impl Shared {
+    pub(super) fn is_full(&self) -> bool {
+        self.full.load(Ordering::Relaxed)
+    }
 }

@@ -1,0 +1,211 @@
+//! Takes the messages of a session, and does with each what was decided.
+
+use super::{Found, Next, Rests, SessionWork};
+use crate::AgentRuntime;
+use crate::inbox::journal;
+use bob_messages::approvals::Decision;
+use bob_messages::error::AgentError;
+use bob_messages::ids::{ApprovalId, RequestId, TurnId};
+use bob_messages::inbox::attend::{Attempt, Failed, Runs, Step, Unfinished, steps};
+use bob_messages::inbox::{InboxEntry, InboxKey, InboxRequest};
+use bob_messages::session_state::Session;
+use bob_messages::store::{Fact, StoreError};
+use tokio_util::sync::CancellationToken;
+
+/// How often a message is settled while the store fails.
+const SETTLED_TIMES: u32 = 3;
+
+impl SessionWork {
+    /// The messages that wait.
+    async fn take(&self) -> Result<Vec<InboxEntry>, Rests> {
+        let mut waiting = self.shared.inbox.take(&self.due.session).await.map_err(|error| {
+            tracing::warn!(session = %self.due.session, %error, "the messages to a session cannot be taken");
+            Rests(false)
+        })?;
+        waiting.retain(|entry| !self.settled.contains(&entry.request_id));
+        Ok(waiting)
+    }
+
+    /// The requests whose cancellations wait.
+    pub(super) async fn cancelled(&self) -> Result<Vec<RequestId>, Rests> {
+        let waiting = self.take().await?;
+        let cancels = waiting.iter().filter_map(|entry| match entry.request() {
+            Some(InboxRequest::Cancel { of }) => Some(of.clone()),
+            _ => None,
+        });
+        Ok(cancels.collect())
+    }
+
+    /// Takes the messages, and does with each what is to be done now. `token` cancels the message that runs.
+    pub(super) async fn attend(&mut self, runs: Runs<'_>, token: Option<&CancellationToken>) -> Result<Found, Rests> {
+        let waiting = self.take().await?;
+        let asks_the_journal = |entry: &InboxEntry| {
+            matches!(entry.request(), Some(InboxRequest::Cancel { .. } | InboxRequest::Steer { .. }))
+        };
+        let folded = match waiting.iter().any(asks_the_journal) {
+            true => self.folded().await?,
+            false => None,
+        };
+        let unfinished = folded.as_ref().map(Unfinished::of).unwrap_or_default();
+        let mut found = Found::default();
+        for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished)) {
+            match (step, entry.request()) {
+                (Step::Run { is_cancelled }, Some(InboxRequest::Submit(submit))) => {
+                    // One that has its outcome is recognised when it is repeated, and not cancelled.
+                    let request = entry.request_id.clone();
+                    let has_ended = folded.as_ref().is_some_and(|folded| {
+                        folded.first_outcome(&request).is_some() || folded.has_forgotten(&request)
+                    });
+                    let is_cancelled = is_cancelled && !has_ended;
+                    found.next = Some(Next { request, submit: submit.clone(), is_cancelled });
+                }
+                (Step::Try, Some(request)) => {
+                    if !self.given(entry, request).await? {
+                        (found.waits, found.again) = (true, true);
+                    }
+                }
+                (Step::Settle(None), _) => drop(self.settle(&entry.request_id, None).await),
+                (Step::Settle(Some(error)), _) => self.refuse_quietly(&entry.request_id, error).await?,
+                (Step::Cancel(of), _) => {
+                    found.waits = true;
+                    match (runs, token, &folded) {
+                        // It is watched as long as its turn runs.
+                        (Runs::Message(running), Some(token), _) if *running == of => token.cancel(),
+                        (_, _, Some(folded)) => {
+                            found.again = true;
+                            self.cancel(folded, &of).await;
+                        }
+                        _ => {}
+                    }
+                }
+                // The turn that runs comes first.
+                (Step::Wait, Some(InboxRequest::Submit(_))) if runs != Runs::Nothing => {}
+                (Step::Wait | Step::Run { .. } | Step::Try, _) => found.waits = true,
+            }
+        }
+        Ok(found)
+    }
+
+    /// The session as its journal has it; `None` for a damaged one, in which nothing can be open.
+    async fn folded(&self) -> Result<Option<Session>, Rests> {
+        match journal::folded(&*self.shared.store, &self.due.session).await {
+            Ok(folded) => Ok(Some(folded)),
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            Err(error) => Err(self.unread(&error)),
+        }
+    }
+
+    fn unread(&self, error: &StoreError) -> Rests {
+        tracing::warn!(session = %self.due.session, %error, "the journal of a session cannot be read");
+        Rests(false)
+    }
+
+    /// Cancels the turn of a request that was left open, or waits behind it. It is asked again until the turn has ended.
+    async fn cancel(&self, folded: &Session, of: &RequestId) {
+        let waits = folded.waiting.iter().filter(|input| input.request_id.as_ref() == Some(of));
+        let open = folded.running().filter(|open| open.is_request(of));
+        let open = open.into_iter().flat_map(|open| [open.submission.clone(), open.input.turn.clone()]);
+        let turns: Vec<TurnId> = open.chain(waits.map(|input| input.turn.clone())).collect();
+        for turn in turns {
+            if self.shared.runtime.cancel_turn(self.due.session.clone(), Some(turn)).await {
+                return;
+            }
+        }
+    }
+
+    /// Gives a message to the runtime. Whether nothing is left to be done with it.
+    async fn given(&mut self, entry: &InboxEntry, request: &InboxRequest) -> Result<bool, Rests> {
+        let (runtime, session) = (&self.shared.runtime, self.due.session.clone());
+        let attempt = match request {
+            InboxRequest::Decide { approval, decision } => {
+                match runtime.decide(session, approval.clone(), decision.clone()).await {
+                    Ok(true) => Attempt::Done,
+                    // An earlier owner took it, and did not live to remove it.
+                    Ok(false) if self.is_decided(approval, decision).await? => Attempt::Done,
+                    Ok(false) => {
+                        Attempt::Refused(AgentError::Invalid("no such question is open in the session".into()))
+                    }
+                    Err(error) => Attempt::of_error(&error),
+                }
+            }
+            InboxRequest::Steer { parts } => {
+                match runtime.steer_as(session, entry.request_id.clone(), parts.clone()).await {
+                    Ok(true) => Attempt::Done,
+                    // Its turn is not there yet, or has just ended.
+                    Ok(false) => return Ok(false),
+                    Err(error) => Attempt::of_error(&error),
+                }
+            }
+            InboxRequest::Submit(_) | InboxRequest::Cancel { .. } => return Ok(true),
+        };
+        match attempt {
+            Attempt::Done => drop(self.settle(&entry.request_id, None).await),
+            Attempt::Refused(error) => self.refuse_quietly(&entry.request_id, error).await?,
+            Attempt::Again(Failed { why, .. }) => {
+                tracing::debug!(session = %self.due.session, why, "a message is taken again");
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether the journal has this decision about this question.
+    async fn is_decided(&self, question: &ApprovalId, decision: &Decision) -> Result<bool, Rests> {
+        let records = self.shared.store.load(&self.due.session).await.map_err(|error| self.unread(&error))?;
+        let allows = !matches!(decision, Decision::Deny { .. } | Decision::DenyAlways { .. });
+        Ok(records.iter().any(|record| match &record.fact {
+            Fact::ApprovalDecided { approval, allowed, .. } => approval == question && *allowed == allows,
+            _ => false,
+        }))
+    }
+
+    /// Refuses a message that asked for a turn, and tells of it.
+    pub(super) async fn refuse(&mut self, request: &RequestId, error: AgentError) -> Result<(), Rests> {
+        self.refuse_quietly(request, error.clone()).await?;
+        self.tell(Some(request.clone()), Err(error));
+        Ok(())
+    }
+
+    /// Refuses a message. One to a session that another process owns is left to that: it may be able to run it.
+    async fn refuse_quietly(&mut self, request: &RequestId, error: AgentError) -> Result<(), Rests> {
+        let claimed = self.owned().await?;
+        let is_refused = self.settle(request, Some(error)).await;
+        if let Some(epoch) = claimed {
+            self.shared.store.release(&self.due.session, epoch).await;
+        }
+        if is_refused { Ok(()) } else { Err(Rests(false)) }
+    }
+
+    /// Has the session be this process's. The epoch to be released is that of a claim that was made for it.
+    async fn owned(&self) -> Result<Option<u64>, Rests> {
+        let (store, session) = (&self.shared.store, &self.due.session);
+        // Its actor has claimed the session where a turn runs.
+        if self.due.epoch.is_some() || !self.shared.runtime.close(session.clone()).await {
+            return Ok(None);
+        }
+        match store.claim_latest(session).await {
+            Ok(claim) => Ok(Some(claim.epoch)),
+            // A damaged session has no owner.
+            Err(StoreError::Corrupt(_)) => Ok(None),
+            Err(error) => {
+                tracing::debug!(%session, %error, "a message is left to the owner of its session");
+                Err(Rests(false))
+            }
+        }
+    }
+
+    /// Removes a message, or keeps why it was refused. Whether it did so: not where another process owns the session.
+    pub(super) async fn settle(&mut self, request: &RequestId, refusal: Option<AgentError>) -> bool {
+        let key = InboxKey { session: self.due.session.clone(), request: request.clone() };
+        for _attempt in 0..SETTLED_TIMES {
+            match self.shared.inbox.settle(key.clone(), refusal.clone()).await {
+                Ok(is_settled) => return is_settled,
+                Err(error) => {
+                    tracing::warn!(session = %self.due.session, %error, "a message that is done is still there")
+                }
+            }
+        }
+        self.settled.insert(key.request);
+        true
+    }
+}
