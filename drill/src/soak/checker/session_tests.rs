@@ -125,7 +125,7 @@ impl Story {
 
     fn flaws_of(&self, records: &[Arc<Record>]) -> Vec<Flaw> {
         let (heard, effects, kills) = (&self.heard, &self.effects, &self.kills);
-        let evidence = SessionEvidence { name: "s0", heard, records, effects, kills, is_cut: false };
+        let evidence = SessionEvidence { name: "s0", has_events: true, heard, records, effects, kills, is_cut: false };
         let mut flaws: Vec<Flaw> = check(&evidence).into_iter().map(|(flaw, _)| flaw).collect();
         flaws.dedup();
         flaws
