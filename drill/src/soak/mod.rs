@@ -39,6 +39,7 @@ use std::sync::atomic::AtomicBool;
 
 use bob::Runtime;
 use bob_config::{Config, Environment, Overrides};
+use futures_util::FutureExt;
 use tempfile::TempDir;
 
 pub use arguments::SoakArgs;
@@ -123,6 +124,9 @@ impl Soak {
     /// Returns an error if the run could not begin or be observed. A failed verdict is not an error.
     pub async fn run(self, tell: fn(&str)) -> Result<Judged, SoakError> {
         let Self { plan, folder, stop } = self;
+        // Decides that the program does not reap orphans, before the soak adopts some: it would reap the workers as well,
+        // and their ends would not be seen.
+        let _decided = bob::config::reap_orphans().now_or_never();
         if plan.replicas.is_some() {
             let evidence = over_replicas(&plan, &stop, tell).await?;
             let verdict = checker::judge(&plan, &evidence);

@@ -162,7 +162,12 @@ impl Fleet {
                         running.paused_until = None;
                         running.signal(Signal::CONT);
                     }
-                    if let Ok(Some(status)) = running.process.try_wait() {
+                    let ended = match running.process.try_wait() {
+                        Ok(ended) => ended.map(|status| status.to_string()),
+                        // It was reaped elsewhere.
+                        Err(error) => Some(error.to_string()),
+                    };
+                    if let Some(status) = ended {
                         if !running.is_killed {
                             seen.ended.push(format!("{} ended with {status}", member.life.who()));
                         }
