@@ -60,14 +60,17 @@ const PAUSED_MS: (u64, u64) = (3_500, 2_500);
 const AIMED_WITHIN_US: u64 = 4_000;
 const WRITES_WITHIN: Duration = Duration::from_secs(2);
 
-/// Statements for the checks. A worker that was killed has a row for each time it entered.
+/// Statements for the checks. A worker whose row was renewed, and that made another one, was taken for dead. One that made
+/// another row before it renewed the first has lost an answer.
 const GAPS: &str = "SELECT s.id, s.version, count(r.version), coalesce(max(r.version), 0) FROM bob_sessions s
     LEFT JOIN bob_records r ON r.session = s.number GROUP BY s.number, s.id, s.version
     HAVING count(r.version) <> s.version OR coalesce(max(r.version), 0) <> s.version";
 const WAITING: &str = "SELECT session, request, coalesce(refusal, 'it waits') FROM bob_inbox";
 const OWNED: &str = "SELECT s.id, coalesce(n.name, 'a worker that is gone') FROM bob_sessions s
     LEFT JOIN bob_nodes n ON n.number = s.node WHERE s.node IS NOT NULL";
-const ENTERED: &str = "SELECT name, count(*) FROM bob_nodes GROUP BY name";
+const SUPERSEDED: &str = "SELECT n.name, count(*) FROM bob_nodes n
+    WHERE n.renewed_at > n.entered_at + interval '100 milliseconds'
+    AND EXISTS (SELECT FROM bob_nodes m WHERE m.name = n.name AND m.number > n.number) GROUP BY n.name";
 const MARK: &str = "UPDATE bob_nodes SET dead = true WHERE NOT dead";
 
 /// Runs a soak of several workers and collects what it left.
@@ -99,14 +102,12 @@ async fn collected(
     let asked = async |sql: &str| database.run(sql).await.map_err(SoakError::internal);
     let shared = &mut evidence.shared;
     let lines = |rows: Vec<Vec<String>>| rows.into_iter().map(|row| row.join(": ")).collect();
+    let pair = |row: Vec<String>| <[String; 2]>::try_from(row).ok().map(|[one, other]| (one, other));
     shared.gaps = lines(asked(GAPS).await?);
     shared.waiting = lines(asked(WAITING).await?);
-    shared.owned = lines(asked(OWNED).await?);
-    for row in asked(ENTERED).await? {
-        if let [name, count] = &row[..] {
-            shared.entered.insert(name.clone(), count.parse().unwrap_or_default());
-        }
-    }
+    shared.owned = asked(OWNED).await?.into_iter().filter_map(pair).collect();
+    let superseded = asked(SUPERSEDED).await?.into_iter().filter_map(pair);
+    shared.superseded = superseded.map(|(who, count)| (who, count.parse().unwrap_or_default())).collect();
     write_journals(plan, &evidence).map_err(SoakError::of_run)?;
     Ok(evidence)
 }

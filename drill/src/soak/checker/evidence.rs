@@ -48,13 +48,13 @@ pub(crate) struct SharedEvidence {
     pub(crate) stalls: Vec<(u64, String, u64)>,
     /// Faults of workers and of the database: when, which kind, and whom they hit.
     pub(crate) strikes: Vec<(u64, Kind, String)>,
-    /// How often each worker has entered the table of owners.
-    pub(crate) entered: BTreeMap<String, u64>,
+    /// How often each worker had to make another row of an owner, since the one that it renewed was a dead one's.
+    pub(crate) superseded: BTreeMap<String, u64>,
     /// Sessions whose rows of records are not one for each version.
     pub(crate) gaps: Vec<String>,
-    /// Messages that are in the inbox still, and sessions that have an owner still.
+    /// Messages that are in the inbox still, and sessions that have an owner still, with it.
     pub(crate) waiting: Vec<String>,
-    pub(crate) owned: Vec<String>,
+    pub(crate) owned: Vec<(String, String)>,
 }
 
 /// Reports about one session; times are milliseconds since the epoch.

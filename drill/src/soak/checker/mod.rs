@@ -47,7 +47,8 @@ const ENDS_TOLD: &str = "ends told wrongly by events";
 pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     let mut flaws: BTreeMap<Flaw, Vec<String>> = BTreeMap::new();
     let seen = &evidence.seen;
-    let is_cut = seen.is_interrupted || seen.died.is_some();
+    // Submitters of several workers live on when those hang: what has no answer then is lost.
+    let is_cut = seen.is_interrupted || (seen.died.is_some() && plan.replicas.is_none());
     let nothing = (Default::default(), Vec::new());
     let names: HashSet<&String> = evidence.heard.keys().chain(evidence.journals.keys()).collect();
     for name in names {
@@ -73,7 +74,7 @@ pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     if plan.replicas.is_some() {
         // No event of a worker is reported, and each of several workers ends in the middle of its work.
         checks.retain(|check| check.name != ENDS_TOLD);
-        checks.extend(replicas::check(evidence, is_cut));
+        checks.extend(replicas::check(evidence));
         numbers.replicas = Some(ReplicaNumbers::of(evidence));
     } else {
         checks.extend(of_processes(plan, evidence));

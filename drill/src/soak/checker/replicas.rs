@@ -20,7 +20,7 @@ const AFTER_KILL_MS: u64 = 1_000;
 const AFTER_PAUSE_MS: u64 = 4_000;
 
 /// What is checked beside the sessions.
-pub(super) fn check(evidence: &Evidence, is_cut: bool) -> Vec<Check> {
+pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let (seen, shared) = (&evidence.seen, &evidence.shared);
     let mut checks = vec![
         Check::none("gaps in the versions", shared.gaps.clone()),
@@ -32,12 +32,20 @@ pub(super) fn check(evidence: &Evidence, is_cut: bool) -> Vec<Check> {
         Check::none("zombies older than 1 s", seen.zombies.clone()),
         Check::none("orphans", seen.orphans.clone()),
     ];
-    // A run that was cut has killed its workers.
-    if !is_cut {
+    // Workers of a run that was cut were killed.
+    if !seen.is_interrupted && seen.died.is_none() {
         checks.push(Check::none("messages left in the inbox", shared.waiting.clone()));
-        checks.push(Check::none("sessions left with an owner", shared.owned.clone()));
+        checks.push(Check::none("sessions left with an owner", owned(shared)));
     }
     checks
+}
+
+/// A worker that hands over gives its sessions back. A killed one's are free for a claim.
+fn owned(shared: &SharedEvidence) -> Vec<String> {
+    let is_killed =
+        |who: &str| shared.strikes.iter().any(|(_, kind, killed)| *kind == Kind::ReplicaKill && killed == who);
+    let owned = shared.owned.iter().filter(|(_, who)| !is_killed(who));
+    owned.map(|(session, who)| format!("{session}: {who}")).collect()
 }
 
 /// Each claim raises the epoch of its session, so that no two owners have one.
@@ -76,11 +84,11 @@ fn unclaimed(evidence: &Evidence) -> Vec<String> {
         .collect()
 }
 
-/// A worker that lives, and did nothing else than work, enters the table of owners once.
+/// A worker that lives, and did nothing else than work, has one row of an owner.
 fn taken_for_dead(shared: &SharedEvidence) -> Vec<String> {
     let is_excused = |who: &str| shared.stalls.iter().any(|(_, stalled, ms)| stalled == who && *ms >= STALLED_MS);
-    let again = shared.entered.iter().filter(|(who, count)| **count > 1 && !is_excused(who));
-    again.map(|(who, count)| format!("{who} had to enter {count} times")).collect()
+    let again = shared.superseded.iter().filter(|(who, _)| !is_excused(who));
+    again.map(|(who, count)| format!("{who} had to enter {count} times more")).collect()
 }
 
 /// A session of a worker that was struck, and when another one had it.
@@ -171,7 +179,7 @@ impl ReplicaNumbers {
             late_after_pause: of(Kind::ReplicaPause).filter(|ms| *ms > AFTER_PAUSE_MS).count(),
             after_restart: Times::of(after_restarts(evidence).into_iter().map(|ms| ms * 1_000)),
             stalls: shared.stalls.len(),
-            entered_again: shared.entered.values().map(|count| count.saturating_sub(1)).sum(),
+            entered_again: shared.superseded.values().sum(),
         }
     }
 
