@@ -44,9 +44,9 @@ const DEFECTS: [(&str, &str, &str); 7] = [
     ("epoch-not-raised", "off", "epochs given twice"),
     ("notification-only", "off", "requests without an answer"),
     ("doubt-failed", "off", "requests or outcomes duplicated"),
-    ("doubt-done", "off", "acknowledged turns lost"),
+    ("doubt-done", "off", "messages refused"),
     ("lock-is-death", "off", "living owners taken for dead"),
-    ("second-entry-lost", "off", "acknowledged turns lost"),
+    ("second-entry-lost", "off", "messages refused"),
 ];
 
 #[test]

@@ -74,6 +74,7 @@ pub(crate) struct Life {
     pub(crate) replica: Option<u32>,
 }
 
+#[cfg(feature = "postgres")]
 impl Life {
     /// The name of a worker of several, and of its life: `r1.0`.
     pub(crate) fn who(&self) -> String {

@@ -50,6 +50,8 @@ pub(crate) struct SharedEvidence {
     pub(crate) strikes: Vec<(u64, Kind, String)>,
     /// How often each worker had to make another row of an owner, since the one that it renewed was a dead one's.
     pub(crate) superseded: BTreeMap<String, u64>,
+    /// Messages that were refused, and why.
+    pub(crate) refused: Vec<String>,
     /// Sessions whose rows of records are not one for each version.
     pub(crate) gaps: Vec<String>,
     /// Messages that are in the inbox still, and sessions that have an owner still, with it.
@@ -118,7 +120,10 @@ impl Evidence {
         match told {
             Report::Asked { session, request } => self.of(session).asked.push((at, request)),
             Report::Answered(answer) => self.of(answer.session.clone()).answers.push((at, *answer)),
-            Report::Refused { session, request, why: _ } => self.of(session).refused.push((at, request)),
+            Report::Refused { session, request, why } => {
+                self.shared.refused.push(format!("{request}: {why}"));
+                self.of(session).refused.push((at, request));
+            }
             Report::Ended { session, turn } => self.of(session).ended.push((at, turn)),
             Report::Fault { kind, target, sessions } => {
                 if kind.is_of_replicas() {

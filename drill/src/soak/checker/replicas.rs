@@ -23,6 +23,7 @@ const AFTER_PAUSE_MS: u64 = 4_000;
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let (seen, shared) = (&evidence.seen, &evidence.shared);
     let mut checks = vec![
+        Check::none("messages refused", shared.refused.clone()),
         Check::none("gaps in the versions", shared.gaps.clone()),
         Check::none("epochs given twice", given_twice(shared)),
         Check::none("records of owners without a claim", unclaimed(evidence)),

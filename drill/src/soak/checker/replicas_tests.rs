@@ -25,6 +25,7 @@ fn each_check_finds_its_own() {
     );
     assert_eq!(of(|evidence| evidence.seen.ended.push("r1.0".to_owned())), ["replicas ended by themselves"]);
     assert_eq!(of(|evidence| evidence.seen.died = Some("silence".to_owned())), ["soak ended too early"]);
+    assert_eq!(of(|evidence| evidence.shared.refused.push("s1t1".to_owned())), ["messages refused"]);
     let twice = of(|evidence| evidence.shared.claims = vec![claim(1, "r0.0", "s1", 7), claim(2, "r1.0", "s1", 7)]);
     assert_eq!(twice, ["epochs given twice"]);
     let rises = of(|evidence| evidence.shared.claims = vec![claim(1, "r0.0", "s1", 7), claim(2, "r1.0", "s2", 7)]);
