@@ -18,9 +18,9 @@ side effects and the processes alone. The same seed gives the same schedule.
 CHAOS is off, default, or kind=rate,… (behind `default,` to change it): mcp-kill=1/s, overload=12/h, cancel=5%.
 --list-chaos names the kinds with their meaning and default.
 
-With --replicas N, N workers share the sessions through a PostgreSQL, to which the command submits; kinds of chaos that
---list-chaos marks are for them. --store postgres starts a cluster of its own, from the installed programs of PostgreSQL
-(Debian: postgresql-15); a URL names a database in which it makes a schema of its own, and removes it.
+With --replicas N, N workers share the sessions through a PostgreSQL, and the command submits to them; --list-chaos
+marks the chaos that is for them. --store postgres starts a cluster of its own from the installed programs (Debian:
+postgresql-15); a URL names a database, in which it makes a schema of its own and removes it.
 
 With --prompts the turns say what stands in FILE, one a line, to the model and the tool servers of your own
 configuration, in a store of its own; chaos is off unless asked for, and only what is safe may be.
@@ -44,7 +44,7 @@ pub struct SoakArgs {
     /// Keep starting turns for this long, such as 90s, 30m or 2h
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) duration: Option<Duration>,
-    /// How long a session waits before a turn, in the mean [default: 2s, beyond 666 sessions 3 ms for each of them]
+    /// How long a session waits before a turn, in the mean [default: 2s, or 3 ms for each session if more]
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) think: Option<Duration>,
     /// off, default, or kind=rate,… [default: default, with --prompts off]
@@ -53,10 +53,10 @@ pub struct SoakArgs {
     /// Seed of the schedule
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How many workers share the sessions; needs --store postgres, where it is 3 if it is not given
+    /// How many workers share the sessions of --store postgres [default: 3 there]
     #[arg(long, value_name = "N", conflicts_with = "prompts", value_parser = clap::value_parser!(u32).range(1..=32))]
     pub(crate) replicas: Option<u32>,
-    /// Where the journals are kept: sqlite, json, postgres or the URL of a database
+    /// Where the journals are kept: sqlite, json, postgres, or a database's URL
     #[arg(long, value_name = "KIND", default_value = "sqlite", value_parser = read_store)]
     pub(crate) store: Store,
     /// Write a page with the verdict and its plots

@@ -206,7 +206,8 @@ fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, SoakError
     let shape = if replicas.is_some() { Shape::Replicas } else { Shape::Worker };
     let mut chaos = Chaos::parse(args.chaos.as_deref().unwrap_or(usual_chaos), shape).map_err(SoakError::usage)?;
     if replicas.as_ref().is_some_and(|replicas| replicas.url.is_some()) {
-        if args.chaos.as_deref().is_some_and(|chaos| chaos.contains(chaos::name(Kind::DatabaseRestart))) {
+        let is_named = args.chaos.as_deref().is_some_and(|text| text.contains(chaos::name(Kind::DatabaseRestart)));
+        if is_named && chaos.rate(Kind::DatabaseRestart) > 0.0 {
             return Err(SoakError::usage("a database of your own is not restarted; use --store postgres for that"));
         }
         chaos = chaos.without(Kind::DatabaseRestart);

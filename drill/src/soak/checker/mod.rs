@@ -6,10 +6,12 @@
 //! | `evidence` | the input and its collection |
 //! | `session` | reports about a session against its journal and its side effects |
 //! | `replicas` | several workers: whose sessions were when, and what their database has |
+//! | `gone_on` | how soon sessions go on when a worker is struck |
 //! | `figures` | percentiles and slopes |
 
 mod evidence;
 mod figures;
+mod gone_on;
 mod replicas;
 mod session;
 
@@ -19,7 +21,7 @@ use bob_messages::chat::FinishReason;
 
 pub(crate) use evidence::{Evidence, Fault, SharedEvidence};
 pub(crate) use figures::{Memory, Times};
-pub(crate) use replicas::{ReplicaNumbers, resumptions};
+pub(crate) use gone_on::{ReplicaNumbers, resumptions};
 use session::{Flaw, SessionEvidence};
 
 use super::parent::FEW;
