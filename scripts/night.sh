@@ -24,7 +24,7 @@ phase() {
 
 agent=target/release/cli-agent
 
-phase cargo build --release --bins
+phase cargo build --release --bins --features postgres
 phase env BOB_SEEDS=1000000 cargo test --release -p bob-messages simulation
 # Rules of commands against their oracles, damaged databases, and what runs of what was approved.
 phase env BOB_SEEDS=50000 PROPTEST_CASES=5000 BOB_TEST_STORE_FLIPS=5000 cargo test --release --all-features -p bob-actors --lib -- \
@@ -43,6 +43,9 @@ for at in $(seq 0 49); do
         --chaos default,process-kill=10/m,store-fail=5%,store-lost=2%
 done
 phase "$agent" soak --sessions 1000 --turns 20 --seed "$seed" --chaos default,process-kill=6/m
+# Workers that share a database, which is the soak's own: kills every 5 s, pauses, restarts and lost answers of commits.
+phase "$agent" soak --replicas 3 --store postgres --sessions 200 --duration 10m --seed "$seed" \
+    --chaos default,database-restart=2/m,commit-cut=30/m
 # The measurements of docs/performance.md, small: that they run, not what they show.
 race() {
     cargo bench -q --bench race -- "$@"

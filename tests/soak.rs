@@ -10,6 +10,10 @@ use std::thread;
 
 use serde_json::Value;
 
+#[cfg(feature = "postgres")]
+#[path = "soak/replicas.rs"]
+mod replicas;
+
 /// A soak with these arguments; its verdict, if there is one.
 fn soak(arguments: &[&str]) -> (Output, Option<Value>) {
     let folder = tempfile::tempdir().expect("a folder");

@@ -82,6 +82,10 @@ const COMMANDS: &[(&str, By)] = &[
         "cli-agent soak --prompts prompts.txt --sessions 4 --turns 2",
         Test("prompts_run_against_a_configuration_of_ones_own_in_a_store_of_its_own"),
     ),
+    (
+        "cli-agent soak --replicas 3 --store postgres --sessions 50 --duration 2m",
+        Script("soak --replicas 3 --store postgres --sessions"),
+    ),
     ("cli-agent soak --list-chaos", Exit(0)),
     (
         "cli-agent run --output-schema answer.schema.json \"Which of these files is the largest?\"",

@@ -18,6 +18,10 @@ side effects and the processes alone. The same seed gives the same schedule.
 CHAOS is off, default, or kind=rate,… (behind `default,` to change it): mcp-kill=1/s, overload=12/h, cancel=5%.
 --list-chaos names the kinds with their meaning and default.
 
+With --replicas N, N workers share the sessions through a PostgreSQL, and the command submits to them; --list-chaos
+marks the chaos that is for them. --store postgres starts a cluster of its own from the installed programs (Debian:
+postgresql-15); a URL names a database, in which it makes a schema of its own and removes it.
+
 With --prompts the turns say what stands in FILE, one a line, to the model and the tool servers of your own
 configuration, in a store of its own; chaos is off unless asked for, and only what is safe may be.
 
@@ -28,6 +32,7 @@ Examples:
   cli-agent soak --sessions 1000 --turns 20 --seed 1 --report soak.html
   cli-agent soak --sessions 10000 --turns 3 --chaos off
   cli-agent soak --duration 30m --chaos default,process-kill=12/h
+  cli-agent soak --replicas 3 --store postgres --sessions 50 --duration 2m
   cli-agent soak --prompts prompts.txt --sessions 4 --turns 2")]
 pub struct SoakArgs {
     /// How many sessions there are [default: 200, with --prompts 4]
@@ -39,7 +44,7 @@ pub struct SoakArgs {
     /// Keep starting turns for this long, such as 90s, 30m or 2h
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) duration: Option<Duration>,
-    /// How long a session waits before a turn, in the mean [default: 2s, beyond 666 sessions 3 ms for each of them]
+    /// How long a session waits before a turn, in the mean [default: 2s, or 3 ms for each session if more]
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) think: Option<Duration>,
     /// off, default, or kind=rate,… [default: default, with --prompts off]
@@ -48,9 +53,12 @@ pub struct SoakArgs {
     /// Seed of the schedule
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// Where the journals are kept
-    #[arg(long, value_enum, value_name = "KIND", default_value = "sqlite")]
-    pub(crate) store: StoreKind,
+    /// How many workers share the sessions of --store postgres [default: 3 there]
+    #[arg(long, value_name = "N", conflicts_with = "prompts", value_parser = clap::value_parser!(u32).range(1..=32))]
+    pub(crate) replicas: Option<u32>,
+    /// Where the journals are kept: sqlite, json, postgres, or a database's URL
+    #[arg(long, value_name = "KIND", default_value = "sqlite", value_parser = read_store)]
+    pub(crate) store: Store,
     /// Write a page with the verdict and its plots
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,
@@ -71,6 +79,26 @@ pub struct SoakArgs {
     pub(crate) defect: Option<Defect>,
 }
 
+/// A kind of store; of PostgreSQL also which.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Store {
+    pub(crate) kind: StoreKind,
+    pub(crate) url: Option<String>,
+}
+
+fn read_store(text: &str) -> Result<Store, String> {
+    let (kind, url) = match text {
+        "sqlite" => (StoreKind::Sqlite, None),
+        "json" => (StoreKind::Json, None),
+        "postgres" => (StoreKind::Postgres, None),
+        url if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+            (StoreKind::Postgres, Some(url.to_owned()))
+        }
+        _ => return Err("say sqlite, json, postgres or postgres://USER:PASSWORD@HOST:PORT/DATABASE".to_owned()),
+    };
+    Ok(Store { kind, url })
+}
+
 fn read_duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|character: char| character.is_ascii_alphabetic());
     let unit_ms = match text.get(digits.len()..) {
@@ -87,6 +115,17 @@ fn read_duration(text: &str) -> Result<Duration, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_is_a_kind_or_a_url() {
+        let store = |kind, url: Option<&str>| Ok(Store { kind, url: url.map(str::to_owned) });
+        assert_eq!(read_store("json"), store(StoreKind::Json, None));
+        assert_eq!(read_store("postgres"), store(StoreKind::Postgres, None));
+        assert_eq!(read_store("postgres://a@b/c"), store(StoreKind::Postgres, Some("postgres://a@b/c")));
+        for wrong in ["", "memory", "mysql://a@b/c", "Postgres"] {
+            assert!(read_store(wrong).is_err(), "{wrong}");
+        }
+    }
 
     #[test]
     fn durations_have_a_unit() {

@@ -54,9 +54,22 @@ pub(crate) enum Kind {
     StoreLost,
     /// The store is slow.
     StoreSlow,
+    /// One of several workers is ended by SIGKILL and started again.
+    ReplicaKill,
+    /// One of several workers is stopped for longer than its lease.
+    ReplicaPause,
+    /// The database is stopped as by a crash, and started again.
+    DatabaseRestart,
+    /// A connection ends behind a commit, before its answer arrives.
+    CommitCut,
 }
 
 impl Kind {
+    /// Whether this kind strikes one of several workers, or their database.
+    pub(crate) fn is_of_replicas(self) -> bool {
+        matches!(self, Self::ReplicaKill | Self::ReplicaPause | Self::DatabaseRestart | Self::CommitCut)
+    }
+
     /// Whether this kind is a trap for an actor.
     pub(crate) fn is_trap(self) -> bool {
         matches!(self, Self::TurnPanic | Self::TurnKill | Self::RoomPanic)
@@ -72,6 +85,13 @@ pub(crate) enum Unit {
     Share,
 }
 
+/// The shapes of a soak: one worker, or several that share a database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Worker,
+    Replicas,
+}
+
 /// Description of a kind.
 pub(crate) struct Row {
     pub(crate) kind: Kind,
@@ -83,15 +103,27 @@ pub(crate) struct Row {
     default: &'static str,
     /// Whether it may be turned on against a person's own configuration.
     is_safe: bool,
+    /// The soaks that can do it.
+    shapes: &'static [Shape],
 }
 
 const fn row(kind: Kind, name: &'static str, unit: Unit, default: &'static str, line: &'static str) -> Row {
-    Row { kind, name, line, unit, default, is_safe: false }
+    Row { kind, name, line, unit, default, is_safe: false, shapes: &[Shape::Worker] }
+}
+
+/// A row of a kind that happens within a turn or at the store's port, wherever the turn runs.
+const fn inside(kind: Kind, name: &'static str, unit: Unit, default: &'static str, line: &'static str) -> Row {
+    Row { shapes: &[Shape::Worker, Shape::Replicas], ..row(kind, name, unit, default, line) }
+}
+
+/// A row of a kind that only several workers have.
+const fn shared(kind: Kind, name: &'static str, default: &'static str, line: &'static str) -> Row {
+    Row { shapes: &[Shape::Replicas], ..row(kind, name, Unit::Time, default, line) }
 }
 
 /// A row of a kind that is safe with `--prompts`.
 const fn safe(kind: Kind, name: &'static str, unit: Unit, default: &'static str, line: &'static str) -> Row {
-    Row { kind, name, line, unit, default, is_safe: true }
+    Row { is_safe: true, ..row(kind, name, unit, default, line) }
 }
 
 use Unit::{Share, Time};
@@ -113,9 +145,9 @@ pub(crate) const ROWS: &[Row] = &[
     row(Kind::RoomPanic, "room-panic", Time, "2/m", "the actor of store, model or tools panics, or a supervisor"),
     row(Kind::Overload, "overload", Time, "6/m", "64 requests at once to 4 sessions, of which each takes nine"),
     safe(Kind::Cancel, "cancel", Share, "5%", "a turn is cancelled at a random instant"),
-    row(Kind::ToolPanic, "tool-panic", Share, "1%", "a turn calls a tool that panics"),
-    row(Kind::ToolSlow, "tool-slow", Share, "2%", "a turn calls a tool that takes 300 ms"),
-    row(
+    inside(Kind::ToolPanic, "tool-panic", Share, "1%", "a turn calls a tool that panics"),
+    inside(Kind::ToolSlow, "tool-slow", Share, "2%", "a turn calls a tool that takes 300 ms"),
+    inside(
         Kind::ToolBig,
         "tool-big",
         Share,
@@ -129,14 +161,33 @@ pub(crate) const ROWS: &[Row] = &[
         "1%",
         "a turn calls a server that is deaf, crashes, floods stderr, or hangs",
     ),
-    row(Kind::Malformed, "malformed", Share, "1%", "the model's first action in a turn cannot be read"),
-    row(Kind::Llm429, "llm-429", Share, "3%", "a model call is answered with 429"),
-    row(Kind::Llm5xx, "llm-5xx", Share, "1%", "a model call is answered with 503"),
-    row(Kind::LlmStall, "llm-stall", Share, "1%", "the model falls silent in its answer until its 1 s are over"),
-    row(Kind::LlmCut, "llm-cut", Share, "1%", "the model's stream ends in the middle"),
-    row(Kind::StoreFail, "store-fail", Share, "0.1%", "a claim or a batch is refused by the store"),
-    row(Kind::StoreLost, "store-lost", Share, "0.1%", "a batch is stored, and its answer is lost"),
-    row(Kind::StoreSlow, "store-slow", Share, "1%", "a batch takes 500 ms more"),
+    inside(Kind::Malformed, "malformed", Share, "1%", "the model's first action in a turn cannot be read"),
+    inside(Kind::Llm429, "llm-429", Share, "3%", "a model call is answered with 429"),
+    inside(Kind::Llm5xx, "llm-5xx", Share, "1%", "a model call is answered with 503"),
+    inside(Kind::LlmStall, "llm-stall", Share, "1%", "the model falls silent in its answer until its 1 s are over"),
+    inside(Kind::LlmCut, "llm-cut", Share, "1%", "the model's stream ends in the middle"),
+    inside(Kind::StoreFail, "store-fail", Share, "0.1%", "a claim or a batch is refused by the store"),
+    inside(Kind::StoreLost, "store-lost", Share, "0.1%", "a batch is stored, and its answer is lost"),
+    inside(Kind::StoreSlow, "store-slow", Share, "1%", "a batch takes 500 ms more"),
+    shared(
+        Kind::ReplicaKill,
+        "replica-kill",
+        "12/m",
+        "a replica is killed, two times of three at a write, and started again after 1 s",
+    ),
+    shared(
+        Kind::ReplicaPause,
+        "replica-pause",
+        "2/m",
+        "a replica is stopped for 3.5 to 6 s, which is longer than its lease",
+    ),
+    shared(
+        Kind::DatabaseRestart,
+        "database-restart",
+        "1/m",
+        "the soak's own database is stopped as by a crash, and started",
+    ),
+    shared(Kind::CommitCut, "commit-cut", "12/m", "the connection of the next commit ends before its answer arrives"),
 ];
 
 /// The kinds in a run with their rates: occurrences a second, or a share from 0 to 1. Missing kinds are off.
@@ -148,14 +199,18 @@ impl Chaos {
     ///
     /// # Errors
     /// Describes the invalid part and the accepted values.
-    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+    pub(crate) fn parse(text: &str, shape: Shape) -> Result<Self, String> {
         let mut chaos = Self::default();
         for (index, word) in text.split(',').map(str::trim).enumerate() {
             match (word, word.split_once('=')) {
                 ("off", _) if index == 0 => {}
-                ("default", _) if index == 0 => chaos = Self::usual()?,
+                ("default", _) if index == 0 => chaos = Self::usual(shape)?,
                 (_, Some((name, rate))) => {
                     let row = find(name)?;
+                    if !row.shapes.contains(&shape) {
+                        let of = if shape == Shape::Worker { "needs --replicas" } else { "is not for --replicas" };
+                        return Err(format!("{name} {of}; --list-chaos says what is for which"));
+                    }
                     match read_rate(row, rate)? {
                         0.0 => chaos.0.remove(&row.kind),
                         rate => chaos.0.insert(row.kind, rate),
@@ -171,8 +226,11 @@ impl Chaos {
         Ok(chaos)
     }
 
-    fn usual() -> Result<Self, String> {
-        let rates = ROWS.iter().map(|row| Ok((row.kind, read_rate(row, row.default)?)));
+    fn usual(shape: Shape) -> Result<Self, String> {
+        let rates = ROWS
+            .iter()
+            .filter(|row| row.shapes.contains(&shape))
+            .map(|row| Ok((row.kind, read_rate(row, row.default)?)));
         rates.collect::<Result<_, String>>().map(Self)
     }
 
@@ -250,11 +308,16 @@ fn read_rate(row: &Row, text: &str) -> Result<f64, String> {
 
 /// All kinds, one line each.
 pub(crate) fn list() -> String {
-    let mut text = String::from("kind          default  what happens\n");
+    let mut text = String::from("kind              default  what happens\n");
     for row in ROWS {
-        let safe = if row.is_safe { " (also with --prompts)" } else { "" };
+        let also = match (row.is_safe, row.shapes) {
+            (true, _) => " (also with --prompts)",
+            (false, [Shape::Replicas]) => " (only with --replicas)",
+            (false, [_, _]) => " (also with --replicas)",
+            (false, _) => "",
+        };
         // Writing to a text cannot fail.
-        let _written = writeln!(text, "{:<13} {:>7}  {}{safe}", row.name, row.default, row.line);
+        let _written = writeln!(text, "{:<17} {:>7}  {}{also}", row.name, row.default, row.line);
     }
     text
 }

@@ -1,7 +1,8 @@
 //! `soak`: many sessions under injected faults, and an independent verdict on their outcomes.
 //!
 //! Two processes: the worker runs the runtime under test; the parent starts it, kills it, logs its reports and
-//! observes it from outside. After the worker has ended, the checker judges the data.
+//! observes it from outside. After the worker has ended, the checker judges the data. With replicas there are several
+//! workers that share a database, and the parent submits to them.
 //!
 //! | module | owns |
 //! |---|---|
@@ -11,6 +12,7 @@
 //! | `worker` | the process under test, its load and its faults |
 //! | `wire` | the worker's reports |
 //! | `parent` | the observing process |
+//! | `replicas` | the observing process of several workers: their database, the load, the proxy (feature `postgres`) |
 //! | `checker` | the checks |
 //! | `verdict`, `report` | the output |
 //!
@@ -22,6 +24,8 @@ mod checker;
 mod error;
 mod parent;
 pub(crate) mod plan;
+#[cfg(feature = "postgres")]
+mod replicas;
 mod report;
 mod schedule;
 mod turns;
@@ -35,18 +39,23 @@ use std::sync::atomic::AtomicBool;
 
 use bob::Runtime;
 use bob_config::{Config, Environment, Overrides};
+use futures_util::FutureExt;
 use tempfile::TempDir;
 
 pub use arguments::SoakArgs;
-use chaos::Chaos;
+use chaos::{Chaos, Kind, Shape};
 use checker::Evidence;
 pub use error::SoakError;
-use plan::{Own, Plan};
+use plan::{Own, Plan, Replicas, StoreKind};
 use verdict::Verdict;
 
 /// Default numbers of sessions and turns, and those with a user's own configuration.
 const SIZE: (u32, u32) = (200, 5);
 const OWN_SIZE: (u32, u32) = (4, 2);
+const REPLICAS_SIZE: (u32, u32) = (50, 5);
+
+/// Default number of workers that share a database.
+const REPLICAS: u32 = 3;
 
 /// Default pause of a session before a turn, in milliseconds: about 330 turns begin each second.
 const THINK_MS: u64 = 2_000;
@@ -115,6 +124,14 @@ impl Soak {
     /// Returns an error if the run could not begin or be observed. A failed verdict is not an error.
     pub async fn run(self, tell: fn(&str)) -> Result<Judged, SoakError> {
         let Self { plan, folder, stop } = self;
+        // Decides that the program does not reap orphans, before the soak adopts some: it would reap the workers as well,
+        // and their ends would not be seen.
+        let _decided = bob::config::reap_orphans().now_or_never();
+        if plan.replicas.is_some() {
+            let evidence = over_replicas(&plan, &stop, tell).await?;
+            let verdict = checker::judge(&plan, &evidence);
+            return Ok(Judged { plan, evidence, verdict, folder });
+        }
         let overseen = {
             let plan = Arc::clone(&plan);
             tokio::task::spawn_blocking(move || parent::oversee(&plan, &stop, &tell))
@@ -163,18 +180,44 @@ impl Judged {
     }
 }
 
+#[cfg(feature = "postgres")]
+async fn over_replicas(plan: &Arc<Plan>, stop: &AtomicBool, tell: fn(&str)) -> Result<Evidence, SoakError> {
+    replicas::run(plan, stop, tell).await
+}
+
+#[cfg(not(feature = "postgres"))]
+async fn over_replicas(_: &Arc<Plan>, _: &AtomicBool, _: fn(&str)) -> Result<Evidence, SoakError> {
+    Err(SoakError::usage("this program was built without PostgreSQL; build it with --features postgres"))
+}
+
 fn cannot_write(path: &Path, error: &std::io::Error) -> SoakError {
     SoakError::usage(format!("cannot write {}: {error}; name a file in a folder that exists", path.display()))
 }
 
 fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, SoakError> {
     let own = args.prompts.as_deref().map(|prompts| own(prompts, config)).transpose()?;
-    let (usual_sessions, usual_turns) = if own.is_some() { OWN_SIZE } else { SIZE };
+    let replicas = replicas(args)?;
+    let (usual_sessions, usual_turns) = match (&own, &replicas) {
+        (Some(_), _) => OWN_SIZE,
+        (None, Some(_)) => REPLICAS_SIZE,
+        (None, None) => SIZE,
+    };
     let usual_chaos = if own.is_some() { "off" } else { "default" };
-    let chaos = Chaos::parse(args.chaos.as_deref().unwrap_or(usual_chaos)).map_err(SoakError::usage)?;
+    let shape = if replicas.is_some() { Shape::Replicas } else { Shape::Worker };
+    let mut chaos = Chaos::parse(args.chaos.as_deref().unwrap_or(usual_chaos), shape).map_err(SoakError::usage)?;
+    if replicas.as_ref().is_some_and(|replicas| replicas.url.is_some()) {
+        let is_named = args.chaos.as_deref().is_some_and(|text| text.contains(chaos::name(Kind::DatabaseRestart)));
+        if is_named && chaos.rate(Kind::DatabaseRestart) > 0.0 {
+            return Err(SoakError::usage("a database of your own is not restarted; use --store postgres for that"));
+        }
+        chaos = chaos.without(Kind::DatabaseRestart);
+    }
     if let (Some(_), Some(kind)) = (&own, chaos.unsafe_kind()) {
         let text = format!("--chaos {kind} is not for your own configuration; --list-chaos says what is");
         return Err(SoakError::usage(text));
+    }
+    if args.defect.is_some_and(plan::Defect::needs_replicas) && replicas.is_none() {
+        return Err(SoakError::usage("this defect needs --replicas"));
     }
     if args.defect.is_some() && !cfg!(debug_assertions) {
         return Err(SoakError::usage("--defect is for builds for tests"));
@@ -193,10 +236,27 @@ fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, SoakError
         think_ms: args.think.map_or(think_ms, millis),
         seed: args.seed,
         chaos,
-        store: args.store,
+        store: args.store.kind,
         own,
+        replicas,
         defect: args.defect,
     })
+}
+
+/// Several workers, if they are asked for, and their database.
+fn replicas(args: &SoakArgs) -> Result<Option<Replicas>, SoakError> {
+    match (args.store.kind, args.replicas) {
+        (StoreKind::Postgres, _) if args.prompts.is_some() => {
+            Err(SoakError::usage("--prompts keeps its sessions in sqlite or json"))
+        }
+        (StoreKind::Postgres, count) => {
+            Ok(Some(Replicas { count: count.unwrap_or(REPLICAS), url: args.store.url.clone() }))
+        }
+        (StoreKind::Sqlite | StoreKind::Json, Some(_)) => {
+            Err(SoakError::usage("--replicas needs --store postgres, or the URL of a database"))
+        }
+        (StoreKind::Sqlite | StoreKind::Json, None) => Ok(None),
+    }
 }
 
 /// A person's own configuration, which must hold, and the lines of the file.

@@ -24,17 +24,31 @@ pub(crate) struct Plan {
     pub(crate) store: StoreKind,
     /// A person's own configuration and prompts, instead of the scripted model.
     pub(crate) own: Option<Own>,
+    /// Several workers that share a database, instead of one.
+    pub(crate) replicas: Option<Replicas>,
     /// A defect planted to see whether the checker finds it.
     pub(crate) defect: Option<Defect>,
 }
 
+/// Several workers.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Replicas {
+    /// How many, called `r0`, `r1` and so on.
+    pub(crate) count: u32,
+    /// The database that was named; without one the soak starts a cluster of its own. For the workers it is the address
+    /// of the proxy, with the schema of the run.
+    pub(crate) url: Option<String>,
+}
+
 /// Where journals are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StoreKind {
-    /// One database.
+    /// One database file.
     Sqlite,
     /// A file for each session.
     Json,
+    /// PostgreSQL.
+    Postgres,
 }
 
 /// A user's own configuration with overrides.
@@ -55,6 +69,17 @@ pub(crate) struct Life {
     pub(crate) elapsed_ms: u64,
     /// The next turn of each session.
     pub(crate) next: Vec<u32>,
+    /// Which of several workers.
+    #[serde(default)]
+    pub(crate) replica: Option<u32>,
+}
+
+#[cfg(feature = "postgres")]
+impl Life {
+    /// The name of a worker of several, and of its life: `r1.0`.
+    pub(crate) fn who(&self) -> String {
+        format!("r{}.{}", self.replica.unwrap_or_default(), self.number)
+    }
 }
 
 /// A defect that is planted at one of the ports.
@@ -98,6 +123,36 @@ pub(crate) enum Defect {
     LeakSessions,
     /// A cancel takes its time.
     SlowCancel,
+    /// Replicas: an append is stored whatever its epoch is.
+    EpochIgnored,
+    /// Replicas: a claim gives the epoch of the owner before.
+    EpochNotRaised,
+    /// Replicas: a worker looks for messages only when it is notified, and notifications stop.
+    NotificationOnly,
+    /// Replicas: an append whose answer was lost is taken for failed, and appended again.
+    DoubtFailed,
+    /// Replicas: an append whose answer was lost is taken for done, and it was not.
+    DoubtDone,
+    /// Replicas: owners without a lock are taken for dead at once, as after a restart of the database.
+    LockIsDeath,
+    /// Replicas: of two entries of one session in a batch, the second is answered and not stored.
+    SecondEntryLost,
+}
+
+impl Defect {
+    /// Whether it needs several workers.
+    pub(crate) fn needs_replicas(self) -> bool {
+        matches!(
+            self,
+            Self::EpochIgnored
+                | Self::EpochNotRaised
+                | Self::NotificationOnly
+                | Self::DoubtFailed
+                | Self::DoubtDone
+                | Self::LockIsDeath
+                | Self::SecondEntryLost
+        )
+    }
 }
 
 impl Plan {
@@ -105,7 +160,7 @@ impl Plan {
     pub(crate) fn store_path(&self) -> PathBuf {
         self.folder.join(match self.store {
             StoreKind::Sqlite => "sessions.db",
-            StoreKind::Json => "sessions",
+            StoreKind::Json | StoreKind::Postgres => "sessions",
         })
     }
 
@@ -131,7 +186,7 @@ impl Plan {
     pub(crate) fn write_config(&self) -> std::io::Result<()> {
         let kind = match self.store {
             StoreKind::Sqlite => "sqlite",
-            StoreKind::Json => "json",
+            StoreKind::Json | StoreKind::Postgres => "json",
         };
         let name = self.store_path();
         let name = name.file_name().unwrap_or_default().to_string_lossy();
@@ -141,6 +196,11 @@ impl Plan {
             self.config_path().display()
         );
         std::fs::write(self.config_path(), text)
+    }
+
+    /// Text for several workers.
+    pub(crate) fn workers(&self) -> String {
+        self.replicas.as_ref().map(|replicas| format!(", {} replicas", replicas.count)).unwrap_or_default()
     }
 
     /// Text for the length of the run.
@@ -166,7 +226,15 @@ impl Plan {
     /// # Errors
     /// When the folder cannot be written.
     pub(crate) fn write(&self, life: &Life) -> std::io::Result<()> {
-        std::fs::write(Self::plan_path(&self.folder), serde_json::to_vec(&(self, life))?)
+        self.write_into(&self.folder, life)
+    }
+
+    /// Writes them into a folder of one of several workers.
+    ///
+    /// # Errors
+    /// When the folder cannot be written.
+    pub(crate) fn write_into(&self, folder: &Path, life: &Life) -> std::io::Result<()> {
+        std::fs::write(Self::plan_path(folder), serde_json::to_vec(&(self, life))?)
     }
 
     /// Reads the plan and the life.

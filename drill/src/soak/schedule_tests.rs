@@ -1,7 +1,8 @@
 use super::*;
+use crate::soak::chaos::Shape;
 
 fn usual() -> Chaos {
-    Chaos::parse("default").unwrap()
+    Chaos::parse("default", Shape::Worker).unwrap()
 }
 
 #[test]

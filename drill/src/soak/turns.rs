@@ -46,6 +46,11 @@ pub(crate) enum Doing {
 /// The tool servers that behave.
 pub(crate) const HEALTHY: [&str; 4] = ["h0", "h1", "h2", "h3"];
 
+/// Those of a run: one where each of several workers has servers of its own.
+pub(crate) fn healthy(plan: &Plan) -> &'static [&'static str] {
+    if plan.replicas.is_some() { &["h0"] } else { &HEALTHY }
+}
+
 /// The tool servers that do not, and how.
 pub(crate) const SICK: [(&str, &str); 4] =
     [("crash", "crash-on=1"), ("deaf", "deaf"), ("flood", "stderr-flood=1000000"), ("hang", "silent-init")];
@@ -135,7 +140,8 @@ pub(crate) fn reply(plan: &Plan, request: &LlmRequest) -> ScriptedReply {
     // Bursts are the only other requests.
     let Some(place) = Place::of(request) else { return ScriptedReply::text("yes, and what else?") };
     let drawn = draw(plan.seed, PURPOSE + 1, &place.numbers());
-    let server = HEALTHY.get(drawn as usize % HEALTHY.len()).copied().unwrap_or("h0");
+    let healthy = healthy(plan);
+    let server = healthy.get(drawn as usize % healthy.len()).copied().unwrap_or("h0");
     let append = |call| {
         let path = plan.effects_path().to_string_lossy().into_owned();
         one(&format!("mcp/{server}/append"), json!({ "path": path, "line": place.token(call) }))

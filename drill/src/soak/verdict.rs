@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::checker::{Memory, Times};
+use super::checker::{Memory, ReplicaNumbers, Times};
 use super::parent::{Figures, Sample};
 use super::plan::Plan;
 
@@ -82,6 +82,9 @@ pub(crate) struct Numbers {
     pub(crate) unhit: usize,
     pub(crate) unhit_answered: usize,
     pub(crate) unhit_failed: Vec<String>,
+    /// Of several workers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) replicas: Option<ReplicaNumbers>,
 }
 
 impl Numbers {
@@ -127,10 +130,11 @@ impl Verdict {
         }
         let _written = writeln!(
             text,
-            "\n{}: seed {}, {} sessions, {}, chaos {}",
+            "\n{}: seed {}, {} sessions{}, {}, chaos {}",
             self.word(),
             plan.seed,
             plan.sessions,
+            plan.workers(),
             plan.length(),
             plan.chaos.to_text()
         );
@@ -142,7 +146,7 @@ impl Verdict {
         serde_json::json!({
             "verdict": self.word().to_ascii_lowercase(), "seed": plan.seed, "sessions": plan.sessions,
             "turns": plan.turns, "duration_ms": plan.duration_ms, "chaos": plan.chaos.to_text(),
-            "store": plan.store, "checks": self.checks, "numbers": self.numbers,
+            "store": plan.store, "replicas": plan.replicas.as_ref().map(|replicas| replicas.count), "checks": self.checks, "numbers": self.numbers,
         })
     }
 }
@@ -155,6 +159,26 @@ impl Numbers {
             let all = each.collect::<Vec<_>>().join(", ");
             if all.is_empty() { "none".to_owned() } else { all }
         };
+        if let Some(replicas) = &self.replicas {
+            let mut lines = vec![
+                (
+                    "time",
+                    format!("{:.0} s, {:.1} turns/s", self.duration_s, self.answered as f64 / self.duration_s.max(1.0)),
+                ),
+                ("outcomes", format!("{} ({}), {} refused", self.answered, counted(&self.outcomes), self.refused)),
+                ("model calls", self.steps.to_string()),
+                ("side effects", self.effects.to_string()),
+                ("faults", counted(&self.faults)),
+            ];
+            lines.extend(replicas.lines());
+            lines.extend([
+                ("turn", self.turn.text()),
+                ("process start", self.process_start.text()),
+                ("memory of all", format!("peak {:.0} MiB", self.memory.peak_mib)),
+                ("open turns", format!("{} at most", self.most_live)),
+            ]);
+            return lines;
+        }
         let memory = &self.memory;
         let mut lines = vec![
             ("time", format!("{:.0} s", self.duration_s)),

@@ -39,6 +39,14 @@ pub(crate) enum Report {
     Back { who: String, after_ms: u64 },
     /// A sample of the runtime.
     Sample { live: usize, running: usize, waiting: usize },
+    /// One of several workers owns a session under this epoch.
+    Claimed { who: String, session: String, epoch: u64 },
+    /// It gave the session back.
+    Released { who: String, session: String },
+    /// A worker saw this outcome of a message.
+    Worked { who: String, answer: Box<Answer> },
+    /// A worker did nothing for so long: it was stopped, or the machine was busy.
+    Stalled { who: String, ms: u64 },
     /// The load has ended, and every session was closed.
     Quiet {
         /// Sessions that are still live.

@@ -35,6 +35,28 @@ pub(crate) struct Evidence {
     pub(crate) backs: Vec<(u64, String, u64)>,
     /// Observations of the parent.
     pub(crate) seen: Seen,
+    /// What several workers said, and what their database has.
+    pub(crate) shared: SharedEvidence,
+}
+
+/// Of a run of several workers.
+#[derive(Debug, Default)]
+pub(crate) struct SharedEvidence {
+    /// Ownerships: when, which worker, which session, and the epoch; `None` when it was given back.
+    pub(crate) claims: Vec<(u64, String, String, Option<u64>)>,
+    /// Workers that did nothing for a while: until when, which, and for how many milliseconds.
+    pub(crate) stalls: Vec<(u64, String, u64)>,
+    /// Faults of workers and of the database: when, which kind, and whom they hit.
+    pub(crate) strikes: Vec<(u64, Kind, String)>,
+    /// How often each worker had to make another row of an owner, since the one that it renewed was a dead one's.
+    pub(crate) superseded: BTreeMap<String, u64>,
+    /// Messages that were refused, and why.
+    pub(crate) refused: Vec<String>,
+    /// Sessions whose rows of records are not one for each version.
+    pub(crate) gaps: Vec<String>,
+    /// Messages that are in the inbox still, and sessions that have an owner still, with it.
+    pub(crate) waiting: Vec<String>,
+    pub(crate) owned: Vec<(String, String)>,
 }
 
 /// Reports about one session; times are milliseconds since the epoch.
@@ -45,6 +67,8 @@ pub(crate) struct SessionReports {
     pub(crate) refused: Vec<(u64, String)>,
     /// Turns whose end was reported by an event.
     pub(crate) ended: Vec<(u64, String)>,
+    /// Outcomes that several workers saw.
+    pub(crate) worked: Vec<Answer>,
 }
 
 /// Something that was done on purpose.
@@ -63,12 +87,22 @@ impl Evidence {
     /// When the log or the store cannot be read at all.
     pub(crate) async fn collect(plan: &Plan, seen: Seen) -> Result<Self, SoakError> {
         let mut evidence = Self { seen, ..Self::default() };
+        evidence.read_files(plan)?;
+        if let Some(store) = open(plan, &mut evidence.unreadable)? {
+            evidence.read_store(&store).await?;
+        }
+        Ok(evidence)
+    }
+
+    /// Reads the log and the side effects.
+    ///
+    /// # Errors
+    /// When a file cannot be read.
+    pub(crate) fn read_files(&mut self, plan: &Plan) -> Result<(), SoakError> {
         let unreadable =
             |error: std::io::Error| SoakError::internal(format!("cannot read what the soak left: {error}"));
-        evidence.read_log(&plan.log_path()).map_err(unreadable)?;
-        evidence.read_effects(&plan.effects_path()).map_err(unreadable)?;
-        evidence.read_store(plan).await?;
-        Ok(evidence)
+        self.read_log(&plan.log_path()).map_err(unreadable)?;
+        self.read_effects(&plan.effects_path()).map_err(unreadable)
     }
 
     fn read_log(&mut self, path: &Path) -> std::io::Result<()> {
@@ -86,9 +120,21 @@ impl Evidence {
         match told {
             Report::Asked { session, request } => self.of(session).asked.push((at, request)),
             Report::Answered(answer) => self.of(answer.session.clone()).answers.push((at, *answer)),
-            Report::Refused { session, request, why: _ } => self.of(session).refused.push((at, request)),
+            Report::Refused { session, request, why } => {
+                self.shared.refused.push(format!("{request}: {why}"));
+                self.of(session).refused.push((at, request));
+            }
             Report::Ended { session, turn } => self.of(session).ended.push((at, turn)),
-            Report::Fault { kind, target: _, sessions } => self.faults.push(Fault { at, kind, sessions }),
+            Report::Fault { kind, target, sessions } => {
+                if kind.is_of_replicas() {
+                    self.shared.strikes.push((at, kind, target));
+                }
+                self.faults.push(Fault { at, kind, sessions });
+            }
+            Report::Claimed { who, session, epoch } => self.shared.claims.push((at, who, session, Some(epoch))),
+            Report::Released { who, session } => self.shared.claims.push((at, who, session, None)),
+            Report::Worked { who: _, answer } => self.of(answer.session.clone()).worked.push(*answer),
+            Report::Stalled { who, ms } => self.shared.stalls.push((at, who, ms)),
             Report::Back { who, after_ms } => self.backs.push((at, who, after_ms)),
             Report::Ready { .. } | Report::Sample { .. } | Report::Quiet { .. } => {}
         }
@@ -110,18 +156,11 @@ impl Evidence {
         Ok(())
     }
 
-    async fn read_store(&mut self, plan: &Plan) -> Result<(), SoakError> {
-        let path = plan.store_path();
-        if !path.exists() {
-            return Ok(());
-        }
-        if matches!(plan.store, StoreKind::Sqlite) {
-            self.unreadable.extend(damage(&path).unwrap_or_else(|error| vec![error.to_string()]));
-        }
-        let store: Arc<dyn SessionStore> = match plan.store {
-            StoreKind::Sqlite => SqliteStore::open(&path, StoreOptions::default())?,
-            StoreKind::Json => FileStore::open(&path, StoreOptions::default())?,
-        };
+    /// Reads every journal.
+    ///
+    /// # Errors
+    /// When the store cannot be read at all.
+    pub(crate) async fn read_store(&mut self, store: &Arc<dyn SessionStore>) -> Result<(), SoakError> {
         let mut names: Vec<SessionId> = Vec::new();
         let (filter, mut cursor) = (SessionFilter { limit: 1_000, ..SessionFilter::default() }, None);
         loop {
@@ -143,6 +182,21 @@ impl Evidence {
         }
         Ok(())
     }
+}
+
+/// The store of a run of one worker, if it was made; the errors of a database are noted.
+fn open(plan: &Plan, unreadable: &mut Vec<String>) -> Result<Option<Arc<dyn SessionStore>>, SoakError> {
+    let path = plan.store_path();
+    if !path.exists() {
+        return Ok(None);
+    }
+    Ok(Some(match plan.store {
+        StoreKind::Sqlite => {
+            unreadable.extend(damage(&path).unwrap_or_else(|error| vec![error.to_string()]));
+            SqliteStore::open(&path, StoreOptions::default())?
+        }
+        StoreKind::Json | StoreKind::Postgres => FileStore::open(&path, StoreOptions::default())?,
+    }))
 }
 
 /// Errors that SQLite's integrity check reports, by table and index.

@@ -5,18 +5,23 @@
 //! |---|---|
 //! | `evidence` | the input and its collection |
 //! | `session` | reports about a session against its journal and its side effects |
+//! | `replicas` | several workers: whose sessions were when, and what their database has |
+//! | `gone_on` | how soon sessions go on when a worker is struck |
 //! | `figures` | percentiles and slopes |
 
 mod evidence;
 mod figures;
+mod gone_on;
+mod replicas;
 mod session;
 
 use std::collections::{BTreeMap, HashSet};
 
 use bob_messages::chat::FinishReason;
 
-pub(crate) use evidence::{Evidence, Fault};
+pub(crate) use evidence::{Evidence, Fault, SharedEvidence};
 pub(crate) use figures::{Memory, Times};
+pub(crate) use gone_on::{ReplicaNumbers, resumptions};
 use session::{Flaw, SessionEvidence};
 
 use super::parent::FEW;
@@ -37,16 +42,21 @@ const AWAY_MS: u64 = 10_000;
 const FELT_MS: u64 = 2_000;
 const TRAP_FELT_MS: u64 = 30_000;
 
+/// The check of events, which a run of several workers does not have.
+const ENDS_TOLD: &str = "ends told wrongly by events";
+
 /// Judges a run.
 pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     let mut flaws: BTreeMap<Flaw, Vec<String>> = BTreeMap::new();
     let seen = &evidence.seen;
-    let is_cut = seen.is_interrupted || seen.died.is_some();
+    // Submitters of several workers live on when those hang: what has no answer then is lost.
+    let is_cut = seen.is_interrupted || (seen.died.is_some() && plan.replicas.is_none());
     let nothing = (Default::default(), Vec::new());
     let names: HashSet<&String> = evidence.heard.keys().chain(evidence.journals.keys()).collect();
     for name in names {
         let found = session::check(&SessionEvidence {
             name,
+            has_events: plan.replicas.is_none(),
             heard: evidence.heard.get(name).unwrap_or(&nothing.0),
             records: evidence.journals.get(name).unwrap_or(&nothing.1),
             effects: &evidence.effects,
@@ -59,12 +69,19 @@ pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     for token in evidence.effects.keys().filter(|token| !known.contains(*token)) {
         flaws.entry(Flaw::EffectWithoutIntent).or_default().push(format!("{token} happened, and no journal knows it"));
     }
-    let numbers = numbers(plan, evidence);
+    let mut numbers = numbers(plan, evidence);
     let mut checks = of_sessions(flaws);
     checks.push(Check::count("turns that were not run", not_run(plan, evidence, is_cut)));
     checks.push(Check::none("journals that cannot be read", evidence.unreadable.clone()));
-    checks.extend(of_processes(plan, evidence));
-    checks.extend(of_figures(plan, &numbers));
+    if plan.replicas.is_some() {
+        // No event of a worker is reported, and each of several workers ends in the middle of its work.
+        checks.retain(|check| check.name != ENDS_TOLD);
+        checks.extend(replicas::check(evidence));
+        numbers.replicas = Some(ReplicaNumbers::of(evidence));
+    } else {
+        checks.extend(of_processes(plan, evidence));
+        checks.extend(of_figures(plan, &numbers));
+    }
     Verdict { checks, numbers }
 }
 
@@ -86,7 +103,7 @@ fn of_sessions(mut flaws: BTreeMap<Flaw, Vec<String>>) -> Vec<Check> {
         check("out of order", Flaw::Disorder),
         check("requests without an answer", Flaw::Unanswered),
         check("requests answered twice", Flaw::AnsweredTwice),
-        check("ends told wrongly by events", Flaw::EndReportedWrongly),
+        check(ENDS_TOLD, Flaw::EndReportedWrongly),
         check("turns left open", Flaw::Open),
         check("unpaired calls", Flaw::Unpaired),
         check("side effects run twice", Flaw::EffectTwice),
@@ -257,7 +274,7 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::soak::chaos::Chaos;
+    use crate::soak::chaos::{Chaos, Shape};
     use crate::soak::plan::StoreKind;
 
     #[test]
@@ -269,9 +286,10 @@ mod tests {
             duration_ms: None,
             think_ms: 0,
             seed: 1,
-            chaos: Chaos::parse("off").unwrap(),
+            chaos: Chaos::parse("off", Shape::Worker).unwrap(),
             store: StoreKind::Sqlite,
             own: None,
+            replicas: None,
             defect: None,
         };
         let not_run = |plan: &Plan, evidence: &Evidence| {

@@ -42,6 +42,8 @@ pub(crate) enum Flaw {
 /// The input of the check.
 pub(crate) struct SessionEvidence<'a> {
     pub(crate) name: &'a str,
+    /// Whether ends are told by events, too.
+    pub(crate) has_events: bool,
     pub(crate) heard: &'a SessionReports,
     pub(crate) records: &'a [Arc<Record>],
     pub(crate) effects: &'a HashMap<String, u32>,
@@ -57,7 +59,12 @@ pub(crate) fn check(session: &SessionEvidence<'_>) -> Vec<(Flaw, String)> {
     let journal = Journal::read(session.records, &mut flaws);
     answered_once(session, &mut flaws);
     told_is_kept(session, &journal, &mut flaws);
-    ends_are_told(session, &mut flaws);
+    if session.has_events {
+        ends_are_told(session, &mut flaws);
+    }
+    for answer in session.heard.worked.iter().filter(|answer| answer.saved) {
+        is_there(answer, &journal, &mut flaws);
+    }
     journal.check(session, &mut flaws);
     journal.check_effects(session.effects, &mut flaws);
     flaws.found
@@ -250,26 +257,7 @@ fn told_is_kept(session: &SessionEvidence<'_>, journal: &Journal<'_>, flaws: &mu
     let mut version = 0;
     for (_, answer) in session.heard.answers.iter().filter(|(_, answer)| answer.saved) {
         let request = &answer.request;
-        // An input that was taken out before its turn began has no other end than that it was.
-        if answer.reason == FinishReason::Cancelled && journal.withdrawn.contains(&answer.turn) {
-            if !journal.inputs.iter().any(|(turn, _)| *turn == answer.turn) {
-                flaws.note(Flaw::Lost, format_args!("{request} was told, and its input is not there"));
-            }
-            continue;
-        }
-        let Some((at, ended)) = journal.outcomes.get(&answer.turn) else {
-            flaws.note(Flaw::Lost, format_args!("{request} was told ({:?}) and is not there", answer.reason));
-            continue;
-        };
-        if ended.content != answer.content || ended.finish_reason != answer.reason {
-            flaws.note(Flaw::Changed, format_args!("{request} was told as {:?} and is {:?}", answer.reason, ended));
-        }
-        let is_of_request = |(turn, asked): &(String, Option<String>)| {
-            *turn == answer.turn && asked.as_ref().is_none_or(|asked| asked == request)
-        };
-        if !journal.inputs.iter().any(is_of_request) {
-            flaws.note(Flaw::Lost, format_args!("{request} was told, and its input is not there"));
-        }
+        let Some(at) = is_there(answer, journal, flaws) else { continue };
         match first.get(request.as_str()) {
             Some(before) if (&before.turn, &before.content) != (&answer.turn, &answer.content) => {
                 flaws.note(Flaw::Changed, format_args!("{request} was told in two ways"));
@@ -277,15 +265,42 @@ fn told_is_kept(session: &SessionEvidence<'_>, journal: &Journal<'_>, flaws: &mu
             Some(_) => {}
             None => {
                 // The requests of a burst are answered beside each other.
-                if *at < version && session.name.starts_with('s') {
+                if at < version && session.name.starts_with('s') {
                     flaws.note(Flaw::Disorder, format_args!("{request} was told after what came later"));
                 }
-                version = version.max(*at);
+                version = version.max(at);
                 first.insert(request, answer);
             }
         }
-        lost_calls(answer, journal, flaws);
     }
+}
+
+/// An outcome that was reported as saved is in the journal, unchanged. Says at which version; `None` where that cannot be
+/// said.
+fn is_there(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) -> Option<u64> {
+    let request = &answer.request;
+    // An input that was taken out before its turn began has no other end than that it was.
+    if answer.reason == FinishReason::Cancelled && journal.withdrawn.contains(&answer.turn) {
+        if !journal.inputs.iter().any(|(turn, _)| *turn == answer.turn) {
+            flaws.note(Flaw::Lost, format_args!("{request} was told, and its input is not there"));
+        }
+        return None;
+    }
+    let Some((at, ended)) = journal.outcomes.get(&answer.turn) else {
+        flaws.note(Flaw::Lost, format_args!("{request} was told ({:?}) and is not there", answer.reason));
+        return None;
+    };
+    if ended.content != answer.content || ended.finish_reason != answer.reason {
+        flaws.note(Flaw::Changed, format_args!("{request} was told as {:?} and is {:?}", answer.reason, ended));
+    }
+    let is_of_request = |(turn, asked): &(String, Option<String>)| {
+        *turn == answer.turn && asked.as_ref().is_none_or(|asked| asked == request)
+    };
+    if !journal.inputs.iter().any(is_of_request) {
+        flaws.note(Flaw::Lost, format_args!("{request} was told, and its input is not there"));
+    }
+    lost_calls(answer, journal, flaws);
+    Some(*at)
 }
 
 /// The reported calls are those of the journal, with equal results.

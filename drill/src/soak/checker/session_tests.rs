@@ -88,6 +88,7 @@ impl Story {
                 answers: vec![(20, answer("t1", "s0t0", "done"))],
                 refused: Vec::new(),
                 ended: vec![(20, "t1".to_owned())],
+                worked: Vec::new(),
             },
             facts: vec![
                 (turn, input("t1", "s0t0")),
@@ -125,7 +126,7 @@ impl Story {
 
     fn flaws_of(&self, records: &[Arc<Record>]) -> Vec<Flaw> {
         let (heard, effects, kills) = (&self.heard, &self.effects, &self.kills);
-        let evidence = SessionEvidence { name: "s0", heard, records, effects, kills, is_cut: false };
+        let evidence = SessionEvidence { name: "s0", has_events: true, heard, records, effects, kills, is_cut: false };
         let mut flaws: Vec<Flaw> = check(&evidence).into_iter().map(|(flaw, _)| flaw).collect();
         flaws.dedup();
         flaws
@@ -187,6 +188,19 @@ fn an_answer_must_be_the_one_that_is_kept() {
     assert_eq!(story.flaws(), [Flaw::Changed]);
     // One that was not said to be durable may be lost.
     story.heard.answers[0].1.saved = false;
+    assert_eq!(story.flaws(), []);
+}
+
+#[test]
+fn what_a_worker_saw_as_saved_must_be_kept_as_well() {
+    let mut story = Story::good();
+    story.heard.worked.push(answer("t1", "s0t0", "done"));
+    assert_eq!(story.flaws(), []);
+    story.heard.worked.push(answer("t1", "s0t0", "done otherwise"));
+    assert_eq!(story.flaws(), [Flaw::Changed]);
+    story.heard.worked = vec![answer("t2", "s0t1", "done")];
+    assert_eq!(story.flaws(), [Flaw::Lost]);
+    story.heard.worked[0].saved = false;
     assert_eq!(story.flaws(), []);
 }
 

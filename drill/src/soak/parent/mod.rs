@@ -22,8 +22,7 @@ use super::plan::{Defect, Life, Plan};
 use super::schedule::{Strike, strikes};
 use super::turns::Place;
 use super::wire::{Line, Report};
-pub(crate) use processes::Figures;
-use processes::Looking;
+pub(crate) use processes::{Figures, Looking};
 
 /// How often the worker is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
@@ -76,6 +75,9 @@ pub(crate) struct Seen {
     pub(crate) gone_ms: u64,
     /// How the worker ended where it should not have.
     pub(crate) died: Option<String>,
+    /// Of several workers: those that ended by themselves, and how many commits lost their answer.
+    pub(crate) ended: Vec<String>,
+    pub(crate) cuts: u64,
     /// The run was interrupted by the user.
     pub(crate) is_interrupted: bool,
 }
@@ -85,8 +87,7 @@ pub(crate) struct Seen {
 /// # Errors
 /// When the folder cannot be written or a process not be started.
 pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io::Result<Seen> {
-    // Orphaned processes are reparented to this process, so none stays unnoticed.
-    set_child_subreaper(rustix::process::Pid::from_raw(1)).map_err(io::Error::from)?;
+    adopt_orphans()?;
     let log = BufWriter::new(File::create(plan.log_path())?);
     plan.write_config()?;
     tell(&format!("to look at it while it runs: cli-agent --config {} top", plan.config_path().display()));
@@ -117,6 +118,14 @@ pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io
     let Overseer { looking, mut seen, .. } = overseer;
     (seen.zombies, seen.orphans, seen.gone_ms) = (looking.stayed, looking.orphans, looking.gone_ms);
     Ok(seen)
+}
+
+/// Orphaned processes are reparented to this process from now on, so none stays unnoticed.
+///
+/// # Errors
+/// When the kernel does not know that.
+pub(crate) fn adopt_orphans() -> io::Result<()> {
+    set_child_subreaper(rustix::process::Pid::from_raw(1)).map_err(io::Error::from)
 }
 
 struct Overseer<'a> {
@@ -200,7 +209,7 @@ impl Overseer<'_> {
         } else if !(is_unfinished || status.success() && run.is_quiet) {
             self.seen.died = Some(format!("the worker ended with {status} before its work did"));
         }
-        self.looking.until_gone();
+        self.looking.until_gone(None);
         // Reads the reports that were written before the end.
         while let Ok(line) = lines.recv_timeout(SAMPLE_EVERY) {
             self.note(&line)?;

@@ -72,11 +72,39 @@ impl Looking {
         self.zombies.values().any(|(_, is_told)| !is_told)
     }
 
-    /// After a worker's end, waits until its processes are gone. Remaining ones are recorded and killed.
-    pub(crate) fn until_gone(&mut self) {
+    /// The figures of several workers together.
+    #[cfg(feature = "postgres")]
+    pub(crate) fn at_all(&mut self, workers: &[u32]) -> Figures {
+        // Each look keeps the zombies below its own worker.
+        let mut zombies = std::mem::take(&mut self.zombies);
+        let mut seen = HashMap::new();
+        let mut sum = Figures::default();
+        for worker in workers {
+            self.zombies = std::mem::take(&mut zombies);
+            let before = self.zombies.clone();
+            if let Some(figures) = self.at(*worker) {
+                sum.rss_kib += figures.rss_kib;
+                sum.fds += figures.fds;
+                sum.threads += figures.threads;
+                sum.children += figures.children;
+                sum.cpu_ms += figures.cpu_ms;
+            }
+            seen.extend(std::mem::take(&mut self.zombies));
+            zombies = before;
+        }
+        self.zombies = seen;
+        sum
+    }
+
+    /// After a worker's end, waits until its processes are gone, except for this one and what is below it. Remaining ones
+    /// are recorded and killed.
+    pub(crate) fn until_gone(&mut self, but: Option<i32>) {
         let began = Instant::now();
+        let its = |root: i32| std::iter::once(root).chain(below(root).into_iter().map(|stat| stat.pid)).collect();
         loop {
-            let left = left_behind();
+            let spared: Vec<i32> = but.map(its).unwrap_or_default();
+            let mut left = left_behind();
+            left.retain(|stat| !spared.contains(&stat.pid));
             if left.is_empty() {
                 break;
             }

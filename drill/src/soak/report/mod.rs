@@ -29,7 +29,7 @@ pub(crate) fn page(plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> Strin
                 main {
                     h1 { "Soak " span class=(verdict.word().to_ascii_lowercase()) { (verdict.word()) } }
                     p class="what" {
-                        (plan.sessions) " sessions, " (plan.length()) ", seed " (plan.seed) ", chaos "
+                        (plan.sessions) " sessions" (plan.workers()) ", " (plan.length()) ", seed " (plan.seed) ", chaos "
                         code { (plan.chaos.to_text()) }
                     }
                     (checks(&verdict.checks))
@@ -42,6 +42,10 @@ pub(crate) fn page(plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> Strin
                         &plots::lines("sessions", &series::sessions(evidence), &kills)))
                     (plot("Faults and returns", "What was done on purpose, and when tool servers were back.",
                         &plots::instants(&series::happenings(evidence), verdict.numbers.duration_s)))
+                    @if plan.replicas.is_some() {
+                        (plot("Sessions that go on", "Time from a kill or the beginning of a pause to another replica's claim, in milliseconds.",
+                            &plots::bars("sessions", &series::resumed(evidence))))
+                    }
                     @if verdict.numbers.cancel.count > 0 {
                         (plot("Cancels", "Time from a cancel to the outcome of its turn, in milliseconds.",
                             &plots::bars("cancels", &series::cancels(evidence))))

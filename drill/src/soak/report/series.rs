@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::plots::{FIRST, INK, Line, SECOND, THIRD};
 use crate::soak::chaos;
-use crate::soak::checker::{Evidence, Times};
+use crate::soak::checker::{Evidence, Times, resumptions};
 use crate::soak::verdict::Numbers;
 
 /// Stretches of the run that percentiles are taken of.
@@ -12,6 +12,9 @@ const STRETCHES: usize = 60;
 
 /// The edges of the histogram of cancels, in milliseconds.
 const EDGES: [u64; 10] = [1, 2, 5, 10, 20, 30, 40, 50, 100, 500];
+
+/// The edges of the histogram of sessions that go on, in milliseconds.
+const RESUMED_EDGES: [u64; 10] = [100, 200, 300, 500, 700, 1_000, 2_000, 3_000, 4_000, 6_000];
 
 /// Seconds of the run at a time of the clock.
 fn second(evidence: &Evidence, at: u64) -> f64 {
@@ -109,8 +112,17 @@ pub(crate) fn happenings(evidence: &Evidence) -> Vec<(String, Vec<f64>)> {
 /// How many cancels took how long.
 pub(crate) fn cancels(evidence: &Evidence) -> Vec<(String, u64)> {
     let answers = evidence.heard.values().flat_map(|heard| &heard.answers);
-    let times: Vec<u64> = answers.filter_map(|(_, answer)| answer.cancel.map(|cancel| cancel.us)).collect();
-    let edges = EDGES.map(|edge| edge * 1_000);
+    histogram(answers.filter_map(|(_, answer)| answer.cancel.map(|cancel| cancel.us)), EDGES)
+}
+
+/// How many sessions of a replica that was struck went on after how long.
+pub(crate) fn resumed(evidence: &Evidence) -> Vec<(String, u64)> {
+    histogram(resumptions(evidence).into_iter().map(|gone_on| gone_on.after_ms * 1_000), RESUMED_EDGES)
+}
+
+fn histogram<const N: usize>(times: impl Iterator<Item = u64>, edges: [u64; N]) -> Vec<(String, u64)> {
+    let last = edges.last().copied().unwrap_or_default();
+    let (times, edges): (Vec<u64>, _) = (times.collect(), edges.map(|edge| edge * 1_000));
     let below = |edge: u64| times.iter().filter(|time| **time < edge).count() as u64;
     let mut bars: Vec<(String, u64)> = Vec::new();
     let mut counted = 0;
@@ -119,6 +131,6 @@ pub(crate) fn cancels(evidence: &Evidence) -> Vec<(String, u64)> {
         bars.push((format!("< {}", edge / 1_000), all - counted));
         counted = all;
     }
-    bars.push((format!("≥ {}", EDGES.last().copied().unwrap_or_default()), times.len() as u64 - counted));
+    bars.push((format!("≥ {last}"), times.len() as u64 - counted));
     bars
 }

@@ -241,7 +241,8 @@ impl Clients {
     }
 }
 
-fn answer(outcome: &TurnOutcome, request: String, started: Instant) -> Answer {
+/// The report of an outcome.
+pub(crate) fn answer(outcome: &TurnOutcome, request: String, started: Instant) -> Answer {
     Answer {
         session: outcome.session_id.to_string(),
         request,

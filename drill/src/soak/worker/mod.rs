@@ -8,6 +8,7 @@
 //! |---|---|
 //! | `runtime` | the runtime: ports with fault injection, tool servers |
 //! | `load` | the clients and their requests |
+//! | `replica`, `watched` | one of several workers, and its store (feature `postgres`) |
 //! | `hands` | timed faults |
 //! | `model`, `tools` | the ports |
 //! | `watch` | the worker's observations of itself |
@@ -17,13 +18,17 @@
 
 mod defects;
 mod hands;
-mod load;
+pub(crate) mod load;
 mod model;
 mod probe;
+#[cfg(feature = "postgres")]
+mod replica;
 mod runtime;
 mod telling;
 mod tools;
 mod watch;
+#[cfg(feature = "postgres")]
+mod watched;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -61,6 +66,10 @@ pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &C
     let (plan, life) = Plan::read(folder)
         .map_err(|error| SoakError::internal(format!("cannot read the plan of the soak: {error}")))?;
     let plan = Arc::new(plan);
+    #[cfg(feature = "postgres")]
+    if life.replica.is_some() {
+        return replica::live(plan, life).await;
+    }
     let (telling, written) = Telling::begin();
     let sink = Arc::new(watch::Ends { plan: Arc::clone(&plan), telling: telling.clone() });
     let traps = Traps::default();

@@ -25,7 +25,7 @@ use crate::soak::chaos::Kind;
 use crate::soak::error::SoakError;
 use crate::soak::plan::{Life, Plan, StoreKind};
 use crate::soak::schedule::meets;
-use crate::soak::turns::{self, HEALTHY, SICK};
+use crate::soak::turns::{self, SICK};
 use crate::store::{Fault, FaultStore, Operation};
 use crate::traps::Traps;
 
@@ -46,8 +46,7 @@ pub(crate) async fn open(
     sink: Arc<dyn EventSink>,
     traps: &Traps,
 ) -> Result<Runtime, SoakError> {
-    let store = defects::store(open_store(plan)?, plan);
-    let store = faulty(store, plan, telling, life.number);
+    let store = before(open_store(plan)?, plan, telling, life.number);
     let builder = match &plan.own {
         None => scripted(plan, telling, store)?,
         Some(own) => {
@@ -60,6 +59,16 @@ pub(crate) async fn open(
         }
     };
     builder.sink(sink).hook(traps.hook()).build().await.map_err(|error| SoakError::internal(error.to_string()))
+}
+
+/// The store behind what is planted in it and the faults of the plan.
+pub(crate) fn before(
+    inner: Arc<dyn SessionStore>,
+    plan: &Arc<Plan>,
+    telling: &Telling,
+    life: u32,
+) -> Arc<dyn SessionStore> {
+    faulty(defects::store(inner, plan), plan, telling, life)
 }
 
 /// The store with faults before it: it refuses, loses its answer, and takes its time. Which operations are met follows
@@ -93,11 +102,19 @@ fn open_store(plan: &Plan) -> Result<Arc<dyn SessionStore>, SoakError> {
     let path = plan.store_path();
     Ok(match plan.store {
         StoreKind::Sqlite => SqliteStore::open(&path, StoreOptions::default())?,
-        StoreKind::Json => FileStore::open(&path, StoreOptions::default())?,
+        StoreKind::Json | StoreKind::Postgres => FileStore::open(&path, StoreOptions::default())?,
     })
 }
 
-fn scripted(plan: &Arc<Plan>, telling: &Telling, store: Arc<dyn SessionStore>) -> Result<RuntimeBuilder, SoakError> {
+/// A runtime of the scripted model and this store, without its hook.
+///
+/// # Errors
+/// When this program cannot be found.
+pub(crate) fn scripted(
+    plan: &Arc<Plan>,
+    telling: &Telling,
+    store: Arc<dyn SessionStore>,
+) -> Result<RuntimeBuilder, SoakError> {
     let name = ModelName::parse("soak:scripted")?;
     let script = Arc::clone(plan);
     let model = ScriptedLlm::from_fn(move |request| turns::reply(&script, request));
@@ -118,7 +135,7 @@ fn scripted(plan: &Arc<Plan>, telling: &Telling, store: Arc<dyn SessionStore>) -
         .tools(Arc::new(tools::append(plan)))
         .tools(Arc::new(tools::panics()))
         .passivate_after(Duration::from_millis(passivate));
-    let healthy = HEALTHY.iter().map(|id| server(id, &[]));
+    let healthy = turns::healthy(plan).iter().map(|id| server(id, &[]));
     let sick = SICK.iter().filter(|_| plan.chaos.rate(Kind::ToolSick) > 0.0).map(|(id, mode)| {
         let spec = server(id, &["--mode", mode])?;
         Ok(ServerSpec { startup_timeout_ms: SICK_MS, tool_timeout_ms: Some(SICK_MS), ..spec })
