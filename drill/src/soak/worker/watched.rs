@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bob::SessionId;
-use bob::inbox::{Due, Inbox, InboxEntry, InboxMessage, InboxStanding, StoreLease};
-use bob::sessions::{RequestId, SessionFilter, SessionPage};
+use bob::inbox::{Due, Inbox, InboxEntry, InboxKey, InboxMessage, InboxStanding, StoreLease};
+use bob::sessions::{SessionFilter, SessionPage};
 use bob::store::{Append, Claim, Part, Record, SessionStore, StoreError};
 use bob_actors::store::{ArtifactStorePort, Stored};
 use bob_messages::error::AgentError;
@@ -225,21 +225,12 @@ impl Inbox for NotifiedInbox {
         self.inner.take(session)
     }
 
-    fn settle<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-        refusal: Option<AgentError>,
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
-        self.inner.settle(session, request, refusal)
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+        self.inner.settle(key, refusal)
     }
 
-    fn standing<'a>(
-        &'a self,
-        session: &'a SessionId,
-        request: &'a RequestId,
-    ) -> BoxFuture<'a, Result<InboxStanding, StoreError>> {
-        self.inner.standing(session, request)
+    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+        self.inner.standing(key)
     }
 
     fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
