@@ -59,8 +59,8 @@ pub struct SoakArgs {
     /// Where the journals are kept: sqlite, json, postgres, or a database's URL
     #[arg(long, value_name = "KIND", default_value = "sqlite", value_parser = read_store)]
     pub(crate) store: Store,
-    /// Write a page with the verdict and its plots
-    #[arg(long, value_name = "FILE.html")]
+    /// Write an HTML page with the verdict and its plots
+    #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Write the verdict and all figures as one JSON object
     #[arg(long, value_name = "FILE")]
