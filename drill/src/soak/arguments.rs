@@ -44,7 +44,7 @@ pub struct SoakArgs {
     /// Keep starting turns for this long, such as 90s, 30m or 2h
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) duration: Option<Duration>,
-    /// How long a session waits before a turn, in the mean [default: 2s, or 3 ms for each session if more]
+    /// How long a session waits before a turn, in the mean [default: 2s; 3 ms a session beyond 666]
     #[arg(long, value_name = "D", value_parser = read_duration)]
     pub(crate) think: Option<Duration>,
     /// off, default, or kind=rate,… [default: default, with --prompts off]
@@ -59,8 +59,8 @@ pub struct SoakArgs {
     /// Where the journals are kept: sqlite, json, postgres, or a database's URL
     #[arg(long, value_name = "KIND", default_value = "sqlite", value_parser = read_store)]
     pub(crate) store: Store,
-    /// Write a page with the verdict and its plots
-    #[arg(long, value_name = "FILE.html")]
+    /// Write an HTML page with the verdict and its plots
+    #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
     /// Write the verdict and all figures as one JSON object
     #[arg(long, value_name = "FILE")]

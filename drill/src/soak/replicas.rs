@@ -138,12 +138,12 @@ async fn overseen(
     log: &Log,
 ) -> Result<Seen, SoakError> {
     let proxy = Proxy::start(database.target()?).await.map_err(SoakError::of_run)?;
-    let url = Some(database.url(Some(proxy.port)));
+    let url = database.url(Some(proxy.port));
     let count = plan.replicas.as_ref().map_or(1, |replicas| replicas.count);
-    let of_workers = Plan { replicas: Some(Replicas { count, url: url.clone() }), ..Plan::clone(plan) };
+    let of_workers = Plan { replicas: Some(Replicas { count, url: Some(url.clone()) }), ..Plan::clone(plan) };
     let mut fleet = Fleet::new(of_workers, log.clone());
     fleet.start_all().await?;
-    let store: Arc<dyn SessionStore> = opened(url.unwrap_or_default()).await?;
+    let store: Arc<dyn SessionStore> = opened(url).await?;
     let submitter = Submitter::new(store).ok_or_else(|| SoakError::internal("the store of the soak has no inbox"))?;
     let load = Load::begin(Arc::clone(plan), submitter, log.clone());
     let now = Instant::now();

@@ -19,10 +19,13 @@ pub(crate) struct GoneOn {
     pub(crate) after_ms: u64,
 }
 
+/// When a session was claimed, by which worker, and the epoch; `None` when it was given back.
+type Claimed<'a> = (u64, &'a str, Option<u64>);
+
 /// Of each kill and pause: the sessions that the worker owned, and whose request had no outcome, with the time until another
 /// worker claimed them.
 pub(crate) fn resumptions(evidence: &Evidence) -> Vec<GoneOn> {
-    let mut by_session: BTreeMap<&str, Vec<(u64, &str, Option<u64>)>> = BTreeMap::new();
+    let mut by_session: BTreeMap<&str, Vec<Claimed<'_>>> = BTreeMap::new();
     for (at, who, session, epoch) in &evidence.shared.claims {
         by_session.entry(session).or_default().push((*at, who, *epoch));
     }

@@ -45,7 +45,7 @@ struct Member {
 }
 
 enum State {
-    Runs(Running),
+    Runs(Box<Running>),
     /// It was killed, and starts again at this time.
     Down(Instant),
 }
@@ -123,7 +123,7 @@ impl Fleet {
         }
     }
 
-    fn start(&self, life: &Life) -> Result<Running, SoakError> {
+    fn start(&self, life: &Life) -> Result<Box<Running>, SoakError> {
         let who = life.who();
         let folder = self.plan.folder.join(&who);
         let begun = || {
@@ -143,7 +143,7 @@ impl Fleet {
         self.log.started(who.clone());
         let (stdin, is_ready) = (process.stdin.take(), Arc::<AtomicBool>::default());
         let reading = tokio::spawn(read(process.stdout.take(), who, self.log.clone(), Arc::clone(&is_ready)));
-        Ok(Running { process, stdin, reading, is_ready, goes: false, is_killed: false, paused_until: None })
+        Ok(Box::new(Running { process, stdin, reading, is_ready, goes: false, is_killed: false, paused_until: None }))
     }
 
     /// Does what is due: a stopped one goes on, a killed one is started, one that is ready begins. One that ended by itself
