@@ -263,7 +263,7 @@ fn init_asks_three_questions_at_a_terminal() {
 #[test]
 fn a_value_that_is_refused_is_not_repeated_where_it_may_be_a_secret() {
     let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
-    let run = home.run(["config", "set", "providers.mine.api_key", "canary-key"]);
+    let run = home.run(["config", "set", "providers.mine.base_url", "http://me:canary@h/v1/"]);
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.stderr.contains("nothing was written") && !run.stderr.contains("canary"), "{run:?}");
     let run = home.run(["config", "set", "runtime.max_steps", "many"]);

@@ -51,7 +51,8 @@ impl Moment {
     fn reply(self) -> Reply {
         if !self.is_command {
             return match self.goes_on {
-                true => Reply::text(&self.words(400)).paced(PACE),
+                // It never ends by itself, however late the key is pressed.
+                true => Reply::text(&self.words(400)).stall_after(5).paced(PACE),
                 // The first chunk has no text.
                 false => Reply::text(&self.words(self.count)).stall_after(1 + self.pieces),
             };

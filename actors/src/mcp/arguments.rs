@@ -50,6 +50,8 @@ pub(super) struct Place {
     pub(super) was_ready: AtomicBool,
     /// Whether the server needed the handshake of the versions before 2026-07-28: then it is not asked for a later one.
     has_handshake: AtomicBool,
+    /// Whether the server ended also where it was not asked for a later version: then the question is not why.
+    ends_anyway: AtomicBool,
     tokens: OnceLock<Option<Arc<Tokens>>>,
     /// Signs grants: a call that was allowed before a restart may run after it.
     pub(super) key: KeyPlace,
@@ -62,6 +64,14 @@ impl Place {
 
     pub(super) fn found_handshake(&self, has_handshake: bool) {
         self.has_handshake.store(has_handshake, Ordering::Relaxed);
+    }
+
+    pub(super) fn ends_anyway(&self) -> bool {
+        self.ends_anyway.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn found_ending(&self, ends_anyway: bool) {
+        self.ends_anyway.store(ends_anyway, Ordering::Relaxed);
     }
 }
 

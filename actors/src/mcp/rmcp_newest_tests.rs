@@ -145,12 +145,23 @@ async fn silence_is_followed_by_the_handshake_and_a_late_answer_by_nothing() {
     assert_eq!(connection.protocol().as_deref(), Some("2025-11-25"));
 }
 
+#[tokio::test(start_paused = true)]
+async fn where_rmcp_gives_up_first_the_handshake_follows_as_well() {
+    let mut discovery = discovery();
+    discovery.within = Duration::from_secs(3_600);
+    let (mut far, opening, _changed) = opening(None, discovery);
+    assert_eq!(far.next().await["method"], "server/discover");
+    far.shake_hands().await;
+    let (connection, _gone) = soon(opening).await.expect("it ends").expect("hands are shaken");
+    assert_eq!(connection.protocol().as_deref(), Some("2025-11-25"));
+}
+
 #[tokio::test]
 async fn a_changed_list_is_told_over_a_subscription_which_is_renewed() {
     let (mut far, connection, changed) = newest(None).await;
     let watching = Arc::clone(&changed);
     let watched = tokio::spawn(async move { connection.watch(&watching).await });
-    for renewed in [false, true] {
+    for _renewed in [false, true] {
         let asked = far.expect("subscriptions/listen").await;
         assert_eq!(asked["params"]["notifications"], json!({"toolsListChanged": true}));
         let of = json!({"io.modelcontextprotocol/subscriptionId": asked["id"]});
@@ -158,10 +169,8 @@ async fn a_changed_list_is_told_over_a_subscription_which_is_renewed() {
             |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
         let accepted = json!({"_meta": of, "notifications": {"toolsListChanged": true}});
         far.write(&said("notifications/subscriptions/acknowledged", accepted)).await;
-        if renewed {
-            // What changed between the two was told to nobody.
-            soon(changed.notified()).await;
-        }
+        // What changed before was told to nobody: since the tools were listed, or between the two.
+        soon(changed.notified()).await;
         far.write(&said("notifications/tools/list_changed", json!({"_meta": of}))).await;
         soon(changed.notified()).await;
         far.answer(&asked, json!({"resultType": "complete", "_meta": of})).await;

@@ -50,7 +50,7 @@ impl Keeper {
     }
 
     /// A server of an older version may end because of a question that is no handshake. Then it is started once more,
-    /// and neither it nor its successors are asked again.
+    /// and neither it nor its successors are asked again; where it ends all the same, they are asked and started once.
     async fn start_in_time(&self, held: &mut Held) -> Result<Started, Unready> {
         let (spec, place) = (&self.arguments.spec, &self.arguments.place);
         let mut budget = TimeBudget::of(spec.startup_timeout());
@@ -58,10 +58,12 @@ impl Keeper {
         let started = self.start_once(held, discovery.clone(), &mut budget).await;
         let started = match (started, discovery) {
             (Err(Unready { ended: true, .. }), Some(discovery))
-                if held.child.is_some() && !discovery.found_newest() =>
+                if held.child.is_some() && !discovery.found_newest() && !place.ends_anyway() =>
             {
                 held.end_process(&self.arguments).await;
-                self.start_once(held, None, &mut budget).await
+                let started = self.start_once(held, None, &mut budget).await;
+                place.found_ending(matches!(started, Err(Unready { ended: true, .. })));
+                started
             }
             (started, _) => started,
         };

@@ -60,7 +60,7 @@ impl Answers {
         if asked.len() > QUESTIONS {
             return Err(Failure::Refused(format!("asks {} questions at once; at most {QUESTIONS} are", asked.len())));
         }
-        // Nobody fills in a form of a result that is refused.
+        // A form of a result that is refused is not filled in.
         for (_, asked) in &asked {
             match asked {
                 InputRequest::Elicitation(_) | InputRequest::ListRoots(_) => {}

@@ -97,13 +97,19 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let (First::Unsent, JsonRpcMessage::Request(request)) = (&self.first, &item) {
-            self.first = match (&request.request, &self.discovery) {
-                (ClientRequest::DiscoverRequest(_), Some(discovery)) => {
-                    First::Discover(request.id.clone(), Instant::now() + discovery.within)
+        if let JsonRpcMessage::Request(request) = &item {
+            let id = request.id.clone();
+            match (&request.request, &self.discovery, &self.first) {
+                (ClientRequest::DiscoverRequest(_), Some(discovery), First::Unsent) => {
+                    self.first = First::Discover(id, Instant::now() + discovery.within);
                 }
-                _ => First::Asked(request.id.clone()),
-            };
+                // rmcp may have waited for the discovery long enough.
+                (ClientRequest::InitializeRequest(_), _, First::Unsent | First::Discover(..))
+                | (_, _, First::Unsent) => {
+                    self.first = First::Asked(id);
+                }
+                _behind_the_handshake => {}
+            }
         }
         self.transport.send(item)
     }

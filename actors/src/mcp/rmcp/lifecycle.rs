@@ -14,8 +14,9 @@ use std::time::Duration;
 /// The version that is asked for first.
 const NEWEST: ProtocolVersion = ProtocolVersion::V_2026_07_28;
 
-/// How long a server may take to answer `server/discover`, at most; and the part of its startup time that this may be.
-const ASK_WITHIN: Duration = Duration::from_secs(10);
+/// How long a server may take to answer `server/discover`, at most; and the part of its startup time that this may be. Less
+/// than the 10 s for which rmcp waits, which goes on to the handshake then.
+const ASK_WITHIN: Duration = Duration::from_secs(9);
 const PART_OF_START: u32 = 3;
 
 /// One attempt to find out whether a server speaks the newest version.
