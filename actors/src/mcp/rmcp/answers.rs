@@ -61,7 +61,7 @@ impl Answers {
             return Err(Failure::Refused(format!("asks {} questions at once; at most {QUESTIONS} are", asked.len())));
         }
         // A form of a result that is refused is not filled in.
-        for (_, asked) in &asked {
+        for asked in asked.values() {
             match asked {
                 InputRequest::Elicitation(_) | InputRequest::ListRoots(_) => {}
                 InputRequest::CreateMessage(_) => {
