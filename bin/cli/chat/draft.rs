@@ -37,11 +37,11 @@ impl Draft {
         std::mem::take(&mut self.line.ended)
     }
 
-    /// The first complete line, blank or not, as the answer to a question. What follows it is dropped.
-    pub(super) fn take_any(&mut self, bytes: &[u8]) -> Option<String> {
-        for byte in bytes {
+    /// The first complete line, blank or not, as the answer to a question, and the bytes behind it.
+    pub(super) fn take_any<'a>(&mut self, bytes: &'a [u8]) -> Option<(String, &'a [u8])> {
+        for (at, byte) in bytes.iter().enumerate() {
             if matches!(byte, b'\r' | b'\n') && !self.line.is_paste {
-                return Some(self.take_text());
+                return Some((self.take_text(), &bytes[at + 1..]));
             }
             self.take(&[*byte]);
         }
@@ -239,8 +239,8 @@ mod tests {
     fn a_paste_answers_no_question_before_a_key_does() {
         let mut draft = Draft::default();
         assert_eq!(draft.take_any(b"\x1b[200~y\r\x1b[201~"), None);
-        assert_eq!(draft.take_any(b"\r").as_deref(), Some("y\n"));
-        assert_eq!(draft.take_any(b"\r").as_deref(), Some(""));
+        assert_eq!(draft.take_any(b"\r"), Some(("y\n".to_owned(), &b""[..])));
+        assert_eq!(draft.take_any(b"\rno\r"), Some((String::new(), &b"no\r"[..])));
     }
 
     #[test]

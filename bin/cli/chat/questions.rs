@@ -6,7 +6,7 @@
 use std::convert::Infallible;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bob::approvals::Decision;
 use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
@@ -21,7 +21,7 @@ use super::approvals::{self, Said};
 use super::editor::Editor;
 #[cfg(feature = "mcp")]
 use super::forms;
-use super::terminal_owner::{self, Editing, TerminalOwner};
+use super::terminal_owner::{self, Editing, Keyboard, TerminalOwner};
 use super::{Input, Source, limit};
 use crate::terminal::screen::look::Look;
 use crate::terminal::{notify, print};
@@ -35,7 +35,7 @@ const OVER: &str = "[the question is closed: it no longer needs an answer]";
 /// How long a question waits before it is shown: the decision before it may answer it as well.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
 
-/// How long one waits that the decision before it does answer, once that is stored.
+/// How long after a decision one waits that it does answer, once it is stored.
 const ANSWERED_AT_LAST: Duration = Duration::from_secs(10);
 
 /// A question under way, and where its answer goes.
@@ -76,8 +76,8 @@ pub(super) struct Asked {
     open: mpsc::UnboundedReceiver<Open>,
     /// Whether the person ended a turn at a limit.
     is_refused: bool,
-    /// What the last decision was about, if it is for more than its own call.
-    lasting: Option<Covered>,
+    /// What the last decision was about, if it is for more than its own call, and when it was made.
+    lasting: Option<(Covered, Instant)>,
 }
 
 /// What a lasting decision covers: calls of this tool under these rules.
@@ -169,7 +169,7 @@ impl Asked {
                                 decision,
                                 Decision::AllowSession | Decision::AllowAlways | Decision::DenyAlways { .. }
                             );
-                            self.lasting = is_lasting.then(|| covered(&question));
+                            self.lasting = is_lasting.then(|| (covered(&question), Instant::now()));
                             let _taken_back = answer.send(decision);
                         }
                         About::Interrupted => interrupt().await,
@@ -218,11 +218,12 @@ enum About<D> {
 }
 
 /// Whether a question about a call is answered before it was shown.
-async fn is_answered(open: &mut Open, lasting: Option<&Covered>) -> bool {
+async fn is_answered(open: &mut Open, lasting: Option<&(Covered, Instant)>) -> bool {
     match open {
         Open::Call(question, answer) => {
-            let is_covered = !question.exact && lasting == Some(&covered(question));
-            timeout(if is_covered { ANSWERED_AT_LAST } else { ANSWERED_WITHIN }, answer.closed()).await.is_ok()
+            let covers = lasting.filter(|(decided, _)| !question.exact && *decided == covered(question));
+            let left = covers.map(|(_, at)| ANSWERED_AT_LAST.saturating_sub(at.elapsed())).unwrap_or_default();
+            timeout(left.max(ANSWERED_WITHIN), answer.closed()).await.is_ok()
         }
         Open::Limit(..) => false,
         #[cfg(feature = "mcp")]
@@ -252,11 +253,11 @@ async fn is_shown<D>(question: &str, owner: &TerminalOwner<'_>, answer: &mut one
 async fn words<D>(
     prompt: &str,
     editor: &mut Editor,
-    owner: &TerminalOwner<'_>,
+    keyboard: &mut Keyboard<'_>,
     answer: &mut oneshot::Sender<D>,
 ) -> Result<String, About<D>> {
     loop {
-        return match line(prompt, editor, owner, answer).await {
+        return match line(prompt, editor, keyboard, answer).await {
             Some(Input::Line(line)) => Ok(String::from_utf8_lossy(&line).into_owned()),
             Some(Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_)) => continue,
             Some(Input::End) => Ok(String::new()),
@@ -276,8 +277,9 @@ async fn about_call(
     if !is_shown(&approvals::shown_in(folder, question, Look::now(), false), owner, answer).await {
         return About::TakenBack;
     }
+    let mut keyboard = owner.ask();
     loop {
-        let line = match words(&approvals::prompt(question), editor, owner, answer).await {
+        let line = match words(&approvals::prompt(question), editor, &mut keyboard, answer).await {
             Ok(line) => line,
             Err(ended) => return ended,
         };
@@ -309,8 +311,9 @@ async fn about_limit(
     if !is_shown(&limit::shown(question, Look::now()), owner, answer).await {
         return About::TakenBack;
     }
+    let mut keyboard = owner.ask();
     loop {
-        let line = match words(limit::PROMPT, editor, owner, answer).await {
+        let line = match words(limit::PROMPT, editor, &mut keyboard, answer).await {
             Ok(line) => line,
             Err(ended) => return ended,
         };
@@ -336,7 +339,7 @@ async fn edit(
     loop {
         let input = tokio::select! {
             input = editor.answer(EDIT_PROMPT, &arguments) => input,
-            () = answer.closed() => return abandon(editing),
+            () = answer.closed() => return abandon(&editing),
         };
         match input {
             Input::Line(line) => arguments = String::from_utf8_lossy(&line).into_owned(),
@@ -354,32 +357,30 @@ async fn edit(
     }
 }
 
-/// One line for a question: below everything else, or by the line editor where nothing can be drawn. `None`: the question
-/// was taken back.
+/// One line for a question. `None`: the question was taken back.
 async fn line<D>(
     prompt: &str,
     editor: &mut Editor,
-    owner: &TerminalOwner<'_>,
+    keyboard: &mut Keyboard<'_>,
     answer: &mut oneshot::Sender<D>,
 ) -> Option<Input> {
-    if owner.is_drawn_on() {
-        return tokio::select! {
-            line = owner.ask(prompt) => Some(Input::Line(line.into_bytes())),
+    match keyboard {
+        Keyboard::Drawn(open) => tokio::select! {
+            line = open.line(prompt) => Some(Input::Line(line.into_bytes())),
             () = answer.closed() => {
                 print::note(OVER);
                 None
             }
-        };
-    }
-    let editing = owner.edit();
-    tokio::select! {
-        input = editor.answer(prompt, "") => Some(input),
-        () = answer.closed() => abandon(editing),
+        },
+        Keyboard::OfEditor(editing) => tokio::select! {
+            input = editor.answer(prompt, "") => Some(input),
+            () = answer.closed() => abandon(editing),
+        },
     }
 }
 
 /// The question is over, and the line editor still reads.
-fn abandon<T>(editing: Editing<'_>) -> Option<T> {
+fn abandon<T>(editing: &Editing<'_>) -> Option<T> {
     print::note(&format!("\n{OVER}\n[press Enter to go on]"));
     editing.abandon();
     None

@@ -141,27 +141,16 @@ impl<'a> TerminalOwner<'a> {
         }
     }
 
-    /// Asks for one line below all other output. Earlier input is discarded. Dropping the future withdraws the
-    /// question immediately.
-    pub(super) async fn ask(&self, prompt: &str) -> String {
-        let (keys, mut typed) = unbounded_channel();
+    /// Gives the keys to a question that was shown, until the returned guard is dropped. Earlier input is discarded:
+    /// it was typed before the question could be seen.
+    pub(super) fn ask(&self) -> Keyboard<'_> {
+        if !self.is_drawn_on() {
+            return Keyboard::OfEditor(self.edit());
+        }
+        let (keys, typed) = unbounded_channel();
         throw_away();
         self.question.replace(Some(keys));
-        let _until_it_is_answered = OpenQuestion(self);
-        let mut draft = Draft::default();
-        loop {
-            self.live.iter().for_each(|live| {
-                live.change(|below| {
-                    prompt.clone_into(&mut below.prompt);
-                    draft.text().clone_into(&mut below.typed);
-                    below.cursor = draft.cursor();
-                });
-            });
-            let Some(bytes) = typed.recv().await else { return std::future::pending().await };
-            if let Some(line) = draft.take_any(&bytes) {
-                return line;
-            }
-        }
+        Keyboard::Drawn(OpenQuestion { owner: self, typed, rest: Vec::new() })
     }
 
     /// Holds back the turn's output until the guard is dropped.
@@ -215,7 +204,7 @@ pub(super) struct Editing<'a>(&'a TerminalOwner<'a>);
 
 impl Editing<'_> {
     /// The question was withdrawn, and the line editor still reads: until the end of the turn nothing else may.
-    pub(super) fn abandon(self) {
+    pub(super) fn abandon(&self) {
         self.0.is_editing.set(true);
     }
 }
@@ -227,12 +216,58 @@ impl Drop for Editing<'_> {
     }
 }
 
-/// The keys belong to a question.
-struct OpenQuestion<'a>(&'a TerminalOwner<'a>);
+/// The keys of a question, from its first prompt to its last: what is typed while a complaint is printed answers the
+/// next prompt.
+pub(super) enum Keyboard<'a> {
+    /// Lines are typed below all other output.
+    Drawn(OpenQuestion<'a>),
+    /// The line editor reads them, since nothing can be drawn.
+    OfEditor(Editing<'a>),
+}
+
+/// A question that is drawn, to which the keys belong.
+pub(super) struct OpenQuestion<'a> {
+    owner: &'a TerminalOwner<'a>,
+    typed: Typed,
+    /// What was typed behind the line that was taken last.
+    rest: Vec<u8>,
+}
+
+impl OpenQuestion<'_> {
+    /// The next line. Dropping the future withdraws what was typed.
+    pub(super) async fn line(&mut self, prompt: &str) -> String {
+        let mut draft = Draft::default();
+        let _until_it_is_entered = Prompt(self.owner);
+        let mut bytes = std::mem::take(&mut self.rest);
+        loop {
+            if let Some((line, rest)) = draft.take_any(&bytes) {
+                self.rest = rest.to_vec();
+                return line;
+            }
+            self.owner.live.iter().for_each(|live| {
+                live.change(|below| {
+                    prompt.clone_into(&mut below.prompt);
+                    draft.text().clone_into(&mut below.typed);
+                    below.cursor = draft.cursor();
+                });
+            });
+            let Some(next) = self.typed.recv().await else { return std::future::pending().await };
+            bytes = next;
+        }
+    }
+}
 
 impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        self.0.question.replace(None);
+        self.owner.question.replace(None);
+    }
+}
+
+/// The prompt of a question, while it is shown.
+struct Prompt<'a>(&'a TerminalOwner<'a>);
+
+impl Drop for Prompt<'_> {
+    fn drop(&mut self) {
         self.0.live.iter().for_each(|live| live.change(|below| below.prompt.clear()));
         self.0.show_typed(&self.0.typing.draft.borrow());
     }
