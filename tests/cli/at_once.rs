@@ -179,5 +179,14 @@ fn a_letter_behind_escape_is_typed() {
     terminal.press(b"hello there\x1bbover ");
     terminal.wait_for("you> hello over there");
     terminal.type_line("");
+    terminal.wait_for("Something else.");
+    wait_prompt(&terminal);
+    // On an empty line there is no word to which they could do something.
+    terminal.press(ESCAPE);
+    terminal.press(b"do 3 ");
+    terminal.press(ESCAPE);
+    terminal.press(b"5");
+    terminal.wait_for("you> do 3 5");
+    terminal.type_line("");
     leave(terminal);
 }

@@ -95,17 +95,15 @@ impl LineKeys {
 /// A letter behind Esc, which the editor takes for one key with Alt: unless that key does something, the letter is typed.
 struct BehindEsc;
 
-/// The letters that do something with Alt.
-const WITH_ALT: &str = "bcdfltuy<>-0123456789";
+/// The letters that do something with Alt, the first ones to a word of the line.
+const WITH_ALT: [&str; 2] = ["bcdfltuy", "<>"];
 
 impl ConditionalEventHandler for BehindEsc {
-    fn handle(&self, event: &Event, count: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
-        match event.get(0)? {
-            KeyEvent(KeyCode::Char(letter), Modifiers::ALT) if !WITH_ALT.contains(letter.to_ascii_lowercase()) => {
-                Some(Cmd::SelfInsert(count, *letter))
-            }
-            _any_other_key => None,
-        }
+    fn handle(&self, event: &Event, count: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        let KeyEvent(KeyCode::Char(letter), Modifiers::ALT) = event.get(0)? else { return None };
+        let [of_words, of_history] = WITH_ALT.map(|letters| letters.contains(letter.to_ascii_lowercase()));
+        let does_something = of_history || (of_words && !context.line().is_empty());
+        (!does_something).then_some(Cmd::SelfInsert(count, *letter))
     }
 }
 
