@@ -10,7 +10,7 @@ use crate::tools::local::fixture::call;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::ServerId;
 use bob_messages::mcp::ServerState;
-use bob_messages::options::ServerSpec;
+use bob_messages::options::{ServerSpec, ServerTransport};
 use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{CallContext, Risk, Verdict};
 use serde_json::json;
@@ -181,6 +181,32 @@ async fn a_server_that_refuses_an_unknown_question_and_ends_is_started_again_wit
     let fixture = Fixture::with(server(r#"*'"method":"server/discover"'*) refuse; exit 1 ;;"#)).await;
     let status = fixture.ready().await;
     assert_eq!(status.protocol.as_deref(), Some("2025-11-25"), "{status:?}");
+}
+
+/// It could not start at all for a while, and is of an older version that ends because of the question.
+#[tokio::test]
+async fn a_server_that_could_not_start_is_found_out_when_it_can() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (well, starts) = (folder.path().join("well"), folder.path().join("starts"));
+    let mut spec = server(r#"*'"method":"server/discover"'*) exit 1 ;;"#);
+    let ServerTransport::Stdio(command) = &mut spec.transport else { panic!("a process") };
+    command.args[1] =
+        format!("echo x >> '{}'\n[ -e '{}' ] || exit 1\n{}", starts.display(), well.display(), command.args[1]);
+    let mut fixture = Fixture::with(spec).await;
+    fixture.end().await;
+    let started = || std::fs::read_to_string(&starts).expect("it was started").lines().count();
+    assert_eq!(started(), 2, "with the question and without it");
+    for so_far in 3..=5 {
+        fixture.server.start_again().await;
+        fixture.end().await;
+        assert_eq!(started(), so_far, "once each time");
+    }
+    std::fs::write(&well, "").expect("written");
+    fixture.server.start_again().await;
+    // The seventh start asks the question again and ends, the eighth does not ask it.
+    fixture.end().await;
+    fixture.server.start_again().await;
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
 #[tokio::test]

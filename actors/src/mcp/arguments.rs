@@ -13,7 +13,7 @@ use crate::tools::{Policy, ToolHooks};
 use bob_messages::options::{ServerSpec, ServerTransport};
 use bob_messages::tools::ToolsMessage;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -50,8 +50,8 @@ pub(super) struct Place {
     pub(super) was_ready: AtomicBool,
     /// Whether the server needed the handshake of the versions before 2026-07-28: then it is not asked for a later one.
     has_handshake: AtomicBool,
-    /// Whether the server ended also where it was not asked for a later version: then the question is not why.
-    ends_anyway: AtomicBool,
+    /// Failed starts in a row since the server ended both with the question for a later version and without it.
+    failed_both_ways: AtomicU32,
     tokens: OnceLock<Option<Arc<Tokens>>>,
     /// Signs grants: a call that was allowed before a restart may run after it.
     pub(super) key: KeyPlace,
@@ -66,13 +66,35 @@ impl Place {
         self.has_handshake.store(has_handshake, Ordering::Relaxed);
     }
 
-    pub(super) fn ends_anyway(&self) -> bool {
-        self.ends_anyway.load(Ordering::Relaxed)
+    /// How the next start asks for the version.
+    pub(super) fn asking(&self) -> Asking {
+        match self.failed_both_ways.load(Ordering::Relaxed) {
+            _ if self.has_handshake() => Asking::Not,
+            0 => Asking::OrElseNot,
+            failed if failed % 2 == 1 => Asking::Not,
+            _ => Asking::Alone,
+        }
     }
 
-    pub(super) fn found_ending(&self, ends_anyway: bool) {
-        self.ends_anyway.store(ends_anyway, Ordering::Relaxed);
+    /// A start is over; `both_ways` tells that it was begun again without the question.
+    pub(super) fn started(&self, is_ready: bool, both_ways: bool) {
+        match self.failed_both_ways.load(Ordering::Relaxed) {
+            _ if is_ready => self.failed_both_ways.store(0, Ordering::Relaxed),
+            0 if !both_ways => {}
+            failed => self.failed_both_ways.store(failed.saturating_add(1), Ordering::Relaxed),
+        }
     }
+}
+
+/// How a start asks a server for a version later than those with a handshake. One that ended with the question and without
+/// it is started once each time from then on, with the question every other time: why it ended may pass, and then the
+/// question may be what ends it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Asking {
+    /// A server that ends because of the question is started again without it.
+    OrElseNot,
+    Alone,
+    Not,
 }
 
 impl McpServerArguments {

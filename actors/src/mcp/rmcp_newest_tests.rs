@@ -169,7 +169,7 @@ async fn a_changed_list_is_told_over_a_subscription_which_is_renewed() {
             |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string();
         let accepted = json!({"_meta": of, "notifications": {"toolsListChanged": true}});
         far.write(&said("notifications/subscriptions/acknowledged", accepted)).await;
-        // What changed before was told to nobody: since the tools were listed, or between the two.
+        // Changes before a subscription are in no notification: since the tools were listed, or between the two.
         soon(changed.notified()).await;
         far.write(&said("notifications/tools/list_changed", json!({"_meta": of}))).await;
         soon(changed.notified()).await;
@@ -227,7 +227,7 @@ async fn without_a_person_a_form_is_declined_and_a_completion_is_refused() {
 }
 
 #[tokio::test]
-async fn nobody_fills_in_a_form_of_a_result_that_is_refused() {
+async fn a_form_of_a_result_that_is_refused_is_not_filled_in() {
     let person = Arc::new(Person::default());
     let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn Elicit>)).await;
     let caller = connection.caller();
@@ -237,7 +237,7 @@ async fn nobody_fills_in_a_form_of_a_result_that_is_refused() {
     far.answer(&asked, asks(json!({"a": form("Who?"), "b": sampling}), "one")).await;
     let failure = soon(calling).await.expect("it ends").expect_err("no output");
     assert!(matches!(&failure, Failure::Refused(why) if why.contains("completion of a model")), "{failure:?}");
-    assert!(person.0.lock().expect("no panic").is_empty(), "nobody was asked");
+    assert!(person.0.lock().expect("no panic").is_empty(), "no form was put to the person");
 }
 
 #[tokio::test]

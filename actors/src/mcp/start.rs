@@ -1,5 +1,6 @@
 //! Starts a server, up to its list of tools.
 
+use super::arguments::Asking;
 use super::connection_end::HealthSignals;
 use super::keeper::{Held, Keeper, Started, ended_or, exited};
 use super::rmcp::{Connection, Discovery, Handler, Misfit};
@@ -50,25 +51,27 @@ impl Keeper {
     }
 
     /// A server of an older version may end because of a question that is no handshake. Then it is started once more,
-    /// and neither it nor its successors are asked again; where it ends all the same, they are asked and started once.
+    /// and neither it nor its successors are asked again.
     async fn start_in_time(&self, held: &mut Held) -> Result<Started, Unready> {
         let (spec, place) = (&self.arguments.spec, &self.arguments.place);
         let mut budget = TimeBudget::of(spec.startup_timeout());
-        let discovery = (!place.has_handshake()).then(|| Discovery::of(spec.startup_timeout()));
+        let asking = place.asking();
+        let discovery = (asking != Asking::Not).then(|| Discovery::of(spec.startup_timeout()));
+        let mut both_ways = false;
         let started = self.start_once(held, discovery.clone(), &mut budget).await;
         let started = match (started, discovery) {
             (Err(Unready { ended: true, .. }), Some(discovery))
-                if held.child.is_some() && !discovery.found_newest() && !place.ends_anyway() =>
+                if held.child.is_some() && asking == Asking::OrElseNot && !discovery.found_newest() =>
             {
                 held.end_process(&self.arguments).await;
-                let started = self.start_once(held, None, &mut budget).await;
-                place.found_ending(matches!(started, Err(Unready { ended: true, .. })));
-                started
+                both_ways = true;
+                self.start_once(held, None, &mut budget).await
             }
             (started, _) => started,
         };
         let has_handshake = started.as_ref().is_ok_and(|started| started.connection.has_handshake());
         place.found_handshake(has_handshake);
+        place.started(started.is_ok(), both_ways);
         started
     }
 
