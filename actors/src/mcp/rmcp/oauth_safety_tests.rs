@@ -1,4 +1,4 @@
-//! What reaches nobody but whom it is for, when a person or a client signs in to a tool server.
+//! Secrets reach their receiver alone, when a person or a client signs in to a tool server.
 
 use super::tests::realm::{self, Browser, Echoes, Realm};
 use super::tests::{machine, says, signed};

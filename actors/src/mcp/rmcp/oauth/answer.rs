@@ -61,7 +61,11 @@ impl Listener {
                             Err(_) => sleep(PAUSE).await,
                         }
                     }
-                    Some(Some(answer)) = asking.next() => return answer,
+                    Some(answered) = asking.next() => {
+                        if let Some(answer) = answered {
+                            return answer;
+                        }
+                    }
                     else => {}
                 }
             }
