@@ -163,6 +163,8 @@ fn shown(path: &Path) -> String {
 
 fn check(files: &Files) -> Result<Exit, Failure> {
     let config = bob_config::load_all(files, &Environment::of_process(), &Overrides::default())?;
+    // What a run would be refused for before it begins: a provider that is not known, a script that cannot be read.
+    assemble::check(&config, &|name| std::env::var(name).ok())?;
     if files.all().next().is_none() {
         print::line("there is no agent.toml; built-in defaults")?;
     }
@@ -170,8 +172,6 @@ fn check(files: &Files) -> Result<Exit, Failure> {
         print::line(&format!("ok    {}", shown(file)))?;
     }
     print::line(&format!("model {}", config.runtime.default_model))?;
-    // What a run would be refused for before it begins: a provider that is not known, a script that cannot be read.
-    assemble::check(&config, &|name| std::env::var(name).ok())?;
     if !trust::is_settled(&config) {
         print::note("it is not trusted yet: cli-agent trust");
     }

@@ -85,7 +85,7 @@ impl Database {
         let opened = Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_ONLY, known);
         let opened = match opened.and_then(|database| Ok((database.nature()?, database))) {
             // There is no log, and none can be made.
-            Err(_) if file::is_read_only(path) => {
+            Err(StoreError::Unavailable(_)) if file::is_read_only(path) => {
                 let database = Self::connect_unchanging(path, inode, known)?;
                 (database.nature()?, database)
             }
