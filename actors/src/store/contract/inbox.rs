@@ -232,7 +232,7 @@ pub async fn a_deleted_session_has_no_messages(store: Arc<dyn SessionStore>) {
 /// Each put wakes a process that waits.
 pub async fn a_message_wakes_who_waits_for_one(store: Arc<dyn SessionStore>) {
     let (inbox, one) = (inbox(&store), session("one"));
-    // One that begins to listen may be woken at once, whatever is put.
+    // A new listener may be woken at once, also without a message.
     for request in ["r1", "r2", "r3"] {
         put(&inbox, message(&one, request, "hi")).await;
         tokio::time::timeout(Duration::from_secs(60), inbox.woken()).await.expect("it is woken");

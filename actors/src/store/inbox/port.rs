@@ -41,8 +41,8 @@ pub trait Inbox: Send + Sync + 'static {
     fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>>;
 
     /// The messages that wait for a session, in the order in which they were put. They stay. One that cannot be read has its
-    /// place among them, with the reason. Where they are more than 64 MiB together, a store may leave out all but the oldest
-    /// and the cancellations, until those before them are settled.
+    /// place among them, with the reason. Where they are more than 64 MiB together, a store may leave out all but the oldest,
+    /// the cancellations and the decisions, until those before them are settled.
     ///
     /// # Errors
     /// `Unavailable`.

@@ -176,13 +176,15 @@ async fn put(link: &Link, message: &InboxMessage) -> Result<bool, StoreError> {
 /// How many bytes of messages are taken at once, in addition to cancellations; the oldest one in any case.
 const TAKEN_BYTES: i64 = 64 << 20;
 
-/// Cancellations are small. Their form is that of a message as JSON, in which the quotes of other texts are escaped.
+/// Cancellations and decisions are small, and a turn may wait for them. Their form is that of a message as JSON, in which the
+/// quotes of other texts are escaped.
 const TAKE: &str = "SELECT request, message FROM (
         SELECT number, request, message,
                sum(octet_length(message)) OVER (ORDER BY number) - octet_length(message) AS bytes_before
         FROM bob_inbox WHERE session = $1 AND refusal IS NULL) waiting
     WHERE bytes_before < $2
-       OR (octet_length(message) < 65536 AND message LIKE '%\"request\":{\"type\":\"cancel\"%')
+       OR (octet_length(message) < 65536 AND (message LIKE '%\"request\":{\"type\":\"cancel\"%'
+                                              OR message LIKE '%\"request\":{\"type\":\"decide\"%'))
     ORDER BY number";
 
 async fn take(link: &Link, session: &SessionId) -> Result<Vec<InboxEntry>, StoreError> {

@@ -15,7 +15,7 @@ const ANSWERED_WITHIN: Duration = Duration::from_secs(2);
 const ROUNDS: usize = 5;
 
 /// Which process of the server answers here. Not a prepared statement: it is closed after its answer, and while a pooler passes
-/// that on, it gives another connection to whoever asks next, as a database would.
+/// that on, the next client gets another connection of the server, as without a pooler.
 async fn process(up: &Up) -> Result<Option<String>, Error> {
     let answer = up.ask(up.client.simple_query("SELECT pg_backend_pid()")).await?;
     Ok(answer.iter().find_map(|part| match part {

@@ -8,7 +8,7 @@ use bob_messages::event::{Envelope, Rebuild};
 use bob_messages::ids::{RequestId, SessionId, TurnId};
 use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
 use bob_messages::outcome::TurnOutcome;
-use bob_messages::session_state::Session;
+use bob_messages::session_state::{OpenTurn, Session};
 use bob_messages::store::{Fact, Part, Record};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -88,7 +88,9 @@ impl Submitter {
     /// Errors of the store.
     pub async fn first_request(&self, session: &SessionId) -> Result<Option<RequestId>, AgentError> {
         let folded = journal::folded(&*self.store, session).await?;
-        let open = folded.running().and_then(|open| open.input.request_id.clone());
+        // A turn that no message asked for is named by its submission.
+        let named = |open: &OpenTurn| RequestId::new(open.submission.as_str());
+        let open = folded.running().map(|open| open.input.request_id.clone().unwrap_or_else(|| named(open)));
         if open.is_some() {
             return Ok(open);
         }

@@ -199,6 +199,11 @@ impl SessionWork {
                     let why = "cancelled before its turn began; nothing was kept of the message".to_owned();
                     Attempt::Refused(AgentError::Stopped(why))
                 }
+                // It has no place yet, which is not its fault.
+                RunningOf::LeftOpen if is_unheard(outcome) => {
+                    let why = "a turn that was left open was cancelled before it had a place".to_owned();
+                    Attempt::Again(Failed { why, counts: false })
+                }
                 _ => Attempt::of_run(Ok(outcome)),
             },
             Err(error) => Attempt::of_error(error),

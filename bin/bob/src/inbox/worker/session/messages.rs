@@ -7,7 +7,7 @@ use bob_messages::approvals::Decision;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, TurnId};
 use bob_messages::inbox::attend::{Attempt, Failed, Runs, Step, Unfinished, steps};
-use bob_messages::inbox::{InboxEntry, InboxKey, InboxRequest};
+use bob_messages::inbox::{InboxEntry, InboxKey, InboxRequest, InboxStanding};
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, StoreError};
 use tokio_util::sync::CancellationToken;
@@ -64,6 +64,10 @@ impl SessionWork {
                         (found.waits, found.again) = (true, true);
                     }
                 }
+                // What it cancels may be among those that a store has left out.
+                (Step::Settle(None), Some(InboxRequest::Cancel { of })) if self.still_waits(of).await => {
+                    found.waits = true;
+                }
                 (Step::Settle(None), _) => drop(self.settle(&entry.request_id, None).await),
                 (Step::Settle(Some(error)), _) => self.refuse_quietly(&entry.request_id, error).await?,
                 (Step::Cancel(of), _) => {
@@ -98,6 +102,12 @@ impl SessionWork {
     fn unread(&self, error: &StoreError) -> Rests {
         tracing::warn!(session = %self.due.session, %error, "the journal of a session cannot be read");
         Rests(false)
+    }
+
+    /// Whether the message of a request waits, also beyond what was taken.
+    async fn still_waits(&self, request: &RequestId) -> bool {
+        let key = InboxKey { session: self.due.session.clone(), request: request.clone() };
+        matches!(self.shared.inbox.standing(key).await, Ok(InboxStanding::Waiting) | Err(_))
     }
 
     /// Cancels the turn of a request that was left open, or waits behind it. It is asked again until the turn has ended.
