@@ -38,6 +38,31 @@ fn replicas_of_which_one_is_killed_and_whose_commits_are_cut_pass() {
     assert!(!shown(&output).contains(password) && !verdict.to_string().contains(password));
 }
 
+/// What is kept of a run for a look at it has the database without its password.
+#[test]
+fn the_password_of_a_database_is_in_no_file() {
+    let Some(url) = database("the_password_of_a_database_is_in_no_file") else { return };
+    let size = ["--replicas", "2", "--sessions", "2", "--turns", "1", "--chaos", "off", "--keep", "--store", &url];
+    let (output, _verdict) = soak(&size);
+    assert_eq!(output.status.code(), Some(0), "{}", shown(&output));
+    let password = url.split(['/', ':', '@']).nth(4).expect("a password");
+    let text = shown(&output);
+    let kept = text.lines().find_map(|line| line.split_once("its files are kept in "));
+    let (_, folder) = kept.unwrap_or_else(|| panic!("no folder is kept: {text}"));
+    let mut files = vec![std::path::PathBuf::from(folder.trim())];
+    let mut read = 0;
+    while let Some(path) = files.pop() {
+        if path.is_dir() {
+            files.extend(std::fs::read_dir(&path).expect("a folder").map(|entry| entry.expect("an entry").path()));
+        } else if let Ok(bytes) = std::fs::read(&path) {
+            assert!(!String::from_utf8_lossy(&bytes).contains(password), "{}", path.display());
+            read += 1;
+        }
+    }
+    assert!(read >= 2, "the plan of each worker was looked at");
+    std::fs::remove_dir_all(folder.trim()).expect("removed");
+}
+
 /// A defect, the chaos it needs to show, and the check that finds it.
 const DEFECTS: [(&str, &str, &str); 7] = [
     ("epoch-ignored", "replica-pause=20/m", "out of order"),
@@ -75,6 +100,7 @@ fn what_is_only_for_one_worker_or_for_several_is_refused() {
         (&["--store", "postgres://a:secret@127.0.0.1:1/c"], "the database cannot be reached"),
         (&["--store", "postgres:///c"], "postgres://USER"),
         (&["--defect", "lock-is-death"], "needs --replicas"),
+        (&["--store", "postgres://a@b/c", "--defect", "answer-twice"], "is for one worker"),
     ] {
         let (output, _) = soak(wrong);
         assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", shown(&output));

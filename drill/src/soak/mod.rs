@@ -219,6 +219,9 @@ fn plan(args: &SoakArgs, config: &Path, folder: &Path) -> Result<Plan, SoakError
     if args.defect.is_some_and(plan::Defect::needs_replicas) && replicas.is_none() {
         return Err(SoakError::usage("this defect needs --replicas"));
     }
+    if args.defect.is_some_and(|defect| !defect.needs_replicas()) && replicas.is_some() {
+        return Err(SoakError::usage("this defect is for one worker; --replicas has its own"));
+    }
     if args.defect.is_some() && !cfg!(debug_assertions) {
         return Err(SoakError::usage("--defect is for builds for tests"));
     }

@@ -30,13 +30,17 @@ pub(crate) struct Plan {
     pub(crate) defect: Option<Defect>,
 }
 
+/// The variable with the database of a worker.
+pub(crate) const DATABASE: &str = "BOB_SOAK_DATABASE";
+
 /// Several workers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Replicas {
     /// How many, called `r0`, `r1` and so on.
     pub(crate) count: u32,
     /// The database that was named; without one the soak starts a cluster of its own. For the workers it is the address
-    /// of the proxy, with the schema of the run.
+    /// of the proxy, with the schema of the run. It may have a password, and is in no file: a worker gets it in [`DATABASE`].
+    #[serde(skip)]
     pub(crate) url: Option<String>,
 }
 
@@ -135,7 +139,7 @@ pub(crate) enum Defect {
     DoubtDone,
     /// Replicas: owners without a lock are taken for dead at once, as after a restart of the database.
     LockIsDeath,
-    /// Replicas: of two entries of one session in a batch, the second is answered and not stored.
+    /// Replicas: of the records of an append, those behind the first are answered and not stored.
     SecondEntryLost,
 }
 

@@ -77,10 +77,12 @@ pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
         // No event of a worker is reported, and each of several workers ends in the middle of its work.
         checks.retain(|check| check.name != ENDS_TOLD);
         checks.extend(replicas::check(evidence));
+        checks.extend(of_share(plan, &numbers));
         numbers.replicas = Some(ReplicaNumbers::of(evidence));
     } else {
         checks.extend(of_processes(plan, evidence));
-        checks.extend(of_figures(plan, &numbers));
+        checks.extend(of_figures(&numbers));
+        checks.extend(of_share(plan, &numbers));
     }
     Verdict { checks, numbers }
 }
@@ -137,7 +139,7 @@ fn of_processes(plan: &Plan, evidence: &Evidence) -> Vec<Check> {
     checks
 }
 
-fn of_figures(plan: &Plan, numbers: &Numbers) -> Vec<Check> {
+fn of_figures(numbers: &Numbers) -> Vec<Check> {
     let memory = &numbers.memory;
     let growth = Check {
         name: "memory growth after warm-up",
@@ -150,17 +152,22 @@ fn of_figures(plan: &Plan, numbers: &Numbers) -> Vec<Check> {
     if numbers.cancel.count > 0 {
         checks.push(of_cancels(numbers));
     }
-    if plan.own.is_none() && numbers.unhit > 0 {
-        let share = numbers.unhit_answered as f64 / numbers.unhit as f64;
-        checks.push(Check {
-            name: "turns no fault hit that succeeded",
-            found: format!("{:.2} % of {}", share * 100.0, numbers.unhit),
-            limit: format!("{} %", SUCCESS * 100.0),
-            holds: share >= SUCCESS,
-            examples: numbers.unhit_failed.clone(),
-        });
-    }
     checks
+}
+
+/// A run in which every turn fails loses nothing, and shows nothing.
+fn of_share(plan: &Plan, numbers: &Numbers) -> Option<Check> {
+    if plan.own.is_some() || numbers.unhit == 0 {
+        return None;
+    }
+    let share = numbers.unhit_answered as f64 / numbers.unhit as f64;
+    Some(Check {
+        name: "turns no fault hit that succeeded",
+        found: format!("{:.2} % of {}", share * 100.0, numbers.unhit),
+        limit: format!("{} %", SUCCESS * 100.0),
+        holds: share >= SUCCESS,
+        examples: numbers.unhit_failed.clone(),
+    })
 }
 
 /// Latency of cancels minus the scheduling latency of an empty task in the same process and time. Where that latency
@@ -240,7 +247,9 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
     }
     let (rooms, servers): (Vec<&Fault>, Vec<&Fault>) = everybody.into_iter().partition(|fault| fault.kind.is_trap());
     let span = |faults: Vec<&Fault>| faults.iter().map(|fault| (fault.at, fault.at + AWAY_MS)).collect::<Vec<_>>();
-    let (rooms, servers) = (span(rooms), span(servers));
+    let (mut rooms, servers) = (span(rooms), span(servers));
+    // What happens to a worker or to the database is felt in whatever runs at that time.
+    rooms.extend(evidence.shared.strikes.iter().map(|(at, ..)| (*at, *at + AWAY_MS)));
     let within = |spans: &[(u64, u64)], from: u64, to: u64| spans.iter().any(|(at, end)| *at <= to && *end >= from);
     for (name, heard) in evidence.heard.iter().filter(|(name, _)| name.starts_with('s')) {
         let felt = of_session.get(name.as_str()).map_or(&[][..], Vec::as_slice);
@@ -274,8 +283,10 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::soak::chaos::Kind;
     use crate::soak::chaos::{Chaos, Shape};
-    use crate::soak::plan::StoreKind;
+    use crate::soak::plan::{Replicas, StoreKind};
+    use crate::soak::wire::Answer;
 
     #[test]
     fn a_run_in_which_nothing_happened_does_not_pass() {
@@ -303,6 +314,48 @@ mod tests {
         assert_eq!(not_run(&plan, &evidence), ("1".to_owned(), false));
         (plan.turns, plan.duration_ms, evidence.seen.is_interrupted) = (None, Some(1_000), false);
         assert_eq!(not_run(&plan, &evidence), ("1".to_owned(), false));
+    }
+
+    #[test]
+    fn turns_that_no_fault_hit_succeed_also_where_several_workers_run() {
+        let mut plan = Plan {
+            folder: std::path::PathBuf::new(),
+            sessions: 1,
+            turns: Some(400),
+            duration_ms: None,
+            think_ms: 0,
+            seed: 1,
+            chaos: Chaos::parse("off", Shape::Replicas).unwrap(),
+            store: StoreKind::Postgres,
+            own: None,
+            replicas: None,
+            defect: None,
+        };
+        let answer = |turn: u32| Answer {
+            session: "s0".to_owned(),
+            request: Place { session: 0, turn }.request(),
+            turn: format!("t{turn}"),
+            reason: FinishReason::Error,
+            content: String::new(),
+            saved: true,
+            steps: 1,
+            calls: Vec::new(),
+            error: Some("it does not work".to_owned()),
+            took_us: 1,
+            cancel: None,
+        };
+        let mut evidence = Evidence::default();
+        let heard = evidence.heard.entry("s0".to_owned()).or_default();
+        heard.answers.extend((0..400).map(|turn| (100_000, answer(turn))));
+        let holds = |plan: &Plan, evidence: &Evidence| {
+            let checks = judge(plan, evidence).checks;
+            checks.iter().find(|check| check.name == "turns no fault hit that succeeded").map(|check| check.holds)
+        };
+        assert_eq!(holds(&plan, &evidence), Some(false));
+        plan.replicas = Some(Replicas { count: 2, url: None });
+        assert_eq!(holds(&plan, &evidence), Some(false));
+        evidence.shared.strikes.push((100_000 - AWAY_MS, Kind::ReplicaKill, "r0.0".to_owned()));
+        assert_eq!(holds(&plan, &evidence), None, "a kill was felt in all of them");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::log::Log;
 use crate::soak::error::SoakError;
 use crate::soak::parent::{Figures, Looking, Seen};
-use crate::soak::plan::{Life, Plan};
+use crate::soak::plan::{DATABASE, Life, Plan};
 
 /// How long all workers may take to be ready at first.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -126,12 +126,14 @@ impl Fleet {
     fn start(&self, life: &Life) -> Result<Box<Running>, SoakError> {
         let who = life.who();
         let folder = self.plan.folder.join(&who);
+        let url = self.plan.replicas.as_ref().and_then(|replicas| replicas.url.as_deref()).unwrap_or_default();
         let begun = || {
             std::fs::create_dir_all(&folder)?;
             self.plan.write_into(&folder, life)?;
             Command::new(std::env::current_exe()?)
                 .arg("soak-worker")
                 .arg(&folder)
+                .env(DATABASE, url)
                 .stdin(Stdio::piped())
                 .stdout(Stdio::piped())
                 // Signals of the terminal reach only the parent.

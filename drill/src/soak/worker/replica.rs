@@ -17,7 +17,7 @@ use super::telling::Telling;
 use super::watched::Watched;
 use super::{next, runtime};
 use crate::soak::error::SoakError;
-use crate::soak::plan::{Life, Plan};
+use crate::soak::plan::{DATABASE, Life, Plan};
 use crate::soak::wire::Report;
 
 /// How long the database may be away when a worker starts, and how often it is tried.
@@ -36,7 +36,7 @@ pub(super) async fn live(plan: Arc<Plan>, life: Life) -> Result<(), SoakError> {
     let (telling, written) = Telling::begin();
     let who = life.who();
     let stalls = report_stalls(telling.clone(), who.clone());
-    let store = open(&plan, &who).await?;
+    let store = open(&who).await?;
     let store: Arc<dyn SessionStore> = Arc::new(Watched::new(store, &plan, telling.clone(), who.clone()));
     let store = runtime::before(store, &plan, &telling, life.number * 64 + life.replica.unwrap_or_default());
     let builder = runtime::scripted(&plan, &telling, Arc::clone(&store))?;
@@ -68,8 +68,8 @@ pub(super) async fn live(plan: Arc<Plan>, life: Life) -> Result<(), SoakError> {
 }
 
 /// Opens the database, which may be restarting.
-async fn open(plan: &Plan, who: &str) -> Result<Arc<PostgresStore>, SoakError> {
-    let url = plan.replicas.as_ref().and_then(|replicas| replicas.url.clone()).unwrap_or_default();
+async fn open(who: &str) -> Result<Arc<PostgresStore>, SoakError> {
+    let url = std::env::var(DATABASE).map_err(|_missing| SoakError::internal(format!("{DATABASE} is not set")))?;
     let until = Instant::now() + OPENED_WITHIN;
     loop {
         let options = StoreOptions { owner_name: who.to_owned(), ..StoreOptions::default() };
