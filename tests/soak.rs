@@ -14,17 +14,20 @@ use serde_json::Value;
 #[path = "soak/replicas.rs"]
 mod replicas;
 
-/// A soak with these arguments; its verdict, if there is one.
+/// A soak with these arguments; its verdict, if there is one. The data of a failed run is removed.
 fn soak(arguments: &[&str]) -> (Output, Option<Value>) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("verdict.json");
+    soak_in(tempfile::tempdir().expect("a folder").path(), arguments)
+}
+
+/// A soak whose files are in this folder.
+fn soak_in(folder: &Path, arguments: &[&str]) -> (Output, Option<Value>) {
+    let file = folder.join("verdict.json");
     let output = Command::new(env!("CARGO_BIN_EXE_cli-agent"))
         .args(["soak", "--json"])
         .arg(&file)
         .args(arguments)
-        // The data of a failed run is removed with this folder.
-        .env("TMPDIR", folder.path())
-        .current_dir(folder.path())
+        .env("TMPDIR", folder)
+        .current_dir(folder)
         .output()
         .expect("the program starts");
     let verdict = std::fs::read(&file).ok().map(|text| serde_json::from_slice(&text).expect("JSON"));
