@@ -10,6 +10,7 @@ mod internal_errors;
 mod interrupted;
 mod layers;
 mod outside;
+mod owners;
 mod pairing;
 mod recovery;
 mod replies;

@@ -138,6 +138,22 @@ impl Question {
     }
 }
 
+/// Stores an append by the rules of a store, which gave this epoch last.
+pub(crate) fn store(stored: &mut Vec<Arc<Record>>, epoch: u64, append: &Append) -> Result<u64, StoreError> {
+    if append.epoch < epoch {
+        return Err(StoreError::Fenced { epoch });
+    }
+    let known = append.records.iter().take_while(|new| stored.iter().any(|old| old.id == new.id)).count();
+    let version = stored.len() as u64;
+    if known < append.records.len() {
+        if append.expected_version + known as u64 != version {
+            return Err(StoreError::Conflict { version });
+        }
+        stored.extend(append.records[known..].iter().cloned());
+    }
+    Ok(stored.len() as u64)
+}
+
 /// What is told of an append: a success only to whoever waits for it.
 pub(crate) fn told(ticket: Ticket, result: Result<u64, StoreError>, confirm: bool) -> Option<TurnMessage> {
     (confirm || result.is_err()).then_some(TurnMessage::Saved { ticket, result })
@@ -243,18 +259,7 @@ impl World {
 
     /// Stores an append by the rules of a store.
     pub(crate) fn store(&mut self, append: &Append) -> Result<u64, StoreError> {
-        if append.epoch < self.epoch {
-            return Err(StoreError::Fenced { epoch: self.epoch });
-        }
-        let known = append.records.iter().take_while(|new| self.stored.iter().any(|old| old.id == new.id)).count();
-        let version = self.stored.len() as u64;
-        if known < append.records.len() {
-            if append.expected_version + known as u64 != version {
-                return Err(StoreError::Conflict { version });
-            }
-            self.stored.extend(append.records[known..].iter().cloned());
-        }
-        Ok(self.stored.len() as u64)
+        store(&mut self.stored, self.epoch, append)
     }
 
     /// The answer to a question, by rooms that work.
