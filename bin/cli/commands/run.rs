@@ -25,6 +25,7 @@ use crate::runtime::turn::{self, Work};
 use crate::terminal::print;
 use crate::terminal::progress;
 use crate::terminal::screen::{self, Live, Screen};
+use crate::terminal::settings;
 use crate::terminal::show::{self, Show};
 use crate::terminal::spending::Spending;
 
@@ -164,6 +165,9 @@ pub(crate) async fn told(
 ) -> Result<Exit, Failure> {
     let is_text = form == OutputForm::Text;
     let live = (is_text && screen::is_drawn_on()).then(Live::new);
+    if live.is_some() {
+        settings::remember();
+    }
     let mut shown = Show::new(is_text && io::stdout().is_terminal());
     if is_new {
         shown = shown.of_new_session();

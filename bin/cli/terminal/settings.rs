@@ -4,7 +4,8 @@ use std::io::{self, stdin};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use rustix::process::getpgrp;
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
 use crate::terminal::print;
 
@@ -13,10 +14,19 @@ static FOUND: OnceLock<Termios> = OnceLock::new();
 /// Whether the terminal marks what is pasted.
 static TELLS_PASTES: AtomicBool = AtomicBool::new(false);
 
-/// Remembers how the terminal is, before anything is changed about it. Only the first time counts.
+/// Remembers how the terminal is, before anything is changed about it, and has it keep what was written when Ctrl-C is
+/// pressed. Only the first time counts.
+///
+/// Otherwise the terminal drops what is on its way to the screen, in the middle of a drawing as well; the next one would
+/// erase rows that the dropped one had not used (`NOFLSH` in termios(3)).
 pub(crate) fn remember() {
-    if let Ok(found) = tcgetattr(stdin()) {
-        let _the_first_time_counts = FOUND.set(found);
+    let Ok(found) = tcgetattr(stdin()) else { return };
+    let mut keeps = found.clone();
+    keeps.local_modes.insert(LocalModes::NOFLSH);
+    // A program in the background that changes the terminal is stopped.
+    let is_in_front = tcgetpgrp(stdin()).is_ok_and(|front| front == getpgrp());
+    if FOUND.set(found).is_ok() && is_in_front {
+        let _dropped_as_before = tcsetattr(stdin(), OptionalActions::Now, &keeps);
     }
 }
 
