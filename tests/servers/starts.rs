@@ -39,8 +39,10 @@ fn a_first_turn_waits_for_its_servers_and_no_longer_than_they_may_take() {
     let run = fixture.agent(["run", "--output", "stream-json", "hi"]).run();
     assert_eq!(run.code, Some(0), "{run:?}");
     let started: Value = serde_json::from_str(run.stdout.lines().next().expect("an event")).expect("JSON");
-    let expected = serde_json::json!([{"id": "slow", "state": "ready"}, {"id": "hung", "state": "restarting"}]);
-    assert_eq!(started["servers"], expected, "{started}");
+    assert_eq!(started["servers"][0], serde_json::json!({"id": "slow", "state": "ready"}), "{started}");
+    // Its next start may have begun by then.
+    let hung = &started["servers"][1];
+    assert!(hung["id"] == "hung" && (hung["state"] == "restarting" || hung["state"] == "starting"), "{started}");
     assert!(provider.requests()[0].body.to_string().contains("mcp__slow__echo"));
     assert!(run.stderr.contains("`hung` was not ready within 1000 ms"), "{}", run.stderr);
 }

@@ -11,6 +11,7 @@ use bob::tools::{Invocation, ToolError, tool};
 use bob::{AgentRequest, AgentRuntime, BoxFuture, Runtime, RuntimeBuilder, SessionId};
 use bob_messages::chat::Message;
 use bob_messages::ids::ToolName;
+use bob_messages::limits::Limits;
 use serde_json::json;
 use tokio::sync::Notify;
 
@@ -159,7 +160,9 @@ async fn a_large_result_is_no_large_record_and_its_middle_is_read_by_the_model()
     for native in [true, false] {
         let (builder, asked) = reader(60, native);
         let store = Watched::over(file_store(&folder.path().join(native.to_string())));
-        let runtime = build(builder.store(Arc::<Watched>::clone(&store))).await;
+        // What is looked at is no time: a busy machine may take minutes.
+        let patient = Limits { turn_timeout_ms: 3_600_000, tool_timeout_ms: 3_600_000, ..Limits::default() };
+        let runtime = build(builder.limits(patient).store(Arc::<Watched>::clone(&store))).await;
         let answer = turn(&runtime, say("look it up")).await;
         assert_eq!(answer.content, "the heron stands here");
         let asked = asked.lock().unwrap().clone();
