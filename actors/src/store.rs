@@ -43,7 +43,7 @@ pub use listing::page_of;
 pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
 pub use owners::StoreOptions;
-pub use port::{SessionStore, Stored};
+pub use port::{SessionOwner, SessionStore, Stored};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]

@@ -2,6 +2,7 @@
 
 use super::job::Ask;
 use super::link::{Link, PATIENCE};
+use super::owners;
 use super::tables::{Entry, damaged, entry_columns, records, signed};
 use super::up::{Unread, Up, is_broken, is_in_the_way};
 use crate::store::listing;
@@ -25,6 +26,7 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
         asked.spawn_local(async move {
             match ask {
                 Ask::Load(session, span, reply) => reply.send(load(&link, &session, span).await),
+                Ask::Owner(session, reply) => reply.send(owners::owner(&link, &session).await),
                 Ask::List(filter, cursor, reply) => reply.send(list(&link, &filter, cursor.as_deref()).await),
             }
         });
