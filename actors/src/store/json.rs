@@ -46,7 +46,7 @@ use super::folder::Folder;
 use super::inbox::FolderInbox;
 use super::name;
 use super::owners::StoreOptions;
-use super::{Inbox, SessionOwner, SessionStore};
+use super::{Inbox, SessionOwner, SessionStore, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, Claim, Formats, Part, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
@@ -174,6 +174,10 @@ impl SessionStore for FileStore {
         let why =
             "a store of kind json belongs to one process as a whole, and no session is taken from it; end that process";
         ready(Err(StoreError::Unavailable(why.to_owned()))).boxed()
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
     fn list<'a>(

@@ -1,6 +1,6 @@
 //! The port: what a session store must be able to do.
 
-use super::{ArtifactStorePort, Inbox, StoreLease};
+use super::{ArtifactStorePort, Inbox, StoreLease, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -139,6 +139,15 @@ pub trait SessionStore: Send + Sync + 'static {
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
         let _every_one = session;
         ready(Err(StoreError::Unavailable("sessions of this store are not taken from their owners".to_owned()))).boxed()
+    }
+
+    /// What the store knows of all its processes and messages. `None` where it does not know, as this default says. Reads no
+    /// journal.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        ready(Ok(None)).boxed()
     }
 
     /// One page of the sessions, the last written first. Reads no journals. A

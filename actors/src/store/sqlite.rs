@@ -60,7 +60,7 @@ use super::inbox::{self, FolderInbox};
 use super::made::Made;
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{Inbox, SessionOwner, SessionStore, Stored};
+use super::{Inbox, SessionOwner, SessionStore, StoreOverview, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -305,6 +305,10 @@ impl SessionStore for SqliteStore {
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
         let taken = self.tell(|reply| Job::Take(session.clone(), reply));
         taken.map(|taken| taken.unwrap_or_else(|| Err(ended()))).boxed()
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
     fn list<'a>(

@@ -79,7 +79,7 @@ pub use bob_actors::store::{
 ///     }
 /// }
 /// ```
-pub use bob_actors::store::{SessionOwner, SessionStore};
+pub use bob_actors::store::{SessionOwner, SessionStore, StoreNode, StoreOverview};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;

@@ -62,7 +62,12 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Show { id, json } => {
             let id = listing.find(id).await?;
-            show::show(&id, &read(&*store, &id).await?, config.policy.rules.default_mode(), *json)?;
+            let records = read(&*store, &id).await?;
+            let waiting = match store.inbox() {
+                Some(inbox) => inbox.take(&id).await?.len(),
+                None => 0,
+            };
+            show::show(&id, &records, waiting, config.policy.rules.default_mode(), *json)?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;

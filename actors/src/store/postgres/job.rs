@@ -1,8 +1,8 @@
 //! What a writer and the reader are asked to do.
 
-use crate::store::SessionOwner;
 use crate::store::encoded::Encoded;
 use crate::store::span::Span;
+use crate::store::{SessionOwner, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};
@@ -33,5 +33,6 @@ impl Job {
 pub(super) enum Ask {
     Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
     Owner(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),
+    Overview(Reply<Result<StoreOverview, StoreError>>),
     List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
 }

@@ -1,9 +1,8 @@
 //! Who owns a session, and taking it away.
 
-use super::again::writing;
+use super::again::{reading, writing};
 use super::link::{Link, PATIENCE};
 use super::node::lives;
-use super::reader::reading;
 use super::schema::{self, STEPS};
 use super::up::Unread;
 use super::writer::Writer;
