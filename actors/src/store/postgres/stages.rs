@@ -28,6 +28,9 @@ const MAX_BYTES: usize = 8 << 20;
 /// A session that is claimed, how much of it is read, and who is told.
 type AskedClaim = (SessionId, Span, Reply<Result<Claim, StoreError>>);
 
+/// A session that is taken from its owner, and who is told whose it was.
+type AskedTaking = (SessionId, Reply<Result<Option<SessionOwner>, StoreError>>);
+
 /// Jobs of which each concerns another session.
 #[derive(Default)]
 struct Stage {
@@ -35,7 +38,7 @@ struct Stage {
     appends: Vec<Item>,
     claims: Vec<AskedClaim>,
     releases: Vec<(SessionId, u64, Reply<()>)>,
-    takings: Vec<(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>)>,
+    takings: Vec<AskedTaking>,
     deletions: Vec<(SessionId, Reply<Result<bool, StoreError>>)>,
 }
 
