@@ -22,6 +22,7 @@ mod listing;
 mod made;
 mod memory;
 mod name;
+mod overview;
 mod owners;
 mod port;
 #[cfg(feature = "postgres")]
@@ -42,8 +43,9 @@ pub use ledger::{Ledger, Ruling};
 pub use listing::page_of;
 pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
+pub use overview::{StoreNode, StoreOverview};
 pub use owners::StoreOptions;
-pub use port::{SessionStore, Stored};
+pub use port::{SessionOwner, SessionStore, Stored};
 #[cfg(feature = "postgres")]
 pub use postgres::PostgresStore;
 #[cfg(feature = "sqlite")]

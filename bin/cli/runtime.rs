@@ -2,11 +2,12 @@
 //!
 //! - `origin`: the source of the configuration; `trust`: whether a found configuration may be used
 //! - `remembered`: lasting decisions about tools
-//! - `turn`: one running turn; `signals`: signals that end it and the process
+//! - `turn`: one running turn; `taken`: who has a session that was taken away; `signals`: signals that end it and the process
 
 pub(crate) mod origin;
 pub(crate) mod remembered;
 pub(crate) mod signals;
+pub(crate) mod taken;
 pub(crate) mod trust;
 pub(crate) mod turn;
 

@@ -21,8 +21,10 @@ use bob_config::Config;
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{self, Receiver, Sender};
+use tokio::sync::watch;
 
 use crate::arguments::TopArgs;
+use crate::commands::ps::store;
 use crate::control::client::{self, Process};
 use crate::control::wire::{Request, Response};
 use crate::exit::{Exit, Failure};
@@ -55,7 +57,7 @@ pub(crate) async fn top(args: &TopArgs, config: &Config) -> Result<Exit, Failure
     model.take(*process.look().await?);
     let refused = |error: io::Error| Failure::internal(format!("cannot use the terminal: {error}"));
     let mut terminal = ratatui::try_init().map_err(refused)?;
-    let shown = show(&mut terminal, model, process, &mut signals).await;
+    let shown = show(&mut terminal, model, process, looking(config), &mut signals).await;
     ratatui::restore();
     shown.map_err(Failure::from)
 }
@@ -64,6 +66,7 @@ async fn show(
     terminal: &mut DefaultTerminal,
     mut model: Model,
     process: Process,
+    mut seen: watch::Receiver<Option<String>>,
     signals: &mut Signals,
 ) -> io::Result<Exit> {
     let (asks, asked) = mpsc::channel(8);
@@ -77,6 +80,8 @@ async fn show(
             // A request that is still pending is not repeated.
             _ = tick.tick() => drop(asks.try_send(Request::Look)),
             Some(answer) = said.recv() => model.told(answer),
+            // Without a store to look at there is no sender.
+            Ok(()) = seen.changed() => model.store = seen.borrow_and_update().clone(),
             event = keys.recv() => match event {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match model.key(key) {
                     Some(UserAction::Leave) => break Exit::Success,
@@ -91,6 +96,26 @@ async fn show(
     };
     talking.abort();
     Ok(exit)
+}
+
+/// Looks at the store of several machines, and at the messages that wait in another one. The task ends with its reader.
+fn looking(config: &Config) -> watch::Receiver<Option<String>> {
+    let (tell, seen) = watch::channel(None);
+    let config = config.clone();
+    tokio::spawn(async move {
+        let Ok(Some(opened)) = store::opened(&config) else { return };
+        loop {
+            let line = match store::overview(&*opened).await {
+                Ok(overview) => overview.map(|overview| store::short(&overview)),
+                Err(failure) => Some(format!("cannot be looked at: {}", failure.message)),
+            };
+            if tell.send(line.map(|line| rows::clean(&line, 200))).is_err() {
+                return;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    });
+    seen
 }
 
 /// Sends requests in order, until the channel or the process ends.

@@ -8,7 +8,7 @@
 #[path = "store_tests.rs"]
 mod tests;
 
-use bob_actors::store::{ArtifactStorePort, Inbox, SessionStore, StoreLease, Stored};
+use bob_actors::store::{ArtifactStorePort, Inbox, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -327,6 +327,18 @@ impl SessionStore for FaultStore {
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         self.inner.artifacts()
+    }
+
+    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        self.inner.owner(session)
+    }
+
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        self.inner.take(session)
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        self.inner.overview()
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

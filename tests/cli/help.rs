@@ -5,7 +5,7 @@ use expect_test::{expect, expect_file};
 use crate::home::AGENT;
 use crate::support::program::Program;
 
-const COMMANDS: [&[&str]; 48] = [
+const COMMANDS: [&[&str]; 49] = [
     &[],
     &["chat"],
     &["run"],
@@ -22,6 +22,7 @@ const COMMANDS: [&[&str]; 48] = [
     &["sessions", "rewind"],
     &["sessions", "export"],
     &["sessions", "set"],
+    &["sessions", "take"],
     &["sessions", "delete"],
     &["memory"],
     &["approvals"],

@@ -250,6 +250,26 @@ fn what_is_typed_while_an_answer_grows_is_said_into_the_turn_or_waits_and_is_nev
 }
 
 #[test]
+fn a_chat_whose_session_is_taken_says_so_of_what_was_typed() {
+    let home = home(&json!([{ "when": "slow", "stall": true, "replies": [{ "text": "I begin" }] }]));
+    let mut terminal = chat(&home);
+    terminal.type_line("slow please");
+    terminal.wait_for("I begin");
+    let taken = home.run(["sessions", "take", "s"]);
+    assert_eq!(taken.code, Some(0), "{}", taken.stderr);
+    assert!(taken.stderr.starts_with("took s from cli-agent (process "), "{}", taken.stderr);
+    // What is written next is refused.
+    terminal.type_line("make it short");
+    terminal.wait_for("was taken over by another owner");
+    terminal.wait_for("[not read: make it short; the session was taken from this process, and may not");
+    terminal.wait_for("[session s was taken from this process; nobody has it now]");
+    assert!(!terminal.screen().contains("not read yet"), "{}", terminal.screen());
+    let journal = home.run(["sessions", "export", "s"]).stdout;
+    assert!(!journal.contains("make it short"), "{journal}");
+    leave(terminal);
+}
+
+#[test]
 fn markdown_is_printed_as_it_is_meant_and_fits_a_narrow_terminal() {
     let text = "# Title\n\nSome **bold** words that are longer than forty columns of a terminal.\n\n- `one`\n- 漢字 \
                  and more words behind them that wrap\n\n| a | b |\n|---|---|\n| 1 | 2 |\n";

@@ -31,6 +31,37 @@ fn a_session_in_use_is_busy_by_name_and_may_be_taken_over() {
 }
 
 #[test]
+fn an_operator_takes_a_session_from_a_living_owner_and_leaves_it_to_the_next() {
+    let Some(database) = Database::new("an_operator_takes_a_session_from_a_living_owner") else { return };
+    let provider = FakeProvider::start([
+        Reply::text("late").delayed(Duration::from_secs(8)),
+        Reply::text("on"),
+        Reply::text("mine"),
+    ]);
+    let (ann, ben) = (database.machine(&provider), database.machine(&provider));
+    let running = ann.agent(["run", "--session", "one", "first"]).spawn();
+    assert!(provider.asked_within(1, SOON), "the first turn asked the model");
+    let taken = ben.run(["sessions", "take", "on"]);
+    assert_eq!(taken.code, Some(0), "{}", taken.stderr);
+    let owner = format!("took one from cli-agent (process {}), node ", running.pid());
+    assert!(taken.stderr.contains(&owner) && taken.stderr.contains(" at 127.0.0.1; any process"), "{}", taken.stderr);
+    assert_eq!(database.sql("SELECT node IS NULL FROM bob_sessions"), "t");
+    let free = ben.run(["sessions", "take", "one"]);
+    assert_eq!((free.code, free.stderr.trim()), (Some(0), "nobody owns one; nothing was changed"));
+    let json: Value = serde_json::from_str(&ben.run(["sessions", "take", "one", "--json"]).stdout).unwrap();
+    assert_eq!(json, serde_json::json!({ "session_id": "one", "taken_from": null }));
+    let unknown = ben.run(["sessions", "take", "two"]);
+    assert_eq!(unknown.code, Some(2), "{}", unknown.stderr);
+    assert!(unknown.stderr.contains("there is no session two"), "{}", unknown.stderr);
+    let fenced = running.finish();
+    assert_ne!(fenced.code, Some(0), "{fenced:?}");
+    assert!(fenced.stderr.contains("[session one was taken from this process; nobody has it now]"), "{fenced:?}");
+    let finished = ben.run(["run", "--session", "one", "--finish", "second"]);
+    assert_eq!(finished.code, Some(0), "{}", finished.stderr);
+    check_epochs(&ben.run(["sessions", "export", "one"]).stdout);
+}
+
+#[test]
 fn a_killed_machine_loses_nothing_and_another_one_finishes_its_turns() {
     let Some(database) = Database::new("a_killed_machine_loses_nothing") else { return };
     let provider = FakeProvider::start([Reply::text("one"), Reply::Silence, Reply::text("two"), Reply::text("three")]);

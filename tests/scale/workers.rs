@@ -70,6 +70,51 @@ fn three_workers_of_which_one_is_killed_lose_and_double_nothing() {
 }
 
 #[test]
+fn every_machine_sees_all_processes_and_what_waits() {
+    let Some(database) = Database::new("every_machine_sees_all_processes_and_what_waits") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let (ann, ben) = (database.machine(&stuck), database.machine(&stuck));
+    let nothing = ben.run(["ps"]);
+    assert_eq!(nothing.code, Some(2), "{}", nothing.stderr);
+    assert!(nothing.stderr.contains("no running cli-agent was found"), "{}", nothing.stderr);
+    let works = worker(&ann, "1");
+    for session in ["one", "two", "two"] {
+        assert_eq!(ben.run(["submit", "--no-wait", "--session", session, "hi"]).code, Some(0));
+    }
+    assert!(stuck.asked_within(1, SOON), "a turn runs");
+    let seen = |pid: i32, running: u64, is_alive: bool| {
+        let run = ben.run(["ps", "--json"]);
+        assert_eq!(run.code, Some(0), "{}", run.stderr);
+        assert!(run.stderr.contains("no running cli-agent was found for the configuration"), "{}", run.stderr);
+        let seen: Value = serde_json::from_str(&run.stdout).unwrap();
+        assert_eq!(seen["processes"], serde_json::json!([]), "they are on another machine");
+        let nodes = seen["store"]["nodes"].as_array().unwrap().clone();
+        assert_eq!((nodes.len(), &seen["store"]["all_nodes"]), (1, &1.into()), "{seen}");
+        assert_eq!(nodes[0]["name"], format!("cli-agent (process {pid})"));
+        assert_eq!((&nodes[0]["address"], &nodes[0]["is_alive"]), (&"127.0.0.1".into(), &is_alive.into()), "{seen}");
+        assert_eq!((&nodes[0]["sessions"], &nodes[0]["running"]), (&running.into(), &running.into()), "{seen}");
+        seen["store"].clone()
+    };
+    let store = seen(works.pid(), 1, true);
+    // The message of the turn that runs is there until its outcome is.
+    assert_eq!((&store["inbox"]["waiting"], &store["inbox"]["sessions"]), (&3.into(), &2.into()), "{store}");
+    assert!(store["inbox"]["oldest_ms"].is_u64() && store["open_turns"] == 0, "{store}");
+    let text = ben.run(["ps"]);
+    assert!(text.stdout.contains("inbox: 3 messages for 2 sessions, the oldest for "), "{}", text.stdout);
+    assert!(text.stdout.contains(" alive ") && text.stdout.contains(") at 127.0.0.1\n"), "{}", text.stdout);
+    let local = ann.run(["ps"]);
+    assert!(local.stdout.contains("inbox: 3 messages") && local.stdout.contains("work (process "), "{}", local.stdout);
+    let shown = ben.run(["sessions", "show", "one"]);
+    assert!(shown.stderr.contains("1 message in the inbox"), "{}", shown.stderr);
+    works.signal(Signal::KILL);
+    assert_eq!(works.finish().signal, Some(9));
+    database.until("SELECT count(*) FROM bob_nodes WHERE expires_at > clock_timestamp()", "0");
+    let store = ben.run(["ps", "--json"]).stdout;
+    let store: Value = serde_json::from_str(&store).unwrap();
+    assert_eq!((&store["store"]["open_turns"], &store["store"]["nodes"][0]["is_alive"]), (&1.into(), &false.into()));
+}
+
+#[test]
 fn a_submitted_turn_whose_worker_dies_is_answered_once() {
     let Some(database) = Database::new("a_submitted_turn_whose_worker_dies") else { return };
     let (stuck, good) = (FakeProvider::repeating([Reply::Silence]), FakeProvider::start([Reply::text("here I am")]));

@@ -21,6 +21,9 @@ fn a_worker_answers_what_another_process_submits() {
         assert_eq!(first.code, Some(0), "{kind}: {}", first.stderr);
         let ids: Value = serde_json::from_str(&first.stdout).unwrap();
         assert_eq!(ids, json!({ "session_id": "one", "request_id": "r" }), "{kind}");
+        let seen = home.run(["ps"]);
+        assert_eq!(seen.code, Some(0), "{kind}: {}", seen.stderr);
+        assert!(seen.stdout.starts_with("inbox: 1 message for 1 session, the oldest for "), "{kind}: {}", seen.stdout);
         let mut worker = home.agent(["work"]).spawn();
         assert_eq!(worker.next_line().as_deref(), Some("one  final  hello"), "{kind}");
         for (request, outcomes) in [("r", 1), ("r", 1), ("s", 2)] {
@@ -77,5 +80,20 @@ fn until(is_so: impl Fn() -> bool) {
     while !is_so() {
         assert!(std::time::Instant::now() < end, "it does not come");
         std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn a_session_of_a_folder_is_not_taken_from_its_process_and_one_of_a_database_is() {
+    for (kind, code) in [("json", 7), ("sqlite", 0)] {
+        let home = home(kind);
+        assert_eq!(home.run(["run", "--session", "one", "hi"]).code, Some(0), "{kind}");
+        let taken = home.run(["sessions", "take", "one"]);
+        assert_eq!(taken.code, Some(code), "{kind}: {}", taken.stderr);
+        let said = match kind {
+            "json" => "belongs to one process as a whole, and no session is taken from it; end that process",
+            _ => "nobody owns one; nothing was changed",
+        };
+        assert!(taken.stderr.contains(said), "{kind}: {}", taken.stderr);
     }
 }

@@ -103,7 +103,7 @@ macro_rules! store_inbox_contract {
             what_was_due_can_be_claimed_and_released, a_deleted_session_has_no_messages,
             a_message_wakes_who_waits_for_one, an_owner_holds_its_lease,
             a_refused_message_that_is_put_again_waits_as_the_last, at_most_1000_messages_wait_for_a_session,
-            known_sessions_are_told_and_take_no_place, what_waits_longest_is_due_first
+            known_sessions_are_told_and_take_no_place, what_waits_longest_is_due_first, an_overview_counts_messages
         );
     };
 }
@@ -125,7 +125,7 @@ macro_rules! store_owners_contract {
             s6_a_session_of_a_living_owner_is_refused_by_name,
             a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, s7_a_dead_owners_session_is_free_at_once,
             taking_over_fences_the_living_owner, an_owner_from_before_a_deletion_stays_fenced,
-            what_was_taken_away_is_not_taken_back,
+            what_was_taken_away_is_not_taken_back, a_session_that_is_taken_is_nobodys_and_its_owner_is_fenced,
             s6_of_many_that_take_over_none_loses_or_doubles_a_record
         );
     };

@@ -46,10 +46,10 @@ use super::folder::Folder;
 use super::inbox::FolderInbox;
 use super::name;
 use super::owners::StoreOptions;
-use super::{Inbox, SessionStore};
+use super::{Inbox, SessionOwner, SessionStore, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, Claim, Formats, Part, Record, SessionFilter, SessionPage, StoreError};
-use futures_util::future::{BoxFuture, FutureExt, join_all};
+use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
 use group::Group;
 use journals::Journals;
 use std::path::Path;
@@ -167,6 +167,17 @@ impl SessionStore for FileStore {
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
         let session = session.clone();
         self.blocking(move |journals| journals.release(&session, epoch)).map(|_| ()).boxed()
+    }
+
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        let _every_one = session;
+        let why =
+            "a store of kind json belongs to one process as a whole, and no session is taken from it; end that process";
+        ready(Err(StoreError::Unavailable(why.to_owned()))).boxed()
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
     fn list<'a>(

@@ -10,6 +10,7 @@ mod packed;
 #[path = "memory_tests.rs"]
 mod tests;
 
+use super::StoreOverview;
 use super::artifacts::{ArtifactStorePort, MemoryArtifacts};
 use super::inbox::MemoryInbox;
 use super::listing;
@@ -272,6 +273,10 @@ impl SessionStore for MemoryStore {
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::<MemoryArtifacts>::clone(&self.artifacts))
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        ready(Ok(Some(self.inbox.overview()))).boxed()
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

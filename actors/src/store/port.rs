@@ -1,10 +1,10 @@
 //! The port: what a session store must be able to do.
 
-use super::{ArtifactStorePort, Inbox, StoreLease};
+use super::{ArtifactStorePort, Inbox, StoreLease, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use std::sync::Arc;
 
 /// What became of one append of a batch.
@@ -15,6 +15,29 @@ pub enum Stored {
     /// Something that concerns its session alone holds it up, so that the batch did
     /// not wait for it. `None` as the answer means that it is not known.
     Later(Answer<Result<u64, StoreError>>),
+}
+
+/// A process that owns a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SessionOwner {
+    /// Its name, for people ([`StoreOptions::owner_name`](super::StoreOptions::owner_name)).
+    pub name: String,
+    /// The number of its row among the processes of the store, where those are on several machines.
+    pub node: Option<u32>,
+    /// The address from which it reached the store, where the store is on a network.
+    pub address: Option<String>,
+}
+
+impl std::fmt::Display for SessionOwner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.name)?;
+        match (self.node, &self.address) {
+            (Some(node), Some(address)) => write!(f, ", node {node} at {address}"),
+            (Some(node), None) => write!(f, ", node {node}"),
+            (None, Some(address)) => write!(f, " at {address}"),
+            (None, None) => Ok(()),
+        }
+    }
 }
 
 /// A place where journals are kept.
@@ -97,6 +120,35 @@ pub trait SessionStore: Send + Sync + 'static {
     /// The owner under this epoch will write no more, so that another process may
     /// claim the session. Best effort; an epoch that is over changes nothing.
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()>;
+
+    /// The living process that owns a session. `None` when there is none, and where the store does not know, as this default says.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        let _every_one = session;
+        ready(Ok(None)).boxed()
+    }
+
+    /// Takes a session from its owner, also a living one, and gives it to nobody: raises its epoch, durably, so that what that
+    /// owner writes is refused, and any process may claim it. Answers who owned it; `None`, and nothing has changed, when no
+    /// living process did.
+    ///
+    /// # Errors
+    /// `Unavailable` when it was not done, also where a store cannot do it, as this default says; `InDoubt` when it may have been.
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        let _every_one = session;
+        ready(Err(StoreError::Unavailable("sessions of this store are not taken from their owners".to_owned()))).boxed()
+    }
+
+    /// What the store knows of all its processes and messages. `None` where it does not know, as this default says. Reads no
+    /// journal.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        ready(Ok(None)).boxed()
+    }
 
     /// One page of the sessions, the last written first. Reads no journals. A
     /// session that is written to between two pages may be missed or seen twice.

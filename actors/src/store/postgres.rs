@@ -9,8 +9,8 @@
 //! - `link`: a connection, made again when it broke; `up`: while it is up; `tls`: its security
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
 //! - `node`: this process as an owner; `held`: the sessions that it holds
-//! - `writer`: a connection that writes; `stages`: the order on it; `appends` and `claims`: the statements; `job`: what is asked for
-//! - `reader`: loads and listings
+//! - `writer`: a connection that writes; `stages`: the order on it; `appends`, `claims` and `owners`: the statements; `job`: what is asked for
+//! - `reader`: loads and listings; `overview`: all processes and messages
 //! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated
 //! - `pooler`: what stands between here and the database
 
@@ -24,6 +24,8 @@ mod inbox;
 mod job;
 mod link;
 mod node;
+mod overview;
+mod owners;
 mod pooler;
 mod reader;
 mod schema;
@@ -40,7 +42,7 @@ mod tests;
 use super::encoded::{Encoded, Split};
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{Inbox, SessionStore, StoreLease, Stored};
+use super::{Inbox, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
 use address::Address;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
@@ -282,6 +284,18 @@ impl SessionStore for PostgresStore {
             drop(ways.writer(session).send(Job::Release(session.clone(), epoch, reply)));
         }
         answer.map(drop).boxed()
+    }
+
+    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        self.put(|ways, reply| drop(ways.asks.send(Ask::Owner(session.clone(), reply))))
+    }
+
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        self.put(|ways, reply| drop(ways.writer(session).send(Job::Take(session.clone(), reply))))
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        self.put(|ways, reply| drop(ways.asks.send(Ask::Overview(reply)))).map(|overview| overview.map(Some)).boxed()
     }
 
     fn list<'a>(

@@ -60,7 +60,7 @@ use super::inbox::{self, FolderInbox};
 use super::made::Made;
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{Inbox, SessionStore, Stored};
+use super::{Inbox, SessionOwner, SessionStore, StoreOverview, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -296,6 +296,19 @@ impl SessionStore for SqliteStore {
 
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
         self.tell(|reply| Job::Release(session.clone(), epoch, reply)).map(drop).boxed()
+    }
+
+    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        self.ask(|reply| Ask::Owner(session.clone(), reply))
+    }
+
+    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        let taken = self.tell(|reply| Job::Take(session.clone(), reply));
+        taken.map(|taken| taken.unwrap_or_else(|| Err(ended()))).boxed()
+    }
+
+    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+        self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
     fn list<'a>(

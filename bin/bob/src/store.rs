@@ -26,6 +26,12 @@
 pub use bob_actors::store::ArtifactStorePort;
 #[cfg(feature = "postgres")]
 pub use bob_actors::store::PostgresStore;
+#[cfg(feature = "sqlite")]
+pub use bob_actors::store::SqliteStore;
+pub use bob_actors::store::{
+    FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
+    StoredArtifact, make_folder, page_of,
+};
 /// The port of stores, for [`RuntimeBuilder::store`](crate::RuntimeBuilder::store). A whole store is in
 /// `examples/embedding`; this one adds a count to another.
 ///
@@ -73,13 +79,7 @@ pub use bob_actors::store::PostgresStore;
 ///     }
 /// }
 /// ```
-pub use bob_actors::store::SessionStore;
-#[cfg(feature = "sqlite")]
-pub use bob_actors::store::SqliteStore;
-pub use bob_actors::store::{
-    FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
-    StoredArtifact, make_folder, page_of,
-};
+pub use bob_actors::store::{SessionOwner, SessionStore, StoreNode, StoreOverview};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;

@@ -17,7 +17,7 @@ pub(crate) struct PsArgs {
     /// Repeat every second, until the process ends or Ctrl-C
     #[arg(long)]
     pub(crate) watch: bool,
-    /// Print JSON instead of text: {"processes": [...]}, with --watch one process a line
+    /// Print JSON instead of text: {"processes": [...], "store": {...}}, with --watch one process a line
     #[arg(long)]
     pub(crate) json: bool,
     /// Also list idle sessions

@@ -160,6 +160,14 @@ pub(crate) enum SessionsAction {
         #[arg(long)]
         json: bool,
     },
+    /// Take a session from the process that owns it, also on another machine, and leave it to any that claims it
+    Take {
+        /// The session, or the beginning of its id
+        id: String,
+        /// Print one JSON object instead of text
+        #[arg(long)]
+        json: bool,
+    },
     /// Delete a session permanently
     Delete {
         /// The session, or the beginning of its id

@@ -18,6 +18,7 @@ use super::{Chat, Source, cost, mentions};
 use crate::commands::attach;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
+use crate::runtime::taken;
 use crate::runtime::turn::{self, Work};
 use crate::terminal::screen::Screen;
 use crate::terminal::screen::look::Look;
@@ -171,7 +172,8 @@ impl Chat {
         if is_person && outcome_is_late(&ended.outcome) {
             notify::person("the answer is ready");
         }
-        unread.kept().iter().for_each(|line| print::note(line));
+        unread.kept(taken::is_taken(&ended.outcome)).iter().for_each(|line| print::note(line));
+        taken::remark(&self.opened, &ended.outcome).await.iter().for_each(|line| print::note(line));
         self.sum_up(&ended.outcome, &spent, filled);
         match ended.caught {
             // Ctrl-C during an answer continues the conversation on a terminal; on a pipe it ends the program.
@@ -225,10 +227,13 @@ impl Unread {
     }
 
     /// What is said of them when the turn has ended.
-    fn kept(&self) -> Vec<String> {
+    fn kept(&self, is_taken: bool) -> Vec<String> {
         let told = |line: &String| {
             let line = print::on_one_line(&sanitise::clean(line), MOST_OF_UNREAD);
-            format!("[not read yet: {line}; the model sees it with your next message]")
+            match is_taken {
+                true => format!("[not read: {line}; the session was taken from this process, and may not have it]"),
+                false => format!("[not read yet: {line}; the model sees it with your next message]"),
+            }
         };
         self.lines.iter().map(told).collect()
     }

@@ -1,15 +1,19 @@
 //! `ps`, `drain`, `mcp restart` and `mcp reload`: control a running process from another terminal.
 //!
 //! Each finds its process by the store of its configuration, sends a request over the control socket, and prints the
-//! response. None of them opens the store or starts anything.
+//! response. `ps` reads what the store knows of processes on other machines and of messages that wait. None of them starts
+//! anything.
 //!
+//! - `store`: what the store knows
 //! - `table`: the live tree in 80 columns
 
+pub(crate) mod store;
 pub(crate) mod table;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
+use bob::store::StoreOverview;
 use bob_config::Config;
 use serde_json::{Value, json};
 
@@ -37,16 +41,29 @@ pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> 
     if args.watch {
         return watch(args, config).await;
     }
-    if args.json {
-        let mut seen = Vec::new();
-        for mut process in meant(args.pid, config).await? {
-            let look = process.look().await?;
-            seen.push(as_json(&process.hello, &look));
+    let seen = match args.pid {
+        Some(_) => None,
+        None => looked(config).await,
+    };
+    let mut all = match meant(args.pid, config).await {
+        Err(failure) if seen.is_some() => {
+            print::note(&failure.message);
+            Vec::new()
         }
-        print::json(&json!({ "processes": seen }))?;
+        all => all?,
+    };
+    if args.json {
+        let mut processes = Vec::new();
+        for process in &mut all {
+            let look = process.look().await?;
+            processes.push(as_json(&process.hello, &look));
+        }
+        print::json(&json!({ "processes": processes, "store": store::as_json(seen.as_ref()) }))?;
         return Ok(Exit::Success);
     }
-    let mut all = meant(args.pid, config).await?;
+    if let Some(seen) = &seen {
+        print::text(&format!("{}\n", store::report(seen)))?;
+    }
     if let [process] = all.as_mut_slice() {
         let look = process.look().await?;
         print::text(&table::report(&process.hello, &look, args.all))?;
@@ -56,8 +73,24 @@ pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> 
         let look = process.look().await?;
         print::text(&table::summary(&process.hello, &look))?;
     }
-    print::note("several processes use this store; --pid PID shows one");
+    if !all.is_empty() {
+        print::note("several processes use this store; --pid PID shows one");
+    }
     Ok(Exit::Success)
+}
+
+/// What the store knows. One that cannot be read hides no process.
+async fn looked(config: &Config) -> Option<StoreOverview> {
+    let seen = async {
+        match store::opened(config)? {
+            Some(store) => store::overview(&*store).await,
+            None => Ok(None),
+        }
+    };
+    seen.await.unwrap_or_else(|failure| {
+        print::note(&format!("[the store cannot be looked at: {}]", failure.message));
+        None
+    })
 }
 
 /// All processes, or the one with this number.

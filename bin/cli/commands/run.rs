@@ -21,6 +21,7 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
+use crate::runtime::taken;
 use crate::runtime::turn::{self, Work};
 use crate::terminal::print;
 use crate::terminal::progress;
@@ -212,6 +213,9 @@ pub(crate) async fn told(
                 )?;
             }
         }
+    }
+    if let Some(remark) = taken::remark(opened, &ended.outcome).await {
+        print::note(&remark);
     }
     // A session in which nothing happened is nothing to come back to; if it cannot be removed now, it stays. A program was
     // told its id, and that its outcome is saved.

@@ -2,7 +2,7 @@
 //!
 //! - `find`: sessions by the beginning of their ids; `rows`: lists of sessions; `family`: those that work for others
 //! - `show`, `markdown`: a conversation as text; `search`: text in all of them
-//! - `change`: options and titles; `fork`: a copy up to a turn
+//! - `change`: options and titles; `fork`: a copy up to a turn; `take`: from its owner
 
 mod change;
 mod family;
@@ -12,6 +12,7 @@ mod markdown;
 pub(crate) mod rows;
 mod search;
 mod show;
+mod take;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
@@ -61,7 +62,12 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Show { id, json } => {
             let id = listing.find(id).await?;
-            show::show(&id, &read(&*store, &id).await?, config.policy.rules.default_mode(), *json)?;
+            let records = read(&*store, &id).await?;
+            let waiting = match store.inbox() {
+                Some(inbox) => inbox.take(&id).await?.len(),
+                None => 0,
+            };
+            show::show(&id, &records, waiting, config.policy.rules.default_mode(), *json)?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;
@@ -120,6 +126,10 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             let id = listing.find(id).await?;
             let records = read(&*store, &id).await?;
             rewind::rewind(&*store, (&id, &records), config, (*to, *only), (*force, *json)).await?;
+        }
+        SessionsAction::Take { id, json } => {
+            let id = listing.find(id).await?;
+            take::take(&*store, &id, *json).await?;
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;

@@ -36,7 +36,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     let is_narrow = area.width < NARROW;
     let head_rows = match is_narrow {
         true => lines.iter().map(|line| wrapped_rows(line, area.width)).sum::<usize>(),
-        false => usize::from(HEAD),
+        false => usize::from(HEAD) + usize::from(model.store.is_some()),
     };
     let head_rows = u16::try_from(head_rows).unwrap_or(u16::MAX).clamp(HEAD, (area.height / 2).max(HEAD));
     let [head, middle, why, foot] = Layout::vertical([
@@ -83,7 +83,7 @@ fn head_lines(model: &Model) -> Vec<Line<'static>> {
     ];
     let figures = figures.into_iter().flatten().collect::<Vec<_>>().join("  ");
     let title = format!("{} {}", model.hello.command, model.hello.pid);
-    vec![
+    let mut lines = vec![
         Line::from(vec![
             Span::raw(" "),
             Span::styled(title, bold()),
@@ -95,7 +95,9 @@ fn head_lines(model: &Model) -> Vec<Line<'static>> {
         labelled("latency", latency(metrics)),
         labelled("totals", totals(metrics)),
         restarts(model, metrics),
-    ]
+    ];
+    lines.extend(model.store.clone().map(|line| labelled("store", line)));
+    lines
 }
 
 fn labelled(label: &'static str, text: String) -> Line<'static> {

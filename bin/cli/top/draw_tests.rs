@@ -159,6 +159,16 @@ fn it_reads_well_on_a_small_screen_and_uses_a_large_one() {
 }
 
 #[test]
+fn what_the_store_knows_has_a_line() {
+    let mut model = model();
+    assert!(!screen(&model, 80, 24).contains(" store  "));
+    model.store = Some("2 nodes alive  3 sessions owned  1 running   inbox: nothing waits".to_owned());
+    let shown = screen(&model, 80, 24);
+    assert!(shown.contains(" store    2 nodes alive  3 sessions owned  1 running   inbox: nothing waits\n"), "{shown}");
+    assert!(shown.contains("actor"), "the tree is below it: {shown}");
+}
+
+#[test]
 fn on_a_narrow_screen_nothing_is_cut_in_the_middle() {
     let narrow = screen(&model(), 40, 40);
     let head = narrow.lines().find(|line| line.contains("actor")).unwrap_or_default();

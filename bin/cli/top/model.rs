@@ -26,6 +26,8 @@ pub(crate) struct Model {
     pub(crate) hello: Hello,
     /// The latest snapshot.
     pub(crate) look: Option<Look>,
+    /// What its store knows of all processes and messages, in a line.
+    pub(crate) store: Option<String>,
     /// Its tree as lines, filtered.
     pub(crate) rows: Vec<Row>,
     /// The text that lines must contain.
@@ -105,6 +107,7 @@ impl Model {
         Self {
             hello,
             look: None,
+            store: None,
             rows: Vec::new(),
             filter: String::new(),
             mode: Mode::Tree,

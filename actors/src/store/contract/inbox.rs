@@ -151,6 +151,26 @@ pub async fn known_sessions_are_told_and_take_no_place(store: Arc<dyn SessionSto
     assert_ne!(mark().await, before, "something came");
 }
 
+/// What waits and what was refused is counted.
+pub async fn an_overview_counts_messages(store: Arc<dyn SessionStore>) {
+    let inbox = inbox(&store);
+    let counted = async || {
+        let seen = store.overview().await.expect("it is told").expect("the store knows");
+        (seen.waiting, seen.waiting_sessions, seen.oldest_ms.is_some(), seen.refused)
+    };
+    assert_eq!(counted().await, (0, 0, false, 0));
+    let (one, two) = (session("one"), session("two"));
+    for (session, request) in [(&one, "r1"), (&one, "r2"), (&two, "r1")] {
+        put(&inbox, message(session, request, "hi")).await;
+    }
+    assert_eq!(counted().await, (3, 2, true, 0));
+    let refusal = Some(AgentError::Invalid("no".to_owned()));
+    assert_eq!(inbox.settle(message(&one, "r1", "hi").key(), refusal).await, Ok(true));
+    assert_eq!(counted().await, (2, 2, true, 1));
+    assert_eq!(inbox.settle(message(&one, "r2", "hi").key(), None).await, Ok(true));
+    assert_eq!(counted().await, (1, 1, true, 1));
+}
+
 /// Sessions with messages are found, also those that do not exist yet, and again until the messages are settled.
 pub async fn sessions_with_messages_are_due(store: Arc<dyn SessionStore>) {
     let inbox = inbox(&store);

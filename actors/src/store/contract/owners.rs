@@ -99,6 +99,30 @@ pub async fn an_owner_from_before_a_deletion_stays_fenced(folder: &Path, open: O
     }
 }
 
+/// An operator takes a session from its living owner and leaves it to whoever claims it next; who had it is told, and fenced.
+pub async fn a_session_that_is_taken_is_nobodys_and_its_owner_is_fenced(folder: &Path, open: Open) {
+    let (ann, ben, cyd) =
+        (enter(folder, open, "ann", false), enter(folder, open, "ben", false), enter(folder, open, "cyd", false));
+    let one = session("one");
+    assert_eq!(cyd.take(&one).await, Ok(None), "there is no such session");
+    let first = claim(&ann, &one).await;
+    assert_eq!(store_one(&ann, append(&one, first, 0, 1)).await, Ok(1));
+    let name = |owner: Option<crate::store::SessionOwner>| owner.map(|owner| owner.name);
+    assert_eq!(ben.owner(&one).await.map(name), Ok(Some("ann".to_owned())));
+    assert_eq!(cyd.take(&one).await.map(name), Ok(Some("ann".to_owned())));
+    assert_eq!((ben.owner(&one).await, cyd.take(&one).await), (Ok(None), Ok(None)), "it is nobody's");
+    let second = first + 1;
+    assert_eq!(store_one(&ann, append(&one, first, 1, 1)).await, Err(StoreError::Fenced { epoch: second }));
+    ann.release(&one, first).await;
+    let claimed = ben.claim(&one).await.expect("it is free");
+    assert_eq!((claimed.epoch, claimed.version), (second + 1, 1));
+    assert_eq!(ann.owner(&one).await.map(name), Ok(Some("ben".to_owned())));
+    assert_eq!(store_one(&ben, append(&one, second + 1, 1, 1)).await, Ok(2));
+    drop(ben);
+    assert_eq!((ann.owner(&one).await, cyd.take(&one).await), (Ok(None), Ok(None)), "a dead owner is nobody");
+    claim(&ann, &one).await;
+}
+
 /// Two that were told to take over do not take a session from each other for ever.
 pub async fn what_was_taken_away_is_not_taken_back(folder: &Path, open: Open) {
     let (ann, ben) = (enter(folder, open, "ann", true), enter(folder, open, "ben", true));

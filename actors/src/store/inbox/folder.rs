@@ -12,6 +12,7 @@
 use super::memory::{chosen, full};
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
+use crate::store::StoreOverview;
 use crate::store::folder::Folder;
 use crate::store::name;
 use bob_messages::Millis;
@@ -73,6 +74,11 @@ impl FolderInbox {
     /// The session was deleted.
     pub(crate) fn forget(&self, session: &SessionId) -> Result<(), StoreError> {
         self.0.forget(session).map_err(|error| self.0.failed(&error))
+    }
+
+    /// How many messages wait and were refused.
+    pub(crate) fn overview(&self) -> BoxFuture<'static, Result<StoreOverview, StoreError>> {
+        self.blocking(Shared::overview)
     }
 
     fn blocking<T: Send + 'static>(
@@ -194,6 +200,28 @@ impl Shared {
         }
         let refused = read(&folder, &format!("{name}{REFUSED}"))?.and_then(|kept| kept.refusal);
         Ok(refused.map_or(InboxStanding::Gone, |error| InboxStanding::Refused(Box::new(error))))
+    }
+
+    fn overview(&self) -> Result<StoreOverview, Failed> {
+        let mut overview = StoreOverview::default();
+        let Some(folder) = self.there()? else { return Ok(overview) };
+        let (mut sessions, mut oldest) = (BTreeSet::new(), None::<Millis>);
+        for name in folder.names()? {
+            let Some(session) = session_of(&name) else { continue };
+            // It may have been settled meanwhile.
+            let Some(seen) = folder.look(&name)? else { continue };
+            match name.ends_with(REFUSED) {
+                true => overview.refused += 1,
+                false => {
+                    overview.waiting += 1;
+                    oldest = Some(oldest.map_or(seen.modified_at, |oldest| oldest.min(seen.modified_at)));
+                    sessions.insert(session);
+                }
+            }
+        }
+        overview.waiting_sessions = sessions.len() as u64;
+        overview.oldest_ms = oldest.map(|oldest| u64::try_from(clock::now() - oldest).unwrap_or_default());
+        Ok(overview)
     }
 
     fn due(&self, most: usize, known: &BTreeSet<SessionId>) -> Result<Vec<Due>, Failed> {

@@ -2,6 +2,7 @@
 
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
+use crate::store::StoreOverview;
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
@@ -25,6 +26,8 @@ pub(crate) struct MemoryInbox {
 #[derive(Debug)]
 struct Kept {
     number: u64,
+    /// When it was put.
+    at: Millis,
     message: InboxMessage,
     refusal: Option<(AgentError, Millis)>,
 }
@@ -39,6 +42,21 @@ impl MemoryInbox {
         self.all().remove(session);
     }
 
+    /// How many messages wait and were refused.
+    pub(crate) fn overview(&self) -> StoreOverview {
+        let all = self.all();
+        let waits = |of: &&Vec<Kept>| of.iter().any(|kept| kept.refusal.is_none());
+        let (refused, waiting): (Vec<_>, Vec<_>) = all.values().flatten().partition(|kept| kept.refusal.is_some());
+        let oldest = waiting.iter().map(|kept| kept.at).min();
+        StoreOverview {
+            waiting: waiting.len() as u64,
+            waiting_sessions: all.values().filter(waits).count() as u64,
+            oldest_ms: oldest.map(|oldest| u64::try_from(clock::now() - oldest).unwrap_or_default()),
+            refused: refused.len() as u64,
+            ..StoreOverview::default()
+        }
+    }
+
     fn keep(&self, message: InboxMessage) -> Result<bool, StoreError> {
         let mut all = self.all();
         let of = all.entry(message.session.clone()).or_default();
@@ -50,7 +68,12 @@ impl MemoryInbox {
             return Err(full());
         }
         of.retain(|kept| !is_it(kept));
-        of.push(Kept { number: 1 + self.count.fetch_add(1, Ordering::Relaxed), message, refusal: None });
+        of.push(Kept {
+            number: 1 + self.count.fetch_add(1, Ordering::Relaxed),
+            at: clock::now(),
+            message,
+            refusal: None,
+        });
         Ok(true)
     }
 

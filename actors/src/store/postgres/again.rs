@@ -36,6 +36,25 @@ pub(super) async fn writing<T>(link: &Link, write: impl AsyncFn(Rc<Up>) -> Resul
     })
 }
 
+/// Reads tables of this version, and again when the connection broke or another statement was in the way.
+pub(super) async fn reading<T>(
+    link: &Link,
+    version: usize,
+    empty: impl FnOnce() -> T,
+    read: impl AsyncFn(Rc<Up>) -> Result<T, Unread>,
+) -> Result<T, StoreError> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let Some(up) = link.to_read_of(version, until).await? else { return Ok(empty()) };
+        match read(up).await {
+            Ok(read) => return Ok(read),
+            Err(Unread::Bad(error)) => return Err(error),
+            Err(Unread::Failed(error)) if (is_broken(&error) || is_in_the_way(&error)) && Instant::now() < until => {}
+            Err(Unread::Failed(error)) => return Err(link.address.failed("read", &error)),
+        }
+    }
+}
+
 /// Whether a statement may work when it is repeated.
 pub(super) fn passes(error: &Error) -> bool {
     is_broken(error) || is_in_the_way(error)

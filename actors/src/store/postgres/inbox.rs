@@ -3,11 +3,10 @@
 //! Other processes are notified when something changed: at most once in [`NOTIFIED_EACH`] for all that changed here meanwhile,
 //! since a notification takes a lock of the whole server.
 
-use super::again::writing;
+use super::again::{reading, writing};
 use super::due;
 use super::link::Link;
 use super::node::{Node, lives};
-use super::reader::reading;
 use super::schema::HAS_INBOX;
 use super::up::Unread;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};

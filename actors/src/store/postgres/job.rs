@@ -2,6 +2,7 @@
 
 use crate::store::encoded::Encoded;
 use crate::store::span::Span;
+use crate::store::{SessionOwner, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, Record, SessionFilter, SessionPage, StoreError};
@@ -12,6 +13,7 @@ pub(super) enum Job {
     Append(Encoded, Reply<Result<u64, StoreError>>),
     Claim(SessionId, Span, Reply<Result<Claim, StoreError>>),
     Release(SessionId, u64, Reply<()>),
+    Take(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),
     Delete(SessionId, Reply<Result<bool, StoreError>>),
 }
 
@@ -19,7 +21,10 @@ impl Job {
     pub(super) fn session(&self) -> &SessionId {
         match self {
             Self::Append(encoded, _) => &encoded.append.session,
-            Self::Claim(session, ..) | Self::Release(session, ..) | Self::Delete(session, _) => session,
+            Self::Claim(session, ..)
+            | Self::Release(session, ..)
+            | Self::Take(session, _)
+            | Self::Delete(session, _) => session,
         }
     }
 }
@@ -27,5 +32,7 @@ impl Job {
 /// What is only read.
 pub(super) enum Ask {
     Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
+    Owner(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),
+    Overview(Reply<Result<StoreOverview, StoreError>>),
     List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
 }

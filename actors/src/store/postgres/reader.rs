@@ -1,9 +1,12 @@
 //! What is read: loads and listings, on a connection of their own, beside each other.
 
+use super::again::reading;
 use super::job::Ask;
-use super::link::{Link, PATIENCE};
+use super::link::Link;
+use super::overview;
+use super::owners;
 use super::tables::{Entry, damaged, entry_columns, records, signed};
-use super::up::{Unread, Up, is_broken, is_in_the_way};
+use super::up::{Unread, Up};
 use crate::store::listing;
 use crate::store::span::Span;
 use bob_messages::Millis;
@@ -13,7 +16,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::JoinSet;
-use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
 
@@ -25,29 +27,12 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
         asked.spawn_local(async move {
             match ask {
                 Ask::Load(session, span, reply) => reply.send(load(&link, &session, span).await),
+                Ask::Owner(session, reply) => reply.send(owners::owner(&link, &session).await),
+                Ask::Overview(reply) => reply.send(overview::overview(&link).await),
                 Ask::List(filter, cursor, reply) => reply.send(list(&link, &filter, cursor.as_deref()).await),
             }
         });
         while asked.try_join_next().is_some() {}
-    }
-}
-
-/// Reads tables of this version, and again when the connection broke or another statement was in the way.
-pub(super) async fn reading<T>(
-    link: &Link,
-    version: usize,
-    empty: impl FnOnce() -> T,
-    read: impl AsyncFn(Rc<Up>) -> Result<T, Unread>,
-) -> Result<T, StoreError> {
-    let until = Instant::now() + PATIENCE;
-    loop {
-        let Some(up) = link.to_read_of(version, until).await? else { return Ok(empty()) };
-        match read(up).await {
-            Ok(read) => return Ok(read),
-            Err(Unread::Bad(error)) => return Err(error),
-            Err(Unread::Failed(error)) if (is_broken(&error) || is_in_the_way(&error)) && Instant::now() < until => {}
-            Err(Unread::Failed(error)) => return Err(link.address.failed("read", &error)),
-        }
     }
 }
 

@@ -7,6 +7,7 @@ use super::appends::Item;
 use super::claims::Claimed;
 use super::job::Job;
 use super::writer::Writer;
+use crate::store::SessionOwner;
 use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -27,6 +28,9 @@ const MAX_BYTES: usize = 8 << 20;
 /// A session that is claimed, how much of it is read, and who is told.
 type AskedClaim = (SessionId, Span, Reply<Result<Claim, StoreError>>);
 
+/// A session that is taken from its owner, and who is told whose it was.
+type AskedTaking = (SessionId, Reply<Result<Option<SessionOwner>, StoreError>>);
+
 /// Jobs of which each concerns another session.
 #[derive(Default)]
 struct Stage {
@@ -34,6 +38,7 @@ struct Stage {
     appends: Vec<Item>,
     claims: Vec<AskedClaim>,
     releases: Vec<(SessionId, u64, Reply<()>)>,
+    takings: Vec<AskedTaking>,
     deletions: Vec<(SessionId, Reply<Result<bool, StoreError>>)>,
 }
 
@@ -66,6 +71,7 @@ impl Writer {
                 Job::Append(encoded, reply) => stage.appends.push(Item::new(encoded, reply)),
                 Job::Claim(session, span, reply) => stage.claims.push((session, span, reply)),
                 Job::Release(session, epoch, reply) => stage.releases.push((session, epoch, reply)),
+                Job::Take(session, reply) => stage.takings.push((session, reply)),
                 Job::Delete(session, reply) => stage.deletions.push((session, reply)),
             }
         }
@@ -103,6 +109,10 @@ impl Writer {
             }
         }
         self.release(stage.releases).await;
+        for (session, reply) in stage.takings {
+            self.known.remove(&session);
+            reply.send(self.take(&session).await);
+        }
         for (session, reply) in stage.deletions {
             let deleted = self.delete(&session).await;
             self.known.remove(&session);

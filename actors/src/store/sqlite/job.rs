@@ -1,6 +1,7 @@
 //! What the writer is asked to do, by readers and encoders.
 
 use super::tables::{Entry, Journal, Unreadable};
+use crate::store::SessionOwner;
 use crate::store::encoded::Encoded;
 use crate::store::span::Span;
 use bob_messages::ids::SessionId;
@@ -13,6 +14,7 @@ pub(super) enum Job {
     Append(Vec<Encoded>, Reply<Vec<Result<u64, StoreError>>>),
     Claim(SessionId, Span, Box<Seen>, Reply<Result<Claim, StoreError>>),
     Release(SessionId, u64, Reply<()>),
+    Take(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),
     Delete(SessionId, Reply<Result<bool, StoreError>>),
 }
 
@@ -20,6 +22,7 @@ impl Job {
     /// Answers as a database answers in which there is nothing.
     pub(super) fn answer_empty(self) {
         match self {
+            Self::Take(_, reply) => reply.send(Ok(None)),
             Self::Delete(_, reply) => reply.send(Ok(false)),
             other => other.refuse(&StoreError::Fenced { epoch: 0 }),
         }
@@ -31,6 +34,7 @@ impl Job {
             Self::Append(batch, reply) => reply.send(vec![Err(error.clone()); batch.len()]),
             Self::Claim(_, _, _, reply) => reply.send(Err(error.clone())),
             Self::Release(_, _, reply) => reply.send(()),
+            Self::Take(_, reply) => reply.send(Err(error.clone())),
             Self::Delete(_, reply) => reply.send(Err(error.clone())),
         }
     }

@@ -49,6 +49,11 @@ impl Owners {
         lock(&self.ours).as_ref().is_some_and(|ours| ours.lock == file)
     }
 
+    /// Whether the owner with this file lives, this store among them.
+    pub(super) fn lives(&self, file: &str) -> bool {
+        self.are_we(file) || lives(&self.folder, file)
+    }
+
     /// Refuses a session that another running process owns, unless it is to be taken over.
     pub(super) fn refuse_others(&self, session: &SessionId, name: &str, file: &str) -> Result<(), StoreError> {
         let is_taken_over = || self.options.take_over && !lock(&self.claimed).contains(session);

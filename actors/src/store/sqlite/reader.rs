@@ -6,7 +6,11 @@
 use super::check::Check;
 use super::database::Database;
 use super::job::{Job, Seen, damaged};
+use super::owners_folder;
 use super::tables::{Entry, Journal, Tables, Unreadable};
+use crate::store::SessionOwner;
+use crate::store::folder::Folder;
+use crate::store::owners::lives;
 use crate::store::span::Span;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -28,6 +32,7 @@ pub(super) enum ClaimAsk {
 /// What is only read.
 pub(super) enum Ask {
     Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
+    Owner(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),
     List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
 }
 
@@ -66,6 +71,7 @@ impl Reader {
             let Ok(ask) = ask else { break };
             self.survive(|reader| match ask {
                 Ask::Load(session, span, reply) => reply.send(reader.load(&session, span)),
+                Ask::Owner(session, reply) => reply.send(reader.owner(&session)),
                 Ask::List(filter, cursor, reply) => reply.send(reader.list(&filter, cursor.as_deref())),
             });
         }
@@ -109,6 +115,16 @@ impl Reader {
         };
         drop(transaction);
         Ok(Some((entry, journal)))
+    }
+
+    fn owner(&mut self, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
+        let folder = owners_folder(&self.path);
+        let Some(database) = self.database()? else { return Ok(None) };
+        let owner = Tables::of(database)?.find(session)?.and_then(|entry| entry.owner);
+        // It is there where a session was claimed; what only reads makes none.
+        let folder = folder.is_dir().then(|| Folder::open(&folder).ok()).flatten();
+        let owner = owner.filter(|(_, lock)| folder.is_some_and(|folder| lives(&folder, lock)));
+        Ok(owner.map(|(name, _)| SessionOwner { name, node: None, address: None }))
     }
 
     fn list(&mut self, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {

@@ -7,10 +7,10 @@ use super::job::{Job, Seen, damaged};
 use super::owner::Owners;
 use super::owners;
 use super::tables::{Entry, Journal, Pen, Unreadable};
-use crate::store::Ledger;
 use crate::store::encoded::Encoded;
 use crate::store::owners::StoreOptions;
 use crate::store::span::Span;
+use crate::store::{Ledger, SessionOwner};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Claim, Fact, Part, StoreError};
 use std::collections::HashMap;
@@ -82,6 +82,10 @@ impl SessionWriter {
                     tracing::debug!(%session, %error, "a session could not be released");
                 }
                 Box::new(move |_committed| reply.send(()))
+            }
+            Job::Take(session, reply) => {
+                let taken = self.take(pen, &session);
+                Box::new(move |committed| reply.send(taken.and_then(|owner| durable(committed, owner))))
             }
             Job::Delete(session, reply) => {
                 let deleted = self.delete(pen, &session);
@@ -163,7 +167,7 @@ impl SessionWriter {
         };
         let before = entry.map_or_else(|| pen.epoch_before_the_first(), |entry| Ok(entry.epoch))?;
         let epoch = before + 1;
-        pen.claim(session, epoch, &owner.name, &owner.lock)?;
+        pen.claim(session, epoch, Some((&owner.name, &owner.lock)))?;
         let Journal { mut ledger, records } = journal;
         ledger.claimed(epoch);
         let version = ledger.version();
@@ -199,6 +203,16 @@ impl SessionWriter {
             Some(lock) => pen.release(session, epoch, &lock),
             None => Ok(()),
         }
+    }
+
+    /// Takes a session from its owner, also this one. A dead owner is nobody.
+    fn take(&mut self, pen: &mut Pen<'_>, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
+        self.check(pen)?;
+        let Some(entry) = pen.tables.find(session)? else { return Ok(None) };
+        let Some((name, _)) = entry.owner.filter(|(_, lock)| self.owners.lives(lock)) else { return Ok(None) };
+        self.known.remove(session);
+        pen.claim(session, entry.epoch + 1, None)?;
+        Ok(Some(SessionOwner { name, node: None, address: None }))
     }
 
     fn delete(&mut self, pen: &mut Pen<'_>, session: &SessionId) -> Result<bool, StoreError> {

@@ -302,14 +302,14 @@ impl<'c> Pen<'c> {
         self.show.run(&values).map(drop)
     }
 
-    /// Notes an owner: of a session that is there, or of a new one.
-    pub(super) fn claim(&mut self, session: &SessionId, epoch: u64, owner: &str, lock: &str) -> Result<(), StoreError> {
+    /// Notes an owner and its file, or nobody: of a session that is there, or of a new one.
+    pub(super) fn claim(&mut self, id: &SessionId, epoch: u64, owner: Option<(&str, &str)>) -> Result<(), StoreError> {
         let mut claim = self.tables.database.statement(
             "INSERT INTO sessions (id, epoch, version, bytes, updated_at, owner, lock) VALUES (?1, ?2, 0, 0, ?3, ?4, ?5)
              ON CONFLICT (id) DO UPDATE SET epoch = ?2, owner = ?4, lock = ?5",
         )?;
-        let (id, owner, lock) = (session.as_str().as_bytes(), owner.as_bytes(), lock.as_bytes());
-        claim.run(&[Text(id), Number(number(epoch)), Number(self.now), Text(owner), Text(lock)]).map(drop)
+        let (owner, lock) = (maybe(owner.map(|(name, _)| name)), maybe(owner.map(|(_, lock)| lock)));
+        claim.run(&[Text(id.as_str().as_bytes()), Number(number(epoch)), Number(self.now), owner, lock]).map(drop)
     }
 
     /// Ends an ownership, if it is this one.

@@ -17,13 +17,14 @@ use crate::terminal::{approval, print};
 /// How many characters of a tool's arguments and results are printed.
 const MOST_SHOWN: usize = 100;
 
-/// Prints a session; `mode` is that of turns that name none.
+/// Prints a session, for which so many messages wait in the inbox; `mode` is that of turns that name none.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn show(
     id: &SessionId,
     records: &[Arc<Record>],
+    waiting: usize,
     mode: PermissionMode,
     as_json: bool,
 ) -> Result<(), Failure> {
@@ -35,7 +36,7 @@ pub(super) fn show(
         print::json(&json!({
             "session_id": id, "title": glance.title, "state": glance.state, "records": records.len(),
             "turns": session.turns, "options": session.options, "next_options": session.next_options,
-            "messages": session.history, "waiting": session.waiting.len(), "last": last,
+            "messages": session.history, "waiting": session.waiting.len(), "inbox": waiting, "last": last,
         }))?;
         return Ok(());
     }
@@ -78,6 +79,9 @@ pub(super) fn show(
             print::note(&format!("{turns}; the last one ended: {reason}"));
         }
         (None, None) => {}
+    }
+    if waiting > 0 {
+        print::note(&format!("{} in the inbox", print::counted(waiting as u64, "message")));
     }
     Ok(())
 }

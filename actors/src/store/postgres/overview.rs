@@ -1,0 +1,67 @@
+//! What the database knows of all processes and messages, in one statement.
+
+use super::again::reading;
+use super::link::Link;
+use super::node::lives;
+use super::schema::HAS_INBOX;
+use crate::store::overview::{MOST_NODES, StoreNode, StoreOverview};
+use bob_messages::store::StoreError;
+use tokio_postgres::Row;
+
+/// It reads the sessions that are owned or have an open turn, and the messages that are there, by their indexes. The totals stand
+/// in each row, of which there is one at least.
+const OVERVIEW: &str = concat!(
+    "WITH nodes AS MATERIALIZED (
+         SELECT n.number, n.name, n.address, ",
+    lives!(),
+    " AS is_alive, (extract(epoch FROM clock_timestamp() - n.renewed_at) * 1000)::bigint AS renewed_ms FROM bob_nodes n),
+     owned AS MATERIALIZED (
+         SELECT s.node, count(*) AS sessions, count(*) FILTER (WHERE s.state = 'running') AS running
+         FROM bob_sessions s WHERE s.node IS NOT NULL GROUP BY s.node),
+     waiting AS MATERIALIZED (
+         SELECT count(*) AS messages, count(DISTINCT session) AS sessions,
+                (extract(epoch FROM clock_timestamp() - min(put_at)) * 1000)::bigint AS oldest_ms
+         FROM bob_inbox WHERE refusal IS NULL)
+     SELECT (SELECT count(*) FROM nodes),
+            (SELECT count(*) FROM bob_sessions s LEFT JOIN nodes o ON o.number = s.node
+             WHERE s.state = 'running' AND s.damage IS NULL AND NOT coalesce(o.is_alive, false)),
+            w.messages, w.sessions, w.oldest_ms,
+            (SELECT count(*) FROM bob_inbox WHERE refusal IS NOT NULL),
+            n.number, n.name, n.address, n.is_alive, n.renewed_ms, coalesce(o.sessions, 0), coalesce(o.running, 0)
+     FROM waiting w LEFT JOIN nodes n ON true LEFT JOIN owned o ON o.node = n.number
+     ORDER BY n.is_alive DESC, n.number DESC LIMIT $1"
+);
+
+pub(super) async fn overview(link: &Link) -> Result<StoreOverview, StoreError> {
+    reading(link, HAS_INBOX, StoreOverview::default, async |up| {
+        let statement = up.prepared(OVERVIEW).await?;
+        let rows = up.ask(up.client.query(&statement, &[&MOST_NODES])).await?;
+        let Some(first) = rows.first() else { return Ok(StoreOverview::default()) };
+        Ok(StoreOverview {
+            nodes: rows.iter().filter_map(node).collect(),
+            all_nodes: count(first, 0),
+            open_turns: count(first, 1),
+            waiting: count(first, 2),
+            waiting_sessions: count(first, 3),
+            oldest_ms: first.get::<_, Option<i64>>(4).map(|ms| u64::try_from(ms).unwrap_or_default()),
+            refused: count(first, 5),
+        })
+    })
+    .await
+}
+
+fn node(row: &Row) -> Option<StoreNode> {
+    Some(StoreNode {
+        number: u32::try_from(row.get::<_, Option<i32>>(6)?).ok()?,
+        name: row.get(7),
+        address: Some(row.get::<_, String>(8)).filter(|address| !address.is_empty()),
+        is_alive: row.get(9),
+        renewed_ms: count(row, 10),
+        sessions: count(row, 11),
+        running: count(row, 12),
+    })
+}
+
+fn count(row: &Row, column: usize) -> u64 {
+    u64::try_from(row.get::<_, i64>(column)).unwrap_or_default()
+}

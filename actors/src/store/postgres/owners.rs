@@ -1,0 +1,71 @@
+//! Who owns a session, and taking it away.
+
+use super::again::{reading, writing};
+use super::link::{Link, PATIENCE};
+use super::node::lives;
+use super::schema::{self, STEPS};
+use super::up::Unread;
+use super::writer::Writer;
+use crate::store::SessionOwner;
+use bob_messages::ids::SessionId;
+use bob_messages::store::StoreError;
+use tokio::time::Instant;
+use tokio_postgres::Row;
+
+const OWNER: &str = concat!(
+    "SELECT n.number, n.name, n.address FROM bob_sessions s JOIN bob_nodes n ON n.number = s.node WHERE s.id = $1 AND ",
+    lives!()
+);
+
+/// In one statement: of two that take a session, one is told whose it was. A session is locked before its owner is looked at.
+const TAKE: &str = concat!(
+    "WITH former AS MATERIALIZED (SELECT s.number, s.node FROM bob_sessions s WHERE s.id = $1 FOR UPDATE)
+     UPDATE bob_sessions s SET epoch = s.epoch + 1, node = NULL
+     FROM former f JOIN bob_nodes n ON n.number = f.node
+     WHERE s.number = f.number AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $2 AND ",
+    lives!(),
+    " RETURNING n.number, n.name, n.address"
+);
+
+/// The living owner of a session.
+pub(super) async fn owner(link: &Link, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
+    reading(
+        link,
+        1,
+        || None,
+        async |up| {
+            let statement = up.prepared(OWNER).await?;
+            Ok(up.ask(up.client.query_opt(&statement, &[&session.as_str()])).await?.map(|row| of(&row)))
+        },
+    )
+    .await
+}
+
+fn of(row: &Row) -> SessionOwner {
+    let address = Some(row.get::<_, String>(2)).filter(|address| !address.is_empty());
+    SessionOwner { node: u32::try_from(row.get::<_, i32>(0)).ok(), name: row.get(1), address }
+}
+
+impl Writer {
+    /// Takes a session from its living owner, for nobody.
+    pub(super) async fn take(&self, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
+        if self.link.to_read(Instant::now() + PATIENCE).await?.is_none() {
+            return Ok(None);
+        }
+        let known = STEPS.len() as i32;
+        let taken = writing(&self.link, async |up| {
+            let statement = up.prepared(TAKE).await?;
+            let row = up.ask(up.client.query_opt(&statement, &[&session.as_str(), &known])).await?;
+            if row.is_none() {
+                // A newer program may have been here since the connection was made.
+                schema::nature(&up, &self.link.address).await?;
+            }
+            Ok::<_, Unread>(row.map(|row| of(&row)))
+        });
+        let taken = taken.await?;
+        if taken.is_some() {
+            self.node.released(session, u64::MAX);
+        }
+        Ok(taken)
+    }
+}

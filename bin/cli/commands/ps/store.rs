@@ -1,0 +1,158 @@
+//! What the store knows of all processes and messages, beside what the processes of this machine say of themselves.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use bob::store::{SessionStore, StoreNode, StoreOverview};
+use bob_config::assemble;
+use bob_config::{Config, StoreKind};
+use serde_json::{Value, json};
+
+use super::table::duration;
+use crate::exit::Failure;
+use crate::terminal::print;
+
+/// How many columns the name of a process has.
+const NAME: usize = 44;
+
+/// The store of the configuration, if it is one that other processes use. One that was not made yet stays so.
+///
+/// # Errors
+/// When it cannot be opened.
+pub(crate) fn opened(config: &Config) -> Result<Option<Arc<dyn SessionStore>>, Failure> {
+    let is_there = match (config.store.kind, config.store_path()) {
+        (StoreKind::Postgres, _) => true,
+        (StoreKind::Memory, _) | (_, None) => false,
+        (StoreKind::Json, Some(path)) => path.is_dir(),
+        // Messages may wait beside a database that was not made yet.
+        (StoreKind::Sqlite, Some(path)) => path.parent().is_some_and(Path::is_dir),
+    };
+    Ok(if is_there { Some(assemble::store(config, false)?) } else { None })
+}
+
+/// What the store knows; `None` when that is nothing.
+///
+/// # Errors
+/// Errors of the store.
+pub(crate) async fn overview(store: &dyn SessionStore) -> Result<Option<StoreOverview>, Failure> {
+    let seen = store.overview().await?;
+    Ok(seen.filter(|seen| seen.all_nodes > 0 || seen.waiting > 0 || seen.refused > 0 || seen.open_turns > 0))
+}
+
+/// The overview as lines of 80 columns, where names and addresses are short.
+pub(super) fn report(seen: &StoreOverview) -> String {
+    let mut text = String::new();
+    if seen.all_nodes > 0 {
+        text.push_str("node    state  renewed  sessions  running  process\n");
+    }
+    for node in &seen.nodes {
+        text.push_str(&line(node));
+    }
+    if seen.all_nodes > seen.nodes.len() as u64 {
+        text.push_str(&format!("and {} more\n", seen.all_nodes - seen.nodes.len() as u64));
+    }
+    if seen.open_turns > 0 {
+        let turns = print::counted(seen.open_turns, "open turn");
+        text.push_str(&format!("{turns} without a living owner\n"));
+    }
+    text.push_str(&format!("inbox: {}\n", inbox(seen)));
+    text
+}
+
+fn line(node: &StoreNode) -> String {
+    let state = if node.is_alive { "alive" } else { "dead" };
+    let at = node.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default();
+    let name = print::on_one_line(&format!("{}{at}", node.name), NAME);
+    let renewed = duration(node.renewed_ms);
+    format!("{:<7} {state:<5} {renewed:>8}  {:>8}  {:>7}  {name}\n", node.number, node.sessions, node.running)
+}
+
+/// The messages in one line.
+pub(crate) fn inbox(seen: &StoreOverview) -> String {
+    let waiting = match seen.oldest_ms {
+        Some(ms) => format!(
+            "{} for {}, the oldest for {}",
+            print::counted(seen.waiting, "message"),
+            print::counted(seen.waiting_sessions, "session"),
+            duration(ms).trim()
+        ),
+        None => "nothing waits".to_owned(),
+    };
+    match seen.refused {
+        0 => waiting,
+        refused => format!("{waiting}; {refused} refused in the last day"),
+    }
+}
+
+/// The processes and the messages in one line.
+pub(crate) fn short(seen: &StoreOverview) -> String {
+    let alive = seen.nodes.iter().filter(|node| node.is_alive);
+    let (count, sessions, running) = alive.fold((0, 0, 0), |(count, sessions, running), node| {
+        (count + 1, sessions + node.sessions, running + node.running)
+    });
+    let nodes = match seen.all_nodes {
+        0 => String::new(),
+        _ => format!("{count} nodes alive  {sessions} sessions owned  {running} running   "),
+    };
+    format!("{nodes}inbox: {}", inbox(seen))
+}
+
+/// The overview for programs.
+pub(super) fn as_json(seen: Option<&StoreOverview>) -> Value {
+    let Some(seen) = seen else { return Value::Null };
+    let node = |node: &StoreNode| {
+        json!({
+            "number": node.number, "name": node.name, "address": node.address, "is_alive": node.is_alive,
+            "renewed_ms": node.renewed_ms, "sessions": node.sessions, "running": node.running,
+        })
+    };
+    json!({
+        "nodes": seen.nodes.iter().map(node).collect::<Vec<_>>(), "all_nodes": seen.all_nodes,
+        "open_turns": seen.open_turns,
+        "inbox": {
+            "waiting": seen.waiting, "sessions": seen.waiting_sessions, "oldest_ms": seen.oldest_ms,
+            "refused": seen.refused,
+        },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overview_names_processes_and_what_waits() {
+        let node = |number, is_alive| StoreNode {
+            number,
+            name: "cli-agent (process 7)".to_owned(),
+            address: Some("10.0.0.2".to_owned()),
+            is_alive,
+            renewed_ms: 400,
+            sessions: 3,
+            running: 1,
+        };
+        let seen = StoreOverview {
+            nodes: vec![node(2, true), node(1, false)],
+            all_nodes: 3,
+            open_turns: 1,
+            waiting: 12,
+            waiting_sessions: 1,
+            oldest_ms: Some(3_200),
+            refused: 2,
+        };
+        assert_eq!(
+            report(&seen),
+            "node    state  renewed  sessions  running  process\n\
+             2       alive   400 ms         3        1  cli-agent (process 7) at 10.0.0.2\n\
+             1       dead    400 ms         3        1  cli-agent (process 7) at 10.0.0.2\n\
+             and 1 more\n\
+             1 open turn without a living owner\n\
+             inbox: 12 messages for 1 session, the oldest for 3.2 s; 2 refused in the last day\n"
+        );
+        assert!(report(&seen).lines().all(|line| line.chars().count() <= 81));
+        let line =
+            "1 nodes alive  3 sessions owned  1 running   inbox: 12 messages for 1 session, the oldest for 3.2 s; ";
+        assert!(short(&seen).starts_with(line), "{}", short(&seen));
+        assert_eq!(short(&StoreOverview::default()), "inbox: nothing waits");
+    }
+}
