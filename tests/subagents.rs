@@ -32,3 +32,5 @@ mod seeds;
 mod skills;
 #[path = "subagents/stage.rs"]
 mod stage;
+#[path = "subagents/suspended.rs"]
+mod suspended;
