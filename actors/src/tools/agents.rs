@@ -7,7 +7,6 @@
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::address::{Address, Again, RETURNS_WITHIN};
 use crate::clock;
-use crate::rooms::Rooms;
 use bob_messages::agent::{Agent, Delegation, NAMESPACE, RESULT, Resumption, STATUS, TaskQuestion, outcome_of};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
@@ -184,13 +183,13 @@ pub(crate) fn have_worked(
 /// Hands a decision to a session that works for a call and is suspended, perhaps again; answered with the outcome of its
 /// turn. One that does not take the decision was closed meanwhile, and its outcome is read.
 pub(crate) fn have_resumed(
-    rooms: &Rooms,
+    (sessions, store): (&Address<SessionsMessage>, &Address<StoreMessage>),
     call: &Arc<ToolCall>,
     resumption: Resumption,
     turn_config: Arc<TurnConfig>,
     reply: Reply<ToolReturn>,
 ) {
-    let (store, of, began) = (rooms.store.clone(), Arc::clone(call), Instant::now());
+    let (store, of, began) = (store.clone(), Arc::clone(call), Instant::now());
     let Resumption { child, submission, decision, limits, tenant, parent } = resumption;
     let (session, turn) = (child.session.clone(), child.turn);
     let reply = Reply::to(move |ended: Option<Result<Box<TurnOutcome>, AgentError>>| match ended {
@@ -200,7 +199,7 @@ pub(crate) fn have_resumed(
         // Dropping the reply answers it.
         None => drop(reply),
     });
-    rooms.sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Resume {
+    sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Resume {
         session: child.session,
         submission,
         token: child.token,

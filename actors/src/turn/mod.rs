@@ -349,6 +349,7 @@ impl TurnState {
                         agents::have_worked(&rooms.sessions, &call, &task, (turn_config, again), reply);
                     }
                     Child::Resumes { resumption, turn_config } => {
+                        let rooms = (&rooms.sessions, &rooms.store);
                         agents::have_resumed(rooms, &call, *resumption, turn_config, reply);
                     }
                     Child::Worked { session, turn } => agents::read_outcome(&rooms.store, &call, session, turn, reply),

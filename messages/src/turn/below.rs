@@ -8,12 +8,11 @@
 
 use super::results::MOST_WORDS_BYTES;
 use super::state::Slot;
-use super::{Child, Effect, Turn, TurnMessage, agents};
+use super::{Child, Effect, Turn, agents};
 use crate::agent::{NAMESPACE, Resumption};
 use crate::chat::{Asking, CallStatus, ToolCall};
 use crate::event::CallState;
 use crate::ids::{ApprovalId, TurnId};
-use crate::input::TurnInput;
 use crate::options::ParentTurn;
 use crate::session_state::{OpenCall, OpenTurn};
 use crate::store::{AskedBelow, Fact};
@@ -124,19 +123,6 @@ impl Turn {
 
     /// Whether the suspended turn is one of a call, whose caller alone may resume it.
     pub(super) fn is_resumed_by_caller(open: &OpenTurn) -> bool {
-        works_for(&open.input).is_some()
-    }
-}
-
-/// The call of an agent that an input is the task of.
-pub(super) fn works_for(input: &TurnInput) -> Option<&ParentTurn> {
-    let parent = input.options.as_ref().and_then(|options| options.parent.as_ref());
-    parent.filter(|parent| parent.line.is_some())
-}
-
-impl TurnMessage {
-    /// Whether this is a decision that a caller hands down.
-    pub(super) fn is_handed_down(&self) -> bool {
-        matches!(self, Self::Resume { parent: Some(_), .. })
+        open.input.works_for().is_some()
     }
 }

@@ -13,7 +13,6 @@ use crate::outcome::EndReason;
 use crate::skills::{SkillIndex, SkillScores};
 use crate::store::{Claim, Ended, StoreError};
 use crate::tools::{ToolReturn, ToolSet, Verdict};
-use crate::turn::below::works_for;
 use crate::turn_config::{PromptLayers, TurnConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -221,9 +220,14 @@ impl TurnMessage {
     /// Whether this is the task of a call of an agent, or a decision for it. It is sent again when the call is made again.
     pub(super) fn is_of_a_call(&self) -> bool {
         match self {
-            Self::Start { input, .. } => works_for(input).is_some(),
+            Self::Start { input, .. } => input.works_for().is_some(),
             request => request.is_handed_down(),
         }
+    }
+
+    /// Whether this is a decision that the caller of a sub-agent hands down.
+    pub(super) fn is_handed_down(&self) -> bool {
+        matches!(self, Self::Resume { parent: Some(_), .. })
     }
 
     /// The ticket of the question this answers, if it answers one. A note is no answer.
