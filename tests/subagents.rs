@@ -34,3 +34,5 @@ mod skills;
 mod stage;
 #[path = "subagents/suspended.rs"]
 mod suspended;
+#[path = "subagents/suspended_kills.rs"]
+mod suspended_kills;

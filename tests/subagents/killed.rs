@@ -141,7 +141,7 @@ fn a_line_of_agents_that_waits_is_resumed_by_programs_that_are_killed() {
         let token = waits["token"].as_str().unwrap();
         let listed = json_of(&agent(&scratch, ["sessions", "list", "--children", "--json"]).run());
         let states: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
-        assert_eq!(states, [&json!("waiting"); 3], "{listed}");
+        assert_eq!(states, [&json!("approval"); 3], "{listed}");
 
         let resume = || agent(&scratch, ["resume", "--output", "json", token, "allow"]);
         let killed = resume().spawn();

@@ -1,17 +1,14 @@
 //! A child that is suspended for a person suspends its parent by one token, also over several levels and processes.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 
 use bob::approvals::{ApprovalsMode, Decision, PermissionMode};
 use bob::model::{LlmRequest, ScriptedReply};
-use bob::sessions::{FinishReason, ResumeReply, ResumeToken, SessionFilter, SessionPage, SessionState, SuspendReason};
-use bob::store::{Append, Claim, Fact, MemoryStore, Record, Session, SessionStore, StoreError};
+use bob::sessions::{FinishReason, ResumeReply, ResumeToken, SessionState, SuspendReason};
+use bob::store::{Fact, MemoryStore, Session, SessionStore};
 use bob::tools::{Invocation, ToolError, ToolPort, tool};
-use bob::{AgentRequest, AgentResponse, AgentRuntime, BoxFuture, Runtime, RuntimeBuilder, SessionId};
-use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
-use bob_messages::ids::CallId;
+use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder, SessionId};
 use serde_json::json;
 
 use crate::subagents::stage::{Gate, Nothing, agent, asks, calls, children, last, playing};
@@ -28,7 +25,7 @@ fn counted(ran: &Arc<AtomicUsize>) -> Arc<dyn ToolPort> {
 }
 
 /// root > a > b, which asks.
-fn three_levels(who: &str, request: &LlmRequest) -> ScriptedReply {
+pub(super) fn three_levels(who: &str, request: &LlmRequest) -> ScriptedReply {
     match (who, request.step) {
         ("root", _) if last(request).contains("something else") => ScriptedReply::text("else"),
         ("root", 1) => asks("a", "go"),
@@ -38,7 +35,7 @@ fn three_levels(who: &str, request: &LlmRequest) -> ScriptedReply {
     }
 }
 
-fn staged(
+pub(super) fn staged(
     play: fn(&str, &LlmRequest) -> ScriptedReply,
     store: &Arc<MemoryStore>,
     ran: &Arc<AtomicUsize>,
@@ -50,28 +47,28 @@ fn staged(
     builder.limits(crate::subagents::ends::generous())
 }
 
-fn suspending() -> AgentRequest {
+pub(super) fn suspending() -> AgentRequest {
     AgentRequest { approvals: ApprovalsMode::Suspend, ..say("go") }
 }
 
 /// The token, and the question.
 #[track_caller]
-fn waits(response: &AgentResponse) -> (ResumeToken, String) {
+pub(super) fn waits(response: &AgentResponse) -> (ResumeToken, String) {
     assert_eq!(response.finish_reason, FinishReason::Suspended, "{response:?}");
     assert_eq!(response.suspend_reason, Some(SuspendReason::ApprovalRequired));
     (response.token.clone().unwrap(), response.question.clone().unwrap())
 }
 
-async fn run(runtime: &Runtime, request: AgentRequest) -> AgentResponse {
+pub(super) async fn run(runtime: &Runtime, request: AgentRequest) -> AgentResponse {
     within(runtime.run(request)).await.unwrap().response().clone()
 }
 
-async fn resume(runtime: &Runtime, token: &ResumeToken, decision: Decision) -> AgentResponse {
+pub(super) async fn resume(runtime: &Runtime, token: &ResumeToken, decision: Decision) -> AgentResponse {
     let reply = ResumeReply::Decision(decision);
     within(runtime.resume(token.clone(), reply)).await.unwrap().response().clone()
 }
 
-async fn folded(runtime: &Runtime, of: &SessionId) -> Session {
+pub(super) async fn folded(runtime: &Runtime, of: &SessionId) -> Session {
     Session::fold(of.clone(), &within(runtime.records(of.clone())).await.unwrap())
 }
 
@@ -87,7 +84,7 @@ async fn below(runtime: &Runtime) -> Vec<SessionId> {
 }
 
 /// Every session below has begun one turn, and its journal is one that the machine writes.
-async fn assert_begun_once(runtime: &Runtime) {
+pub(super) async fn assert_begun_once(runtime: &Runtime) {
     for id in below(runtime).await.into_iter().chain([session("s")]) {
         let records = within(runtime.records(id.clone())).await.unwrap();
         let starts = records.iter().filter(|record| matches!(record.fact, Fact::Started { .. })).count();
@@ -284,134 +281,4 @@ async fn a_cancelled_resumption_closes_those_that_still_wait() {
     assert_eq!(ended.delegated.unwrap().sessions, 2, "what both used until then is on the bill");
     all_closed(&runtime).await;
     assert_eq!((below(&runtime).await.len(), gate.passed.load(Ordering::SeqCst)), (2, 0));
-}
-
-/// The story from its beginning to its end, with one yes.
-async fn told(runtime: &Runtime) -> AgentResponse {
-    let (token, _) = waits(&run(runtime, suspending()).await);
-    resume(runtime, &token, Decision::AllowOnce).await
-}
-
-#[tokio::test]
-async fn actors_that_die_at_any_message_lose_nothing_and_begin_no_child_twice() {
-    let mut passages = 0;
-    loop {
-        let (store, ran, traps) = (MemoryStore::new(), Arc::<AtomicUsize>::default(), Traps::default());
-        let runtime = staged(three_levels, &store, &ran).hook(traps.hook()).build().await.unwrap();
-        traps.arm(Trap::new(Target::AnyTurn, Edge::Next, Fault::Kill).after(passages));
-        let ended = told(&runtime).await;
-        assert_eq!(ended.finish_reason, FinishReason::Final, "{passages}: {ended:?}");
-        let used = ended.delegated.unwrap();
-        assert_eq!((used.sessions, used.steps, used.tool_calls, ended.steps), (2, 4, 2, 2), "{passages}");
-        assert!(ran.load(Ordering::SeqCst) <= 1, "{passages}");
-        assert_begun_once(&runtime).await;
-        if traps.triggered_in_all() == 0 {
-            break;
-        }
-        within(runtime.shutdown()).await;
-        passages += 1;
-    }
-    assert!(passages > 40, "it died {passages} times");
-}
-
-/// A store that keeps the order of the appends.
-struct Ordered {
-    store: Arc<MemoryStore>,
-    order: Mutex<Vec<Vec<Arc<Record>>>>,
-}
-
-impl SessionStore for Ordered {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.store.claim(session)
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.store.load(session)
-    }
-
-    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
-        self.order.lock().unwrap().extend(batch.iter().map(|append| append.records.clone()));
-        self.store.append(batch)
-    }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.store.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.store.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.delete(session)
-    }
-}
-
-/// A store with these records, as a kill of the program leaves them.
-async fn left(records: &[Arc<Record>]) -> Arc<MemoryStore> {
-    let left = MemoryStore::new();
-    let ids: BTreeSet<_> = records.iter().map(|record| record.session.clone()).collect();
-    for id in ids {
-        let records: Vec<_> = records.iter().filter(|record| record.session == id).cloned().collect();
-        let newest = records.last().map_or(0, |record| record.epoch);
-        let mut epoch = 0;
-        while epoch < newest {
-            epoch = within(left.claim(&id)).await.unwrap().epoch;
-        }
-        within(left.append(vec![Append { session: id.clone(), epoch, expected_version: 0, records }])).await;
-        within(left.release(&id, epoch)).await;
-    }
-    left
-}
-
-#[tokio::test]
-async fn a_program_that_is_killed_between_any_two_appends_is_finished_by_another_one() {
-    let (store, ran) = (MemoryStore::new(), Arc::<AtomicUsize>::default());
-    let ordered = Arc::new(Ordered { store: Arc::clone(&store), order: Mutex::default() });
-    let kept: Arc<dyn SessionStore> = Arc::<Ordered>::clone(&ordered);
-    let first = staged(three_levels, &store, &ran).store(kept).build().await.unwrap();
-    assert_eq!(told(&first).await.finish_reason, FinishReason::Final);
-    within(first.shutdown()).await;
-    let all = std::mem::take(&mut *ordered.order.lock().unwrap());
-    assert!(all.len() > 20, "{}", all.len());
-    for cut in 1..all.len() {
-        let before = &all[..cut].concat();
-        let had_begun = before.iter().any(|record| {
-            matches!(&record.fact, Fact::Intent { call, .. } if !is_call_of_agent(before, &record.session, call))
-        });
-        let (store, ran) = (left(before).await, Arc::<AtomicUsize>::default());
-        let runtime = staged(three_levels, &store, &ran).build().await.unwrap();
-        let mut ended = None;
-        // Finished, then resumed if it waits.
-        for result in within(runtime.finish(session("s"))).await.unwrap() {
-            ended = Some(result.response().clone());
-        }
-        let open = folded(&runtime, &session("s")).await.open;
-        if let Some(suspension) = open.and_then(|open| open.suspended) {
-            ended = Some(resume(&runtime, &suspension.token, Decision::AllowOnce).await);
-        }
-        let ran = ran.load(Ordering::SeqCst);
-        assert!(ran <= 1 && !(had_begun && ran > 0), "{cut}: {ran} {had_begun}");
-        let root = folded(&runtime, &session("s")).await;
-        assert!(root.open.is_none(), "{cut}");
-        let ended = ended.unwrap_or_else(|| AgentResponse::clone(root.last.as_ref().unwrap()));
-        assert_eq!(ended.finish_reason, FinishReason::Final, "{cut}: {ended:?}");
-        let used = ended.delegated.unwrap();
-        assert_eq!((used.sessions, used.steps, used.tool_calls, ended.steps), (2, 4, 2, 2), "{cut}");
-        assert_begun_once(&runtime).await;
-        within(runtime.shutdown()).await;
-    }
-}
-
-fn is_call_of_agent(records: &[Arc<Record>], of: &SessionId, call: &CallId) -> bool {
-    records.iter().filter(|record| record.session == *of).any(|record| match &record.fact {
-        Fact::Answered(answered) => {
-            answered.calls.iter().any(|known| known.id == *call && known.name.as_str().starts_with("agent/"))
-        }
-        _ => false,
-    })
 }

@@ -219,7 +219,7 @@ impl Delegation {
 pub struct Resumption {
     /// The session.
     pub child: Asking,
-    /// The submission that brought the decision; the session takes it once.
+    /// The name of the submission, which follows from the one that brought the decision; the session takes it once.
     pub submission: TurnId,
     /// The decision.
     pub decision: Decision,

@@ -97,7 +97,7 @@ fn a_suspended_sub_agent_suspends_its_caller_with_a_token_of_its_own() {
     let [resumption] = handed(&world)[..] else { panic!("handed down once") };
     assert_eq!(resumption.decision, Decision::AllowOnce);
     assert_eq!((&resumption.child.session, &resumption.child.token), (&child_session("1"), &ResumeToken::new("below")));
-    assert_eq!((resumption.submission.as_str(), resumption.parent.call.as_str()), ("r1", "c00000001"));
+    assert_eq!((resumption.submission.as_str(), resumption.parent.call.as_str()), ("r1-c00000001", "c00000001"));
     assert!(resumption.limits.max_steps < limits().max_steps, "{:?}", resumption.limits);
     ends(&mut world, "1");
     world.llm(Ok(answer("done", &[])));
@@ -163,7 +163,7 @@ fn of_two_that_are_suspended_each_has_its_token_and_the_other_calls_end_first() 
     assert_eq!(outcomes(&world)[1].question.as_deref(), Some("May 2 go on?"));
     replies(&mut world, "r2", ResumeReply::Decision(Decision::Deny { reason: String::new() }));
     let all: Vec<_> = handed(&world).iter().map(|one| (one.child.token.as_str(), one.submission.as_str())).collect();
-    assert_eq!(all, [("one", "r1"), ("two", "r2")]);
+    assert_eq!(all, [("one", "r1-c00000001"), ("two", "r2-c00000002")]);
     ends(&mut world, "2");
     world.llm(Ok(answer("done", &[])));
     let outcome = outcomes(&world)[2];
@@ -205,7 +205,7 @@ fn a_decision_is_handed_down_again_after_a_crash_under_the_same_submission() {
             }
         }
         let submissions: Vec<_> = handed(&world).iter().map(|one| one.submission.as_str()).collect();
-        assert_eq!(submissions, ["r1", "r1"], "{recover:?}");
+        assert_eq!(submissions, ["r1-c00000001", "r1-c00000001"], "{recover:?}");
         ends(&mut world, "1");
         world.llm(Ok(answer("done", &[])));
         assert_eq!(outcomes(&world).last().map(|last| last.content.as_str()), Some("done"));
