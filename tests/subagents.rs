@@ -32,3 +32,7 @@ mod seeds;
 mod skills;
 #[path = "subagents/stage.rs"]
 mod stage;
+#[path = "subagents/suspended.rs"]
+mod suspended;
+#[path = "subagents/suspended_kills.rs"]
+mod suspended_kills;

@@ -9,7 +9,7 @@ mod tests;
 
 pub use background::{RESULT, STATUS, Task, TaskQuestion, outcome_of, result_input};
 pub(crate) use background::{begun, is_result};
-pub use terms::{Caller, Delegation, child_of, session_of};
+pub use terms::{Caller, Delegation, Resumption, child_of, session_of};
 
 use crate::ids::{ModelName, ToolName};
 use crate::options::{OnParentEnd, SessionOptions};

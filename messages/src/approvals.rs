@@ -167,6 +167,19 @@ pub struct Standing {
 }
 
 impl Decision {
+    /// The decision as a journal has it.
+    pub(crate) fn of(allowed: bool, arguments: Option<&Value>, reason: &str, scope: Option<Scope>) -> Self {
+        let reason = reason.to_owned();
+        match (allowed, arguments, scope) {
+            (true, Some(arguments), _) => Self::Edit { arguments: arguments.clone() },
+            (true, None, Some(Scope::Session)) => Self::AllowSession,
+            (true, None, Some(Scope::Always)) => Self::AllowAlways,
+            (true, None, None) => Self::AllowOnce,
+            (false, _, Some(Scope::Always)) => Self::DenyAlways { reason },
+            (false, _, Some(Scope::Session) | None) => Self::Deny { reason },
+        }
+    }
+
     /// How far it reaches beyond its call, if it does.
     pub fn scope(&self) -> Option<Scope> {
         match self {

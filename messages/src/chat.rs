@@ -1,10 +1,12 @@
 //! The content of a conversation: messages, their parts, calls, results, usage.
 
+mod asking;
 mod complaint;
 mod content;
 mod delegated;
 mod output;
 
+pub use asking::Asking;
 pub(crate) use complaint::{complain, complaint};
 pub use content::ContentPart;
 pub use delegated::Delegated;

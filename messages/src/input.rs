@@ -8,7 +8,7 @@ use crate::chat::ContentPart;
 use crate::context::RequestContext;
 use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, TenantId, TurnId};
 use crate::limits::Limits;
-use crate::options::SessionOptions;
+use crate::options::{ParentTurn, SessionOptions};
 use crate::permission::{PermissionMode, mode_or_risk};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -89,6 +89,12 @@ impl TurnInput {
     /// The tenant of its context.
     pub fn tenant(&self) -> Option<&TenantId> {
         self.context.as_ref()?.tenant.as_ref()
+    }
+
+    /// The call of an agent that it is the task of.
+    pub(crate) fn works_for(&self) -> Option<&ParentTurn> {
+        let parent = self.options.as_ref().and_then(|options| options.parent.as_ref());
+        parent.filter(|parent| parent.line.is_some())
     }
 
     /// Whether a person is asked when the turn reaches a limit: it says so, and a person can be asked.

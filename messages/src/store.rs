@@ -10,7 +10,7 @@ mod listing;
 mod record;
 
 pub use crate::error::StoreError;
-pub use fact::{Answered, Ended, Fact, Reasoning, Snapshot, StepCost, Suspension};
+pub use fact::{Answered, AskedBelow, Ended, Fact, Reasoning, Snapshot, StepCost, Suspension};
 pub use format::{BadRecord, FORMAT, Formats, Step};
 pub use glance::{Glance, SessionState, title};
 pub use listing::{SessionFilter, SessionPage, SessionSummary};

@@ -9,7 +9,7 @@ use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, SessionId, TenantId, Ticket, TurnId};
 use crate::input::{ResumeReply, Steer, TurnInput};
 use crate::limits::Limits;
-use crate::options::Configuring;
+use crate::options::{Configuring, ParentTurn};
 use crate::outcome::{EndReason, TurnOutcome};
 use crate::reply::Reply;
 use crate::turn_config::TurnConfig;
@@ -41,6 +41,8 @@ pub enum SessionsMessage {
         token: ResumeToken,
         /// The reply.
         said: ResumeReply,
+        /// The call that the turn works for, if the caller of a sub-agent hands a decision down to it.
+        parent: Option<Box<ParentTurn>>,
         /// The bounds of this run.
         limits: Limits,
         /// The tenant the session belongs to, where it is known.
@@ -147,6 +149,8 @@ pub enum TurnNews {
     /// The turn is closed without going on, and this session may still be open that worked for a call of it: its turn
     /// ends, too.
     Orphaned { child: SessionId },
+    /// The call has ended that this turn of a sub-agent works for: if the turn is suspended, it is closed.
+    ChildGivenUp { child: SessionId, turn: TurnId },
     /// The turn ends: these sessions and turns, which work for it in the background, end with it.
     TasksEnd { children: Vec<(SessionId, TurnId)> },
     /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Not

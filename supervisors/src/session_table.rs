@@ -142,6 +142,7 @@ impl PendingReply {
     pub(crate) fn parent(&self) -> Option<&ParentTurn> {
         match &self.request {
             TurnMessage::Start { input, .. } => input.options.as_ref()?.parent.as_ref(),
+            TurnMessage::Resume { parent, .. } => parent.as_deref(),
             _has_no_options => None,
         }
     }

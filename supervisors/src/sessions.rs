@@ -173,11 +173,22 @@ impl Actor for SessionsSupervisor {
                 let pending = PendingReply { is_repeated, ..pending((submission, tenant), request, reply, &limits) };
                 state.submit(&session, pending, &turn_config, &myself);
             }
-            SessionsMessage::Resume { session, submission, token, said, limits, tenant, turn_config, reply } => {
+            SessionsMessage::Resume {
+                session,
+                submission,
+                token,
+                said,
+                parent,
+                limits,
+                tenant,
+                turn_config,
+                reply,
+            } => {
                 let request = TurnMessage::Resume {
                     submission: submission.clone(),
                     token,
                     reply: Box::new(said),
+                    parent,
                     turn_config: Arc::clone(&turn_config),
                 };
                 let pending = pending((submission, tenant), request, reply, &limits);
@@ -327,6 +338,7 @@ impl SessionsState {
             TurnNews::Unpaused { submission } => self.unpause(session, &submission, myself),
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
+            TurnNews::ChildGivenUp { child, turn } => self.give_up_child(session, &child, turn, myself),
             TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
             TurnNews::TasksEnd { children } => self.end_tasks(&children, myself),
             TurnNews::Left => self.reported_all(session, myself),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bob::approvals::{ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision, PermissionMode};
 use bob::config::Limits;
 use bob::model::ScriptedReply;
-use bob::sessions::FinishReason;
+use bob::sessions::{FinishReason, OnParentEnd};
 use bob::tools::CallStatus;
 use bob::{AgentRequest, AgentRuntime, BoxFuture};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
@@ -88,13 +88,15 @@ async fn a_caller_whose_actor_crashes_while_its_child_asks_has_its_whole_time() 
 }
 
 #[tokio::test]
-async fn what_would_suspend_a_child_is_denied() {
+async fn what_would_suspend_a_child_in_the_background_is_denied() {
     let (builder, _) = playing(|who, request| match (who, request.step) {
         ("root", 1) => asks("a", "go"),
+        ("root", 2) => ScriptedReply::call("agent/result", json!({"task": "c00000001", "wait_ms": 60_000})),
         ("a", 1) => ScriptedReply::call("own/change", json!({})),
         _ => ScriptedReply::text("done"),
     });
-    let builder = builder.tools(change("own/change")).permission_mode(PermissionMode::Ask).subagent(agent("a"));
+    let agent = agent("a").in_background(OnParentEnd::Cancel);
+    let builder = builder.tools(change("own/change")).permission_mode(PermissionMode::Ask).subagent(agent);
     let runtime = build(builder).await;
     let response = turn(&runtime, AgentRequest { approvals: ApprovalsMode::Suspend, ..say("go") }).await;
     assert_eq!((response.finish_reason, response.content.as_str()), (FinishReason::Final, "done"), "{response:?}");

@@ -100,3 +100,73 @@ fn a_kill_at_any_instant_begins_no_child_twice_and_repeats_no_side_effect() {
         killed_after(KILLS.1 * kill);
     }
 }
+
+/// A tree of three levels whose lowest agent runs a command.
+fn line() -> Scratch {
+    let scratch = Scratch::new();
+    let says = |when: &str, name: &str, arguments: Value, text: &str| {
+        let call = json!({"calls": [{"name": name, "arguments": arguments}]});
+        json!({"when": when, "replies": [call, {"text": text}], "delay_ms": 15})
+    };
+    let script = json!([
+        says("go", "agent/planner", json!({"task": "plan"}), "done"),
+        says("plan", "agent/worker", json!({"task": "work"}), "planned"),
+        says("work", "local/shell_exec", json!({"command": "echo worked >> log.txt"}), "worked"),
+        {"when": "thanks", "replies": [{"text": "welcome"}]},
+    ]);
+    scratch.write("s.json", script.to_string());
+    scratch.write("tasks.jsonl", json!({"session": "s", "prompt": "go"}).to_string() + "\n");
+    scratch.agent_toml(
+        "[runtime]\ndefault_model = \"demo:one\"\n[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n\
+         [policy]\ndeny_tools = []\nmode = \"ask\"\n\
+         [[subagents]]\nid = \"planner\"\ndescription = \"Plans.\"\nmax_depth = 1\nbudget_ratio = 1.0\n\
+         [[subagents]]\nid = \"worker\"\ndescription = \"Works.\"\nbudget_ratio = 1.0\n",
+    );
+    scratch
+}
+
+fn times_worked(scratch: &Scratch) -> usize {
+    std::fs::read_to_string(scratch.join("log.txt")).unwrap_or_default().lines().count()
+}
+
+#[test]
+fn a_line_of_agents_that_waits_is_resumed_by_programs_that_are_killed() {
+    for kill in 0..KILLS.0 {
+        let time = KILLS.1 * kill;
+        let scratch = line();
+        let run = agent(&scratch, ["run", "--session", "s", "--approvals", "suspend", "--output", "json", "go"]).run();
+        let waits = json_of(&run);
+        assert_eq!((run.code, &waits["finish_reason"]), (Some(4), &json!("suspended")), "{run:?}");
+        let question = waits["question"].as_str().unwrap();
+        assert!(question.ends_with("(asked by the agent planner > worker)"), "{question}");
+        let token = waits["token"].as_str().unwrap();
+        let listed = json_of(&agent(&scratch, ["sessions", "list", "--children", "--json"]).run());
+        let states: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
+        assert_eq!(states, [&json!("approval"); 3], "{listed}");
+
+        let resume = || agent(&scratch, ["resume", "--output", "json", token, "allow"]);
+        let killed = resume().spawn();
+        std::thread::sleep(time);
+        killed.signal(Signal::KILL);
+        killed.finish();
+        let ended = resume().run();
+        if ended.code == Some(2) {
+            // The decision was taken by the program that was killed; its turn is finished before another one.
+            let next = agent(&scratch, ["run", "--session", "s", "--finish", "thanks"]).run();
+            assert_eq!(next.code, Some(0), "{time:?}: {next:?}");
+        } else {
+            let outcome = json_of(&ended);
+            let content = (&outcome["finish_reason"], &outcome["content"]);
+            assert_eq!(content, (&json!("final"), &json!("done")), "{time:?}: {ended:?}");
+            let used = &outcome["delegated"];
+            let used = (&used["sessions"], &used["steps"], &used["tool_calls"]);
+            assert_eq!(used, (&json!(2), &json!(4), &json!(2)), "{time:?}");
+        }
+        assert!(times_worked(&scratch) <= 1, "{time:?}");
+        let again = resume().run();
+        assert_eq!((again.code, times_worked(&scratch) <= 1), (Some(2), true), "{time:?}: {again:?}");
+        let listed = json_of(&agent(&scratch, ["sessions", "list", "--children", "--json"]).run());
+        let states: Vec<_> = listed["sessions"].as_array().unwrap().iter().map(|one| &one["state"]).collect();
+        assert_eq!(states, [&json!("idle"); 3], "{time:?}: {listed}");
+    }
+}

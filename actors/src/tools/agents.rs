@@ -7,10 +7,11 @@
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::address::{Address, Again, RETURNS_WITHIN};
 use crate::clock;
-use bob_messages::agent::{Agent, Delegation, NAMESPACE, RESULT, STATUS, TaskQuestion, outcome_of};
+use bob_messages::agent::{Agent, Delegation, NAMESPACE, RESULT, Resumption, STATUS, TaskQuestion, outcome_of};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, ToolName, TurnId};
+use bob_messages::input::ResumeReply;
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::Reply;
@@ -115,7 +116,7 @@ impl ToolPort for Agents {
     }
 }
 
-/// The secret of a child's turn: nothing suspends it, so it opens nothing.
+/// The secret of a child's turn: only its caller resumes it.
 fn secret() -> ResumeToken {
     ResumeToken::new(uuid::Uuid::now_v7().simple().to_string())
 }
@@ -157,7 +158,7 @@ pub(crate) fn have_worked(
     (turn_config, again): (Arc<TurnConfig>, bool),
     reply: Reply<ToolReturn>,
 ) {
-    let name = call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default().to_owned();
+    let name = agent_of(call).to_owned();
     let began = Instant::now();
     let reply = reply.map(move |ended: Result<Box<TurnOutcome>, AgentError>| {
         let output = match ended {
@@ -179,6 +180,43 @@ pub(crate) fn have_worked(
     });
 }
 
+/// Hands a decision to a session that works for a call and is suspended, perhaps again; answered with the outcome of its
+/// turn. One that does not take the decision was closed meanwhile, and its outcome is read.
+pub(crate) fn have_resumed(
+    (sessions, store): (&Address<SessionsMessage>, &Address<StoreMessage>),
+    call: &Arc<ToolCall>,
+    resumption: Resumption,
+    turn_config: Arc<TurnConfig>,
+    reply: Reply<ToolReturn>,
+) {
+    let (store, of, began) = (store.clone(), Arc::clone(call), Instant::now());
+    let Resumption { child, submission, decision, limits, tenant, parent } = resumption;
+    let (session, turn) = (child.session.clone(), child.turn);
+    let reply = Reply::to(move |ended: Option<Result<Box<TurnOutcome>, AgentError>>| match ended {
+        Some(Ok(outcome)) => reply.send(returned(outcome_of(agent_of(&of), &outcome), began)),
+        Some(Err(AgentError::Invalid(_))) => read_outcome(&store, &of, session, turn, reply),
+        Some(Err(error)) => reply.send(ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"))),
+        // Dropping the reply answers it.
+        None => drop(reply),
+    });
+    sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Resume {
+        session: child.session,
+        submission,
+        token: child.token,
+        said: ResumeReply::Decision(decision),
+        parent: Some(Box::new(parent)),
+        limits,
+        tenant,
+        turn_config,
+        reply,
+    });
+}
+
+/// The name of the agent that a call is of.
+fn agent_of(call: &ToolCall) -> &str {
+    call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default()
+}
+
 /// Reads the outcome of a session that worked for a call; unknown if its turn has none.
 pub(crate) fn read_outcome(
     store: &Address<StoreMessage>,
@@ -187,7 +225,7 @@ pub(crate) fn read_outcome(
     turn: TurnId,
     reply: Reply<ToolReturn>,
 ) {
-    let name = call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default().to_owned();
+    let name = agent_of(call).to_owned();
     let (id, began) = (session.clone(), Instant::now());
     let reply = reply.map(move |records: Result<Vec<Arc<Record>>, StoreError>| {
         let child = Session::fold(id, records.iter().flatten());

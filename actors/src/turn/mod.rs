@@ -348,6 +348,10 @@ impl TurnState {
                     Child::Works { task, turn_config, again } => {
                         agents::have_worked(&rooms.sessions, &call, &task, (turn_config, again), reply);
                     }
+                    Child::Resumes { resumption, turn_config } => {
+                        let rooms = (&rooms.sessions, &rooms.store);
+                        agents::have_resumed(rooms, &call, *resumption, turn_config, reply);
+                    }
                     Child::Worked { session, turn } => agents::read_outcome(&rooms.store, &call, session, turn, reply),
                 }
             }

@@ -81,14 +81,16 @@ pub use bob_actors::store::{
 /// ```
 pub use bob_actors::store::{SessionOwner, SessionStore, StoreNode, StoreOverview};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
+pub use bob_messages::chat::Asking;
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;
 pub use bob_messages::limits::Spent;
 pub use bob_messages::replay;
 pub use bob_messages::reply::{Answer, Interest, Reply};
 pub use bob_messages::session_state::{
-    ExternalResult, OpenApproval, OpenCall, OpenStep, OpenTurn, RunCaller, Session, Submissions,
+    ExternalResult, GivenUp, OpenApproval, OpenBelow, OpenCall, OpenStep, OpenTurn, RunCaller, Session, Submissions,
 };
 pub use bob_messages::store::{
-    Answered, Append, Claim, Ended, FORMAT, Fact, Glance, Part, Record, Snapshot, StepCost, StoreError, Suspension,
+    Answered, Append, AskedBelow, Claim, Ended, FORMAT, Fact, Glance, Part, Record, Snapshot, StepCost, StoreError,
+    Suspension,
 };

@@ -9,6 +9,7 @@ use bob::store::{OpenTurn, Session, Suspension};
 use super::questions::Asked;
 use super::{Chat, Source, recap};
 use crate::exit::{Exit, Failure};
+use crate::runtime::asking;
 use crate::runtime::signals::Signals;
 use crate::runtime::turn::Work;
 use crate::terminal::spending::Spending;
@@ -51,8 +52,8 @@ impl Chat {
                 print::note(&suspension.question);
             }
             Some(suspension) => {
-                let question = approval::open_question(&self.session, open, offers_always).map(Box::new);
-                self.left = question.map(|question| Left::Call(question, suspension.clone()));
+                let question = asking::question(&self.opened.runtime, &folded, offers_always).await?;
+                self.left = question.map(|question| Left::Call(Box::new(question), suspension.clone()));
             }
             // Other interrupted turns are handled by `runtime.on_restart`.
             None if is_at_limit(open) || approval::open_question(&self.session, open, offers_always).is_some() => {

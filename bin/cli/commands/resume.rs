@@ -14,6 +14,7 @@ use crate::commands::{prompt, run};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
+use crate::runtime::asking;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
 use crate::terminal::{approval, print, progress};
@@ -77,9 +78,12 @@ async fn reply(
     let offers_always = opened.runtime.offers_always();
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
     if given.is_none() && io::stdin().is_terminal() {
-        let question = approval::open_question(session, open, offers_always);
+        let question = asking::question(&opened.runtime, &folded, offers_always).await?;
         match question.filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
             Some(question) => {
+                if !question.agents.is_empty() {
+                    print::note(&format!("asked by the agent {}", question.agents.join(" > ")));
+                }
                 approval::lines(&question).iter().for_each(|line| print::note(line));
                 print::note(&format!("say {}", decisions(offers_always)));
             }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::sessions::{Change, OptionsPatch, SessionPage, SessionSummary};
-use bob::store::{Record, SessionStore};
+use bob::store::{Record, Session, SessionStore};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::json;
@@ -133,6 +133,17 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;
+            // Those that wait below it could not be resumed any more.
+            let mut all = vec![id.clone()];
+            let mut at = 0;
+            while let Some(next) = all.get(at).cloned() {
+                let records = store.load(&next).await?;
+                all.extend(Session::fold(next, &records).suspended_below().cloned());
+                at += 1;
+            }
+            for below in all.drain(1..).rev() {
+                store.delete(&below).await?;
+            }
             if !store.delete(&id).await? {
                 return Err(no_such(&id));
             }

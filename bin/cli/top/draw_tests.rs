@@ -161,7 +161,7 @@ fn it_reads_well_on_a_small_screen_and_uses_a_large_one() {
 #[test]
 fn what_the_store_knows_has_a_line() {
     let mut model = model();
-    assert!(!screen(&model, 80, 24).contains(" store  "));
+    assert!(!screen(&model, 80, 24).contains("inbox"));
     model.store = Some("2 nodes alive  3 sessions owned  1 running   inbox: nothing waits".to_owned());
     let shown = screen(&model, 80, 24);
     assert!(shown.contains(" store    2 nodes alive  3 sessions owned  1 running   inbox: nothing waits\n"), "{shown}");

@@ -2,12 +2,12 @@
 
 use super::Agent;
 use crate::Millis;
-use crate::chat::{CallStatus, ContentPart, Delegated, FinishReason, ToolCall, ToolOutput, ToolResult};
+use crate::chat::{Asking, CallStatus, ContentPart, Delegated, FinishReason, ToolCall, ToolOutput, ToolResult};
 use crate::ids::{CallId, RequestId, ResumeToken, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Limits;
 use crate::options::OnParentEnd;
-use crate::outcome::TurnOutcome;
+use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::tools::ToolReturn;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -178,7 +178,10 @@ pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
         FinishReason::Final => ToolOutput::text(outcome.content.clone()),
         FinishReason::GuardExceeded => without(format!("the agent {name} reached a limit before it had an answer")),
         FinishReason::Cancelled => without(format!("the agent {name} was cancelled")),
-        FinishReason::Suspended => without(format!("the agent {name} waits for something, which it cannot here")),
+        FinishReason::Suspended => match asks(outcome) {
+            Some(asks) => return asks,
+            None => without(format!("the agent {name} waits for something, which it cannot here")),
+        },
         FinishReason::Error => {
             let error = outcome.error.as_ref().map_or_else(|| "an error".to_owned(), ToString::to_string);
             without(format!("the agent {name} failed: {error}"))
@@ -186,6 +189,16 @@ pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
     };
     let structured = json!({"session": outcome.session_id, "turn": outcome.turn_id});
     ToolOutput { structured: Some(structured), delegated: Some(Box::new(used(outcome))), ..output }
+}
+
+/// No result yet: the child is suspended until a person decides.
+fn asks(outcome: &TurnOutcome) -> Option<ToolOutput> {
+    if outcome.suspend_reason != Some(SuspendReason::ApprovalRequired) {
+        return None;
+    }
+    let (session, turn, token) = (outcome.session_id.clone(), outcome.turn_id.clone(), outcome.token.clone()?);
+    let asking = Asking { session, turn, token, used: used(outcome) };
+    Some(asking.output(outcome.question.as_deref().unwrap_or_default()))
 }
 
 /// What the child used, with what others used for it.

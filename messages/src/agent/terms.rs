@@ -6,10 +6,10 @@
 
 use super::{Agent, MAX_DEPTH, TaskContext};
 use crate::Millis;
-use crate::approvals::ApprovalsMode;
-use crate::chat::{ContentPart, ToolCall};
+use crate::approvals::{ApprovalsMode, Decision};
+use crate::chat::{Asking, ContentPart, ToolCall};
 use crate::cost::Cost;
-use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TurnId};
+use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TenantId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::{Left, Limits};
 use crate::options::{OnParentEnd, ParentTurn, SessionOptions};
@@ -194,9 +194,9 @@ impl Delegation {
             ..agent.options()
         };
         let approvals = match context.approvals {
-            // What suspends the child would suspend nothing else.
-            ApprovalsMode::Suspend | ApprovalsMode::Deny => ApprovalsMode::Deny,
-            ApprovalsMode::Wait => ApprovalsMode::Wait,
+            // No call waits for one in the background, so it would suspend nothing else.
+            ApprovalsMode::Suspend if agent.background().is_some() => ApprovalsMode::Deny,
+            approvals => approvals,
         };
         let input = TurnInput {
             request_id: Some(RequestId::new(context.idempotency_key(&call.id))),
@@ -212,6 +212,23 @@ impl Delegation {
         };
         Ok(Self { session, input })
     }
+}
+
+/// A decision for a session that works for a call and is suspended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Resumption {
+    /// The session.
+    pub child: Asking,
+    /// The name of the submission, which follows from the one that brought the decision; the session takes it once.
+    pub submission: TurnId,
+    /// The decision.
+    pub decision: Decision,
+    /// What the session may use in all; its time begins anew.
+    pub limits: Limits,
+    /// The tenant of the session.
+    pub tenant: Option<TenantId>,
+    /// The call.
+    pub parent: ParentTurn,
 }
 
 impl Delegation {

@@ -1,7 +1,7 @@
 //! Infers the message that produced the next record.
 
 use super::driver::{Driver, Owner};
-use crate::approvals::{Decision, Scope};
+use crate::approvals::Decision;
 use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
 use crate::ids::{ModelName, RequestId};
 use crate::input::{ResumeReply, Steer, TurnInput};
@@ -10,7 +10,7 @@ use crate::options::{Configuring, OptionsPatch, SessionChange};
 use crate::outcome::{EndReason, SuspendReason};
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Ended, Fact, Record};
-use crate::turn::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED, TurnMessage};
+use crate::turn::{ENDED_ASKING, INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED, TurnMessage};
 use crate::turn_config::{OnRestart, TurnConfig};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,13 +52,13 @@ impl Driver<'_> {
                 None => Cause::Inside,
             },
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
-                let decision = Box::new(decision(*allowed, arguments.as_deref(), reason, *scope));
+                let decision = Box::new(Decision::of(*allowed, arguments.as_deref(), reason, *scope));
                 let approval = approval.clone();
                 Cause::Outside(vec![TurnMessage::Decided { approval, decision, asker: None }])
             }
             Fact::LimitAsked { guard: GuardReason::NoProgress, .. } => Cause::Outside(vec![TurnMessage::Quiet]),
             Fact::LimitDecided { question, goes_on } => {
-                let decision = Box::new(decision(*goes_on, None, "", None));
+                let decision = Box::new(Decision::of(*goes_on, None, "", None));
                 Cause::Outside(vec![TurnMessage::Decided { approval: question.clone(), decision, asker: None }])
             }
             Fact::Resumed { .. } => {
@@ -147,7 +147,7 @@ impl Driver<'_> {
             *submission == open.submission && self.ending().is_some_and(|ended| ended.content == NOT_ANSWERED);
         if is_closed {
             // A queued input closes it without a message.
-            return if session.waiting.is_empty() { self.input() } else { None };
+            return if session.waiting.is_empty() { self.input().or_else(|| self.given_up(open)) } else { None };
         }
         let suspension = open.suspended.as_ref()?;
         let (token, is_decided) = (suspension.token.clone(), suspension.reason == SuspendReason::ApprovalRequired);
@@ -170,13 +170,21 @@ impl Driver<'_> {
             // Text is not a decision and denies.
             _ if !reply.is_empty() => ResumeReply::Answer(reply.clone()),
             Some(Fact::ApprovalDecided { approval, allowed, arguments, reason, scope }) if is_decided => {
-                let decision = decision(*allowed, arguments.as_deref(), reason, *scope);
+                let decision = Decision::of(*allowed, arguments.as_deref(), reason, *scope);
                 ResumeReply::Decided { approval: approval.clone(), decision }
             }
             _no_decision => ResumeReply::Answer(reply.clone()),
         };
         let turn_config = self.turn_config(OnRestart::Report);
-        Some(TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(said), turn_config })
+        // A turn of a sub-agent is resumed by its caller.
+        let parent = open.input.options.as_ref().and_then(|options| options.parent.clone()).map(Box::new);
+        Some(TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(said), parent, turn_config })
+    }
+
+    /// The message that closed a suspended turn for which no input came.
+    fn given_up(&self, open: &OpenTurn) -> Option<TurnMessage> {
+        let turn_config = self.turn_config(OnRestart::Report);
+        Some(TurnMessage::GivenUp { turn: open.input.turn.clone(), turn_config })
     }
 
     /// Returns the message that ended the running turn from outside, if the following records show one.
@@ -248,20 +256,9 @@ pub(super) fn is_settled(record: &Record) -> bool {
     let Fact::Result(result) = &record.fact else { return false };
     let text = result.output.plain();
     // The turn ended over the call, after some time and some output, or its program did.
-    let texts = text.starts_with(NOT_BEGUN) || text.starts_with(INTERRUPTED) || text == PROGRAM_STOPPED;
+    let texts =
+        text.starts_with(NOT_BEGUN) || text.starts_with(INTERRUPTED) || text == PROGRAM_STOPPED || text == ENDED_ASKING;
     texts && matches!(result.status, CallStatus::Cancelled | CallStatus::Unknown)
-}
-
-fn decision(allowed: bool, arguments: Option<&serde_json::Value>, reason: &str, scope: Option<Scope>) -> Decision {
-    let reason = reason.to_owned();
-    match (allowed, arguments, scope) {
-        (true, Some(arguments), _) => Decision::Edit { arguments: arguments.clone() },
-        (true, None, Some(Scope::Session)) => Decision::AllowSession,
-        (true, None, Some(Scope::Always)) => Decision::AllowAlways,
-        (true, None, None) => Decision::AllowOnce,
-        (false, _, Some(Scope::Always)) => Decision::DenyAlways { reason },
-        (false, _, Some(Scope::Session) | None) => Decision::Deny { reason },
-    }
 }
 
 /// The model of turns that never begin.

@@ -173,7 +173,7 @@ impl<'j> Driver<'j> {
         let is_given = |fact: &Fact| {
             let is_skills = matches!(fact, Fact::SkillsSelected(_) | Fact::SkillsReselected(_));
             let depends = is_skills || matches!(fact, Fact::Condensed(_) | Fact::Snapshot(_));
-            depends || matches!(fact, Fact::Intent { task: Some(_), .. })
+            depends || matches!(fact, Fact::Intent { task: Some(_), .. } | Fact::Waits { child: Some(_), .. })
         };
         if self.next().is_some_and(|next| is_given(&next.fact)) {
             return self.adopt();
@@ -306,7 +306,7 @@ impl<'j> Driver<'j> {
                 Effect::Check { ticket, check, .. } => owner.pending.push(Pending::Check(ticket, check.call)),
                 Effect::Call { ticket, call, .. } => owner.pending.push(Pending::Call(ticket, call)),
                 Effect::Child { ticket, call, child } => owner.pending.push(match *child {
-                    Child::Works { .. } => Pending::Call(ticket, call),
+                    Child::Works { .. } | Child::Resumes { .. } => Pending::Call(ticket, call),
                     Child::Worked { .. } => Pending::Read(ticket, call),
                 }),
                 Effect::Abandon { ticket } => owner.pending.retain(|pending| pending.ticket() != ticket),

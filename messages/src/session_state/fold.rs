@@ -1,10 +1,10 @@
 //! The fold: one record in, the session one version on.
 
-use super::OpenTurn;
 use super::known::{Submissions, is_of_runtime};
 use super::open::{ExternalResult, OpenApproval, RunCaller};
 use super::retention::Retention;
 use super::tasks::Tasks;
+use super::{GivenUp, OpenTurn};
 use crate::approvals::Standing;
 use crate::chat::Message;
 use crate::ids::{RequestId, SessionId, TenantId, TurnId};
@@ -66,6 +66,9 @@ pub struct Session {
     /// The calls of sub-agents that work in the background: of the open turn, and those that outlive theirs.
     #[serde(default, skip_serializing_if = "Tasks::is_empty")]
     pub tasks: Tasks,
+    /// The sub-agents whose calls ended while they were suspended, in the last turns.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub given_up: Vec<GivenUp>,
     /// What people decided beyond single calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub standing: Vec<Arc<Standing>>,
@@ -102,6 +105,7 @@ impl Session {
             submissions: Submissions::default(),
             answered: BTreeMap::new(),
             tasks: Tasks::default(),
+            given_up: Vec::new(),
             standing: Vec::new(),
             steers: VecDeque::new(),
             tokens_per_kb: 250,
@@ -156,6 +160,9 @@ impl Session {
             Fact::ApprovalDecided { approval, allowed, arguments, reason, scope } => {
                 let stands = scope.and_then(|scope| self.stands(approval, scope, *allowed, reason));
                 self.decide(approval, *allowed, arguments.as_deref(), reason);
+                if let Some(turn) = &mut self.open {
+                    turn.decide_below(approval, (*allowed, arguments.as_deref()), reason, *scope);
+                }
                 if let Some(standing) = stands {
                     Arc::new(standing).join(&mut self.standing);
                 }
@@ -203,9 +210,12 @@ impl Session {
                     turn.decide_at_limit(question, *goes_on);
                 }
             }
-            Fact::Waits { call, what } => {
+            Fact::Waits { call, what, child } => {
                 if let Some(open) = self.open_call(call) {
-                    open.outside = Some(ExternalResult { what: what.clone(), came: None });
+                    match child {
+                        Some(asked) => open.asks_below(asked, what),
+                        None => open.outside = Some(ExternalResult { what: what.clone(), came: None }),
+                    }
                 }
             }
         }

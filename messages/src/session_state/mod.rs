@@ -5,6 +5,7 @@
 //! turns are the same value. It holds facts only; what a running turn is waiting
 //! for belongs to the machine ([`crate::turn`]).
 
+mod below;
 mod fold;
 mod known;
 mod media;
@@ -19,6 +20,7 @@ mod tasks;
 #[cfg(test)]
 mod fold_tests;
 
+pub use below::{GivenUp, OpenBelow};
 pub use fold::Session;
 pub use known::Submissions;
 pub(crate) use known::outcome_in;

@@ -1,5 +1,6 @@
 //! The turn a session is in: facts only, enough to go on from after a crash.
 
+use super::OpenBelow;
 use crate::Millis;
 use crate::agent::Delegation;
 use crate::approvals::AskedTool;
@@ -129,6 +130,9 @@ pub struct OpenCall {
     /// Set once it came back without its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outside: Option<ExternalResult>,
+    /// Set once the sub-agent that works for it was suspended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<Box<OpenBelow>>,
     /// Its result.
     pub result: Option<Arc<ToolResult>>,
 }

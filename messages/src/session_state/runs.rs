@@ -135,6 +135,7 @@ impl Session {
         }
         self.history.append(&mut unread);
         self.turns += 1;
+        self.forget_given_up();
         if let Some(options) = self.next_options.take() {
             self.options = options;
         }
@@ -191,7 +192,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
         stop_reason: turn.stop_reason,
         tool_transcript: turn.full_transcript(),
         usage: turn.usage,
-        delegated: turn.delegated.clone(),
+        delegated: turn.delegated_so_far(),
         cost: turn.spent.cost.less(turn.delegated.as_ref().map_or(Cost::ZERO, |used| used.cost)),
         steps: turn.spent.steps,
         duration_ms: ended

@@ -50,6 +50,7 @@ impl Session {
                 refused,
                 approval: None,
                 outside: None,
+                below: None,
                 result: None,
             });
         }
@@ -132,6 +133,7 @@ impl Session {
         let Some(turn) = &mut self.open else { return };
         let Some(open) = turn.step.as_mut().and_then(|step| step.call_mut(&result.call)) else { return };
         open.result = Some(Arc::clone(&result));
+        let given_up = open.below.is_some().then(|| open.clone());
         let used = match (&open.task, used) {
             // The outcome of its child.
             (_, Some(used)) => Some(used),
@@ -142,7 +144,11 @@ impl Session {
             (_, None) => self.tasks.read(&open.call, result.status),
         };
         turn.count(used.as_deref());
-        if turn.step.as_ref().is_some_and(OpenStep::is_complete) {
+        let is_complete = turn.step.as_ref().is_some_and(OpenStep::is_complete);
+        if let Some(call) = given_up {
+            self.gives_up(&call, result.status);
+        }
+        if is_complete {
             self.close_step();
         }
     }

@@ -4,11 +4,12 @@ use crate::Millis;
 use crate::agent::Delegation;
 use crate::approvals::{AskedTool, Scope};
 use crate::artifact::Artifact;
-use crate::chat::{ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::chat::{Asking, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
 use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, TenantId, TurnId};
 use crate::input::TurnInput;
+use crate::limits::Limits;
 use crate::models::{Cost, Selected};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
@@ -129,12 +130,15 @@ pub enum Fact {
     SkillsSelected(SelectedSkills),
     /// The turn's skills were chosen again: once for what happened since they were chosen before.
     SkillsReselected(Box<Reselected>),
-    /// A call returned without a result, which comes from outside.
+    /// A call returned without a result, which comes from outside, or from a sub-agent that is suspended.
     Waits {
         /// Which call.
         call: CallId,
         /// What it waits for.
         what: String,
+        /// The sub-agent. A program that does not know this field takes the call for one that waits for something outside.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        child: Option<Box<AskedBelow>>,
     },
     /// The turn reached a limit: a person was asked whether it goes on.
     LimitAsked {
@@ -303,6 +307,17 @@ pub struct Suspension {
     /// When the token expires, by the clock of the process that suspended the turn; `None` means never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<Millis>,
+}
+
+/// A question of a sub-agent that is suspended, as the journal of its caller has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedBelow {
+    /// The id of the question in the caller's session: the decision is recorded under it, and handed down.
+    pub approval: ApprovalId,
+    /// The sub-agent.
+    pub child: Asking,
+    /// What it may use in all, which is held for it.
+    pub limits: Limits,
 }
 
 /// A session as the records before this one tell of it.

@@ -26,7 +26,7 @@ impl Turn {
                     return effects.push(refused(&input.turn, AgentError::busy(text)));
                 }
                 let reply = ResumeReply::Answer(input.text());
-                return self.take_resume(input.turn.clone(), &token, reply, Some(&input), effects);
+                return self.take_resume(input.turn.clone(), &token, reply, Some(&input), false, effects);
             }
             Some((SuspendReason::ApprovalRequired | SuspendReason::ExternalWait, _)) => self.close_suspended(effects),
             None => {}
@@ -80,6 +80,7 @@ impl Turn {
         token: &ResumeToken,
         reply: ResumeReply,
         brought_by: Option<&Arc<TurnInput>>,
+        by_caller: bool,
         effects: &mut Vec<Effect>,
     ) {
         let open = self.session.as_ref().and_then(|session| session.open.as_ref());
@@ -87,6 +88,10 @@ impl Turn {
         let Some((open, suspension)) = suspended.filter(|(_, suspension)| suspension.token == *token) else {
             return effects.push(refused_token(&submission));
         };
+        if !by_caller && brought_by.is_none() && Self::is_resumed_by_caller(open) {
+            let text = "the session works for a call of another one, whose token is the one to answer with";
+            return effects.push(refused(&submission, AgentError::Invalid(text.into())));
+        }
         // A reply to the session itself needs no token. A token is valid across processes, so it expires by the wall
         // clock: a clock that is set forward ends it early, one that is set back late.
         if brought_by.is_none() && suspension.expires_at.is_some_and(|at| self.now.wall >= at) {
@@ -101,8 +106,7 @@ impl Turn {
         // The answer to a question, and a result, is no decision about a call beside it.
         let decides = suspension.reason == SuspendReason::ApprovalRequired;
         let step = open.step.as_ref().filter(|_| decides);
-        let asked = step.into_iter().flat_map(|step| &step.calls).filter_map(|call| call.approval.as_ref());
-        let mut undecided = asked.filter(|asked| asked.allowed.is_none()).map(|asked| asked.id.clone());
+        let mut undecided = step.into_iter().flat_map(|step| &step.calls).filter_map(|call| call.undecided().cloned());
         let (asked, text) = match &reply {
             ResumeReply::Answer(text) => (undecided.next(), text.clone()),
             ResumeReply::Decision(_) => (undecided.next(), String::new()),

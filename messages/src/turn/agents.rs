@@ -67,6 +67,14 @@ impl Turn {
         parent.and_then(|parent| parent.line.as_ref()).map(|line| line.agents.clone()).unwrap_or_default()
     }
 
+    /// A question to a person, with the agents above and with the session.
+    pub(super) fn with_agents_above(&self, question: String) -> String {
+        match self.agents_above().join(" > ").as_str() {
+            "" => question,
+            agents => format!("{question} (asked by the agent {agents})"),
+        }
+    }
+
     /// The sub-agent that the session is of, if it works for a call.
     pub(super) fn own_agent(&self) -> Option<&Agent> {
         let name = self.session.as_ref()?.options.parent.as_ref()?.line.as_ref()?.agents.last()?;
@@ -176,9 +184,11 @@ impl Turn {
         let is_of_step = |task: &&Task| self.open_calls().iter().any(|open| open.call.id == task.call.id);
         let (of_step, earlier): (Vec<_>, Vec<_>) = self.tasks_at_work().partition(is_of_step);
         earlier.iter().for_each(|task| whole.hold(&task.child.input.limits));
+        let asking = self.open_calls().iter().filter(|open| open.result.is_none() && open.call.id != call.id);
+        let asking = asking.filter_map(|open| Some(&open.below.as_ref()?.asked.limits));
         let mut left = whole;
         let of_step = of_step.iter().map(|task| &task.child.input.limits);
-        inline.chain(begins).chain(of_step).for_each(|held| left.hold(held));
+        inline.chain(begins).chain(asking).chain(of_step).for_each(|held| left.hold(held));
         let caller = Caller {
             line: AgentLine::of(&session.options),
             limits,
@@ -200,7 +210,7 @@ impl Turn {
     fn without_child(&self, calling: &Calling, call: &ToolCall) -> u32 {
         let waits = |(at, open): &(usize, &OpenCall)| {
             let runs = matches!(calling.slots.get(*at), Some(Slot::Running(running)) if running.holds.is_some());
-            let has_child = runs || open.task.is_some() || open.result.is_some();
+            let has_child = runs || open.task.is_some() || open.below.is_some() || open.result.is_some();
             open.call.id != call.id && !has_child && self.agent_of(&open.call).is_some()
         };
         u32::try_from(self.open_calls().iter().enumerate().filter(waits).count()).unwrap_or(u32::MAX).saturating_add(1)

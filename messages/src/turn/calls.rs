@@ -5,22 +5,19 @@
 //! is durable. Every call has exactly one result; the history has them in call order.
 
 use super::approvals::{approved, decided, denied};
-use super::state::{Calling, Running, Slot, State};
+use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage, agents, interrupted};
-use crate::chat::{CallStatus, ToolCall, ToolResult};
-use crate::event::{AgentEvent, CallState};
+use crate::chat::{CallStatus, ToolCall};
+use crate::event::CallState;
 use crate::ids::Ticket;
 use crate::input::ApprovalsMode;
 use crate::session_state::OpenCall;
-use crate::store::{Fact, StoreError};
-use crate::tools::{CheckRequest, Grant, Risk, ToolReturn, Verdict};
+use crate::store::StoreError;
+use crate::tools::{CheckRequest, Risk, ToolReturn, Verdict};
 use std::sync::Arc;
 
 /// The result of a call whose actor ended while it ran.
 const GONE: &str = "outcome unknown: the tool's actor went away during the call";
-
-/// The most bytes in which a tool says what it waits for.
-const MOST_WORDS_BYTES: usize = 4 * 1024;
 
 impl Turn {
     pub(super) fn enter_calls(&mut self, effects: &mut Vec<Effect>) {
@@ -37,7 +34,7 @@ impl Turn {
         }
         calling.entered = true;
         calling.slots.reserve_exact(self.open_calls().len());
-        let (mut answers, mut asked_again) = (Vec::new(), Vec::new());
+        let (mut answers, mut asked_again, mut handed_down) = (Vec::new(), Vec::new(), Vec::new());
         let (mut tickets, suspends, mut blocked) = (self.tickets, self.approvals() == ApprovalsMode::Suspend, false);
         for (at, open) in self.open_calls().iter().enumerate() {
             let asked = open.approval.as_ref();
@@ -49,6 +46,9 @@ impl Turn {
                     ToolReturn::note(CallStatus::Cancelled, "not run: the turn has reached a limit"),
                 ));
                 Slot::Finished
+            } else if let Some(below) = &open.below {
+                handed_down.extend(below.decided.is_some().then_some(at));
+                Slot::Waiting
             } else if let Some(outside) = &open.outside {
                 match &outside.came {
                     Some(reply) => {
@@ -101,6 +101,9 @@ impl Turn {
             self.ask_person(at, effects);
         }
         self.tickets = tickets;
+        for at in handed_down {
+            calling.slots[at] = self.hand_down(at, effects);
+        }
         for (at, slot) in calling.slots.iter().enumerate() {
             let (ticket, check) = match slot {
                 Slot::Checking { ticket, run } => (*ticket, self.check_of(at, *run)),
@@ -191,8 +194,11 @@ impl Turn {
             self.progressed(effects);
             let is_doubted = matches!(&calling.slots[at], Slot::Running(running) if running.doubted);
             self.tell_lost(&call, is_doubted && returned.status == CallStatus::Cancelled, effects);
-            let returned = self.as_it_is_known(&calling.slots[at], returned);
-            calling.slots[at] = self.came_back(&call, returned, effects);
+            let mut returned = self.as_it_is_known(&calling.slots[at], returned);
+            calling.slots[at] = match self.asks_below(&call, &calling.slots[at], &mut returned, effects) {
+                Some(waits) => waits,
+                None => self.came_back(&call, returned, effects),
+            };
             self.flush(effects);
             self.advance(calling, effects);
         } else {
@@ -286,93 +292,6 @@ impl Turn {
             None if self.open_turn().is_some_and(|open| open.step.is_none()) => self.go_on(effects),
             None => self.state = State::CallTool(calling),
         }
-    }
-
-    pub(super) fn run(
-        &mut self,
-        calling: &Calling,
-        call: Arc<ToolCall>,
-        grant: Grant,
-        (read_only, doubted): (bool, bool),
-        effects: &mut Vec<Effect>,
-    ) -> Slot {
-        if let Some(answer) = self.known_of_task(&call) {
-            return self.answer(&call, answer, effects);
-        }
-        if let Some(task) = self.child_in_background(&call) {
-            return self.begin_task(&task, &call, doubted, effects);
-        }
-        let (context, holds) = match self.handed_down(calling, &call) {
-            Ok(context) => context,
-            Err(why) => return self.not_handed_down(&call, &why, doubted, effects),
-        };
-        let ticket = self.ticket();
-        self.called(&call, CallState::Running, effects);
-        effects.push(Effect::Call { ticket, call, grant, context });
-        match self.running(ticket, read_only, doubted) {
-            Slot::Running(running) => Slot::Running(Running { holds, ..running }),
-            slot => slot,
-        }
-    }
-
-    fn running(&self, ticket: Ticket, read_only: bool, doubted: bool) -> Slot {
-        Slot::Running(Running { ticket, read_only, doubted, since_ms: self.now.lasted_ms, output: None, holds: None })
-    }
-
-    /// A call that is not sent to its tool gets its result.
-    pub(super) fn refuse_call(&mut self, call: &ToolCall, why: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
-        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
-        if open.is_some_and(|open| open.intent.is_some() && agents::is_agent(call)) {
-            // The child that it began before a crash gets no further.
-            self.tell_orphan(call, effects);
-        }
-        let returned = self.not_run(call, why);
-        self.answer(call, returned, effects)
-    }
-
-    /// A call came back: with its result, or without one that comes from outside.
-    fn came_back(&mut self, call: &ToolCall, mut returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
-        if let Some(answer) = self.skill_asked(call).filter(|_| returned.status == CallStatus::Ok) {
-            return self.answer(call, answer, effects);
-        }
-        match returned.output.waits_for.take().filter(|_| returned.status == CallStatus::Ok) {
-            Some(_) if self.is_sub_agent() => {
-                self.answer(call, ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE), effects)
-            }
-            Some(mut what) => {
-                what.truncate(what.floor_char_boundary(MOST_WORDS_BYTES));
-                self.record_in_turn(Fact::Waits { call: call.id.clone(), what });
-                Slot::Waiting
-            }
-            None => {
-                let returned = self.task_asked(call).unwrap_or(returned);
-                self.answer(call, returned, effects)
-            }
-        }
-    }
-
-    /// Gives a call its one result.
-    pub(super) fn answer(&mut self, call: &ToolCall, returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
-        let result = Arc::new(ToolResult {
-            call: call.id.clone(),
-            name: call.name.clone(),
-            status: returned.status,
-            output: returned.output,
-            duration_ms: returned.duration_ms,
-        });
-        let step = self.open_turn().map_or(0, |open| open.spent.steps);
-        self.record_in_turn(Fact::Result(Arc::clone(&result)));
-        self.emit(effects, || AgentEvent::ToolCompleted { result }.in_step(step));
-        Slot::Finished
-    }
-
-    pub(super) fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
-        let step = self.open_turn().map_or(0, |open| open.spent.steps);
-        let tool = self.open_calls().iter().find(|open| open.call.id == call.id).map(|open| &open.tool);
-        self.emit(effects, || {
-            let (title, kind) = tool.map(|tool| (tool.title.clone(), tool.kind)).unwrap_or_default();
-            AgentEvent::ToolCalled { call: Arc::clone(call), title, kind, state, progress: None }.in_step(step)
-        });
     }
 
     /// Whether a call changes nothing and is of a kind that seldom needs a person, as far

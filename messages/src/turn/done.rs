@@ -43,16 +43,22 @@ impl Turn {
         let Some(at) = open.step.as_ref().and_then(|step| step.calls.get(at)) else { return };
         let call = &at.call;
         let asked = call.arguments.get("question").and_then(|question| question.as_str());
-        let (reason, question) = match (&at.outside, asked) {
-            (Some(outside), _) => (SuspendReason::ExternalWait, outside.what.clone()),
-            (None, Some(question)) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
-            (None, _) => (SuspendReason::ApprovalRequired, format!("May {} run with {}?", call.name, call.arguments)),
+        let (reason, question) = match (&at.below, &at.outside, asked) {
+            (Some(below), _, _) => (SuspendReason::ApprovalRequired, below.question.clone()),
+            (None, Some(outside), _) => (SuspendReason::ExternalWait, outside.what.clone()),
+            (None, None, Some(question)) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
+            (None, None, _) => {
+                let question = format!("May {} run with {}?", call.name, call.arguments);
+                (SuspendReason::ApprovalRequired, self.with_agents_above(question))
+            }
         };
         // The input's token is random; the version makes each suspension its own.
         let secret = self.owned(format!("{}-{}", open.input.token, session.version));
         let token = ResumeToken::of(&self.id, &secret);
         let content = open.text.clone();
         let good_for_ms = Some(open.input.limits.suspend_timeout_ms).filter(|timeout_ms| *timeout_ms > 0);
+        // The token that expires is that of the turn that no other one called.
+        let good_for_ms = good_for_ms.filter(|_| !Self::is_resumed_by_caller(open));
         let expires_at = good_for_ms.map(|ms| self.now.wall.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)));
         let suspended = Some(Suspension { reason, token, question, expires_at });
         self.end(Ended { content, suspended, ..Ended::new(FinishReason::Suspended) }, effects);
@@ -137,6 +143,7 @@ impl Turn {
     /// Reports the outcome, which is durable or was refused by the store, and begins the next turn.
     fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
         self.report_outcome(finishing.submission, saved, effects);
+        self.tell_given_up(effects);
         self.bring_result(effects);
         self.begin_next(effects);
         self.follow_tasks(effects);
@@ -195,6 +202,7 @@ impl Turn {
         self.withdraw_stopped(meant, reason);
         let ticket = self.ticket();
         self.outbox.flush_last(&self.id, ticket, effects);
+        self.tell_given_up(effects);
         if let Some(submission) = submission {
             // The driver knows whether the append was confirmed in time.
             self.report_outcome(submission, false, effects);

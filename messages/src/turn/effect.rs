@@ -1,6 +1,6 @@
 //! What a turn asks of the world.
 
-use crate::agent::Delegation;
+use crate::agent::{Delegation, Resumption};
 use crate::approvals::Standing;
 use crate::chat::ToolCall;
 use crate::condense::CondenseRequest;
@@ -29,6 +29,13 @@ pub enum Child {
         turn_config: Arc<TurnConfig>,
         /// Whether it may have been asked before: then a temporary refusal is not the result of the call.
         again: bool,
+    },
+    /// It is suspended and goes on with a decision; the result is its outcome.
+    Resumes {
+        /// The session and the decision.
+        resumption: Box<Resumption>,
+        /// How its turn is run.
+        turn_config: Arc<TurnConfig>,
     },
     /// Only its journal is read: the result is the outcome of its turn, or unknown without one.
     Worked {

@@ -32,10 +32,11 @@ impl Turn {
                 Some(Slot::Running(running)) => Some(running),
                 _not_running => None,
             };
-            Some(match may_have_begun(open) {
+            let returned = match may_have_begun(open) {
                 true => interrupted(CallStatus::Unknown, INTERRUPTED, running, lasted_ms),
                 false => interrupted(CallStatus::Cancelled, NOT_BEGUN, running, lasted_ms),
-            })
+            };
+            Some(Self::ended_asking(open, returned))
         });
     }
 
@@ -44,7 +45,7 @@ impl Turn {
         self.settle(&mut Vec::new(), |_, open| {
             let may_run_again = open.intent.is_none_or(|traits| traits.idempotent || traits.read_only);
             // One that came back to wait is in no doubt.
-            let in_doubt = open.outside.is_none() && !may_run_again;
+            let in_doubt = open.outside.is_none() && open.below.is_none() && !may_run_again;
             in_doubt.then(|| ToolReturn::note(CallStatus::Unknown, PROGRAM_STOPPED))
         });
     }

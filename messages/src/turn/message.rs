@@ -8,7 +8,7 @@ use crate::input::{ResumeReply, Steer, TurnInput};
 use crate::limits::Limits;
 use crate::llm::{LlmAnswer, LlmError, LlmRequest, ModelProfile};
 use crate::mcp::ServerBrief;
-use crate::options::Configuring;
+use crate::options::{Configuring, ParentTurn};
 use crate::outcome::EndReason;
 use crate::skills::{SkillIndex, SkillScores};
 use crate::store::{Claim, Ended, StoreError};
@@ -65,6 +65,9 @@ pub enum TurnMessage {
         token: ResumeToken,
         /// What the person says.
         reply: Box<ResumeReply>,
+        /// The call that the turn works for, if the caller of a sub-agent hands a decision down to it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        parent: Option<Box<ParentTurn>>,
         /// How turns are run here.
         #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
@@ -180,6 +183,12 @@ pub enum TurnMessage {
         /// next actor continues it.
         submission: Option<TurnId>,
     },
+    /// The call has ended that this turn works for: if it is suspended, it is closed.
+    GivenUp {
+        turn: TurnId,
+        /// How turns are run here.
+        turn_config: Arc<TurnConfig>,
+    },
     /// A change of the session's options; answered by `TurnNews::Configured`.
     Configure {
         /// What is to be.
@@ -208,11 +217,17 @@ impl TurnMessage {
         }
     }
 
-    /// Whether this is the task of a call of an agent. It is sent again when the call is made again.
+    /// Whether this is the task of a call of an agent, or a decision for it. It is sent again when the call is made again.
     pub(super) fn is_of_a_call(&self) -> bool {
-        let Self::Start { input, .. } = self else { return false };
-        let parent = input.options.as_ref().and_then(|options| options.parent.as_ref());
-        parent.is_some_and(|parent| parent.line.is_some())
+        match self {
+            Self::Start { input, .. } => input.works_for().is_some(),
+            request => request.is_handed_down(),
+        }
+    }
+
+    /// Whether this is a decision that the caller of a sub-agent hands down.
+    pub(super) fn is_handed_down(&self) -> bool {
+        matches!(self, Self::Resume { parent: Some(_), .. })
     }
 
     /// The ticket of the question this answers, if it answers one. A note is no answer.
@@ -245,6 +260,7 @@ impl TurnMessage {
             | Self::Flush
             | Self::Withdrawn { .. }
             | Self::Dismissed { .. }
+            | Self::GivenUp { .. }
             | Self::Configure { .. }
             | Self::Stopped { .. } => None,
         }

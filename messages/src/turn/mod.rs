@@ -31,6 +31,7 @@ mod action;
 mod agents;
 mod approvals;
 mod at_limit;
+mod below;
 mod calls;
 mod condense;
 mod configure;
@@ -51,6 +52,7 @@ mod prompt;
 mod record;
 mod requests;
 mod reselect;
+mod results;
 mod select;
 mod skills;
 mod snapshot;
@@ -80,6 +82,7 @@ mod snapshot_tests;
 pub(crate) mod tests;
 
 pub use action::{AgentAction, parse_action};
+pub(crate) use below::ENDED_ASKING;
 pub use effect::{Child, Effect};
 pub(crate) use interrupted::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED};
 pub use message::{Recover, TurnMessage};
@@ -209,9 +212,10 @@ impl Turn {
                 self.wake(turn_config, recover, e)
             }
             (State::Idle, M::Start { input, .. }) => self.take_input(input, e),
-            (State::Idle, M::Resume { submission, token, reply, .. }) => {
-                self.take_resume(submission, &token, *reply, None, e);
+            (State::Idle, M::Resume { submission, token, reply, parent, .. }) => {
+                self.take_resume(submission, &token, *reply, None, parent.is_some(), e);
             }
+            (State::Idle, M::GivenUp { turn, .. }) => self.close_given_up(&turn, e),
             (State::Load { awaiting, whole }, M::Loaded { ticket, result }) if awaiting == ticket => {
                 self.loaded(result, whole, e);
             }

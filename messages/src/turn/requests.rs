@@ -20,6 +20,7 @@ impl Turn {
         match message {
             TurnMessage::Start { turn_config, .. }
             | TurnMessage::Resume { turn_config, .. }
+            | TurnMessage::GivenUp { turn_config, .. }
             | TurnMessage::Configure { turn_config, .. } => {
                 self.turn_config = Some(Arc::clone(turn_config));
                 match &self.session {
@@ -155,7 +156,8 @@ fn is_again(known: &TurnMessage, message: &TurnMessage) -> bool {
             known.request_id == asked.request_id
         }
         (TurnMessage::Steered { steer: known }, TurnMessage::Steered { steer }) => known.request_id == steer.request_id,
-        (TurnMessage::Withdrawn { .. }, TurnMessage::Withdrawn { .. }) => known == message,
+        (TurnMessage::Withdrawn { .. }, TurnMessage::Withdrawn { .. })
+        | (TurnMessage::GivenUp { .. }, TurnMessage::GivenUp { .. }) => known == message,
         _inputs_and_replies => known.submission().is_some() && known.submission() == message.submission(),
     }
 }
@@ -165,7 +167,7 @@ fn is_again(known: &TurnMessage, message: &TurnMessage) -> bool {
 fn rank(message: &TurnMessage) -> u8 {
     match message {
         TurnMessage::Decided { .. } => 0,
-        TurnMessage::Withdrawn { .. } => 1,
+        TurnMessage::Withdrawn { .. } | TurnMessage::GivenUp { .. } => 1,
         TurnMessage::Steered { .. } => 3,
         _inputs_replies_and_options => 2,
     }

@@ -55,8 +55,10 @@ impl Turn {
             Err(error) => return self.refuse_all(&error, effects),
         }
         let asks_for_turn = self.deferred.iter().any(|request| request.submission().is_some());
-        let changes_options = self.deferred.iter().any(|request| matches!(request, TurnMessage::Configure { .. }));
-        if changes_options && !asks_for_turn && self.recover.is_none() {
+        let takes_none_up =
+            |request: &TurnMessage| matches!(request, TurnMessage::Configure { .. } | TurnMessage::GivenUp { .. });
+        let takes_none_up = self.deferred.iter().any(takes_none_up);
+        if takes_none_up && !asks_for_turn && self.recover.is_none() {
             // What is open goes on only for an input.
             self.unrecovered = true;
             return self.take_deferred(effects);
@@ -67,6 +69,7 @@ impl Turn {
     /// Recovers what an earlier owner left open, then handles the requests that came since.
     pub(super) fn recovered(&mut self, effects: &mut Vec<Effect>) {
         self.unrecovered = false;
+        self.tell_given_up(effects);
         self.recover_open(effects);
         if matches!(self.state, State::Idle) && self.bring_result(effects) {
             self.begin_next(effects);
@@ -108,7 +111,8 @@ impl Turn {
     fn end_unjournaled(&mut self, woken: Option<Recover>, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         let mut requests = self.deferred.iter().enumerate();
-        let first = requests.find_map(|(at, request)| Some((at, request.submission()?.clone(), request.limits())));
+        let first =
+            requests.find_map(|(at, request)| Some((at, request.submission()?.clone(), request.limits().copied())));
         let Some((at, submission, limits)) = first else { return };
         if session.knows(&submission) {
             return;
@@ -118,7 +122,13 @@ impl Turn {
             // It must not begin after its caller was answered.
             Some(Recover::Close(_)) if waits => return self.withdraw(&submission, effects),
             Some(Recover::Close(reason)) => {
-                let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
+                if self.deferred.get(at).is_some_and(TurnMessage::is_handed_down) {
+                    // Its caller has ended.
+                    self.close_suspended(effects);
+                    self.flush(effects);
+                    self.tell_given_up(effects);
+                }
+                let outcome = unread(self.id.clone(), submission.clone(), reason, limits.as_ref());
                 effects.push(finished(submission, outcome));
             }
             Some(Recover::GiveUp) => {
@@ -234,6 +244,8 @@ impl Turn {
             return;
         };
         let servers = std::mem::take(&mut wait.servers);
+        // That their calls have ended is durable now.
+        self.tell_given_up(effects);
         let Some(open) = self.open_turn() else { return };
         let profile = match profile {
             Ok(profile) => Arc::clone(profile),

@@ -161,7 +161,13 @@ fn a_person_who_is_asked_at_the_end_of_a_run_is_not_waited_for() {
     let turn_config = Arc::clone(&clocks.world.turn_config);
     let reply = Box::new(crate::input::ResumeReply::Decision(Decision::AllowOnce));
     let token = ResumeToken::new(suspended.token.expect("a token").as_str());
-    clocks.say(TurnMessage::Resume { submission: crate::ids::TurnId::new("t2"), token, reply, turn_config });
+    clocks.say(TurnMessage::Resume {
+        submission: crate::ids::TurnId::new("t2"),
+        token,
+        reply,
+        parent: None,
+        turn_config,
+    });
     clocks.pass(1_000);
     clocks.tool("2");
     assert_eq!(clocks.left, [90_000, 89_000], "each run has its own time");

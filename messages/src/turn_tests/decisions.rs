@@ -28,7 +28,7 @@ fn resumes(world: &mut World, name: &str, reply: ResumeReply) {
     let open = world.turn.session().and_then(|session| session.open.as_ref()).expect("an open turn");
     let token = open.suspended.as_ref().expect("it is suspended").token.clone();
     let (submission, turn_config) = (TurnId::new(name), Arc::clone(&world.turn_config));
-    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), turn_config });
+    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), parent: None, turn_config });
     world.settle();
 }
 
@@ -105,7 +105,7 @@ fn a_decision_right_behind_an_answer_is_read_back_as_two_things() {
     let token = open.suspended.as_ref().expect("it is suspended").token.clone();
     let (submission, turn_config) = (TurnId::new("silence"), Arc::clone(&world.turn_config));
     let reply = Box::new(ResumeReply::Answer(String::new()));
-    world.say(TurnMessage::Resume { submission, token, reply, turn_config });
+    world.say(TurnMessage::Resume { submission, token, reply, parent: None, turn_config });
     // The turn is being prepared again, and hears the decision.
     world.say(decides(SECOND));
     assert!(counted(&world));

@@ -1,5 +1,7 @@
 //! Tests of the machine as a whole: stories, properties, and the simulation, with the worlds they run in.
 
+mod below;
+mod below_asks;
 mod bills;
 mod chance;
 mod clock;

@@ -31,7 +31,7 @@ fn replies(world: &mut World, name: &str, reply: ResumeReply) {
     let token = last(world).token.clone().expect("it is suspended");
     world.crash();
     let (submission, turn_config) = (TurnId::new(name), Arc::clone(&world.turn_config));
-    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), turn_config });
+    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), parent: None, turn_config });
     world.settle();
 }
 

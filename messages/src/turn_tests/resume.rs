@@ -69,7 +69,7 @@ impl Life {
                 let turn_config = Arc::clone(&self.world.turn_config);
                 self.submit(
                     submission.clone(),
-                    TurnMessage::Resume { submission, token, reply: Box::new(reply), turn_config },
+                    TurnMessage::Resume { submission, token, reply: Box::new(reply), parent: None, turn_config },
                 );
             }
         }
@@ -182,6 +182,7 @@ impl Life {
                 | TurnNews::Configured { .. }
                 | TurnNews::Steered { .. }
                 | TurnNews::Orphaned { .. }
+                | TurnNews::ChildGivenUp { .. }
                 | TurnNews::TasksEnd { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }

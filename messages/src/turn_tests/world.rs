@@ -6,6 +6,7 @@ mod room;
 pub(crate) use room::{definition, seal, side_effects, tools, tools_and_skills, tools_with, verdict};
 
 use super::pairing::Pairing;
+use crate::agent::Resumption;
 use crate::approvals::Standing;
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::condense::{CondenseRequest, Summary};
@@ -20,7 +21,7 @@ use crate::session_state::Session;
 use crate::skills::{FrontMatter, Skill, SkillIndex};
 use crate::store::{Append, Claim, Record, StoreError, latest};
 use crate::submission::TurnNews;
-use crate::tools::{CheckRequest, ToolOutput, ToolReturn, Verdict};
+use crate::tools::{CheckRequest, ChildTerms, ToolOutput, ToolReturn, Verdict};
 use crate::turn::{Child, Effect, Turn, TurnMessage};
 use crate::turn_config::{PromptLayers, TurnConfig};
 use serde_json::Value;
@@ -183,6 +184,10 @@ pub(crate) struct World {
     pub(crate) tool_changes: u32,
     /// What was decided for ever.
     pub(crate) memory: Vec<Arc<Standing>>,
+    /// What was handed down to sub-agents that were suspended.
+    pub(crate) handed: Vec<Resumption>,
+    /// The terms of the sub-agents that were called.
+    pub(crate) terms: Vec<Arc<ChildTerms>>,
 }
 
 impl World {
@@ -203,6 +208,8 @@ impl World {
             skills: Arc::new(skills(3)),
             tool_changes: 0,
             memory: Vec::new(),
+            handed: Vec::new(),
+            terms: Vec::new(),
         }
     }
 
@@ -239,12 +246,20 @@ impl World {
             Effect::Infer { ticket, request, .. } => self.questions.push(Question::Infer(ticket, request)),
             Effect::Condense { ticket, request } => self.questions.push(Question::Condense(ticket, request)),
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
-            Effect::Call { ticket, call, .. } => {
+            Effect::Call { ticket, call, context, .. } => {
+                self.terms.extend(context.child.clone());
                 self.dispatched.push(call.id.to_string());
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::Child { ticket, call, child } => {
-                let how = if matches!(*child, Child::Works { .. }) { "works" } else { "is read" };
+                let how = match *child {
+                    Child::Works { .. } => "works",
+                    Child::Resumes { resumption, .. } => {
+                        self.handed.push(*resumption);
+                        "goes on"
+                    }
+                    Child::Worked { .. } => "is read",
+                };
                 self.dispatched.push(format!("{} {how}", call.id));
                 self.questions.push(Question::Call(ticket, call));
             }

@@ -110,6 +110,21 @@ impl SessionsState {
         }
     }
 
+    /// Closes the turn of a child that is suspended, since its call has ended; one that runs or has ended is left alone.
+    pub(super) fn give_up_child(&mut self, parent: &SessionId, child: &SessionId, turn: TurnId, myself: &Myself) {
+        let Some(turn_config) = self.table.get_mut(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
+        let entry = self.table.entry(child, &turn_config);
+        // One that is being stopped for idleness is told with the next turn of its caller.
+        if entry.stopping.is_some() {
+            return;
+        }
+        if entry.actor.is_none() {
+            self.open(child, myself);
+        }
+        self.send(child, TurnMessage::GivenUp { turn, turn_config });
+        self.check_idle(child, myself);
+    }
+
     /// Cancels children in the background whose turn ends now.
     pub(super) fn end_tasks(&mut self, children: &[(SessionId, TurnId)], myself: &Myself) {
         for (child, turn) in children {

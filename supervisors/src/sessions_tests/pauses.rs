@@ -242,6 +242,7 @@ async fn a_turn_that_is_resumed_is_asked_about_without_progress_too() {
     let token = paid(pending).await.token.expect("it is suspended");
     let (reply, pending) = Reply::channel();
     fixture.tell(SessionsMessage::Resume {
+        parent: None,
         session: session(),
         submission: TurnId::new("t2"),
         token,

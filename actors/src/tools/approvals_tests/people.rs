@@ -90,7 +90,13 @@ impl World {
             let reply = Box::new(ResumeReply::Decision(self.heard(decision)));
             self.inputs += 1;
             let submission = TurnId::new(format!("t{}", self.inputs));
-            return self.say(TurnMessage::Resume { submission, token, reply, turn_config: self.turn_config() });
+            return self.say(TurnMessage::Resume {
+                submission,
+                token,
+                reply,
+                parent: None,
+                turn_config: self.turn_config(),
+            });
         }
         if let Some(shown) = self.shown.get_mut(&approval) {
             shown.said.push(decision.clone());

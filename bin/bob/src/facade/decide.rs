@@ -7,7 +7,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
 use bob_messages::input::ResumeReply;
 use bob_messages::reply::Reply;
-use bob_messages::session_state::{OpenTurn, Session};
+use bob_messages::session_state::{OpenBelow, OpenTurn, Session};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::turn_config::{OnRestart, TurnConfig};
 use futures_util::FutureExt;
@@ -60,7 +60,10 @@ pub(super) async fn decide(
     let folded = runtime.folded(session.clone()).await?;
     let Some(open) = folded.open.as_ref().filter(|open| is_asked(open, &approval)) else { return Ok(false) };
     match &open.suspended {
-        Some(suspension) => go_on(runtime, session, suspension.token.clone(), approval, decision).await,
+        Some(_) => match who_resumes(runtime, folded, approval).await? {
+            Some((session, token, approval)) => go_on(runtime, session, token, approval, decision).await,
+            None => Ok(false),
+        },
         None => take_up(runtime, &folded, open, &approval, &decision).await,
     }
 }
@@ -79,11 +82,35 @@ async fn say(runtime: &Runtime, session: &SessionId, approval: &ApprovalId, deci
 }
 
 fn is_asked(open: &OpenTurn, approval: &ApprovalId) -> bool {
-    let mut calls = open.step.iter().flat_map(|step| &step.calls);
-    calls.any(|open| {
-        let asked = open.approval.as_ref().filter(|asked| asked.id == *approval && asked.allowed.is_none());
-        open.result.is_none() && asked.is_some()
-    })
+    open.step.iter().flat_map(|step| &step.calls).any(|open| open.undecided() == Some(approval))
+}
+
+/// The session whose token resumes a turn that is suspended on this question, and the question as that session knows it:
+/// of a sub-agent, the one above that works for no other. `None` if another question is to be decided first.
+async fn who_resumes(
+    runtime: &Runtime,
+    asker: Session,
+    approval: ApprovalId,
+) -> Result<Option<(SessionId, ResumeToken, ApprovalId)>, AgentError> {
+    let (mut asker, mut approval) = (asker, approval);
+    loop {
+        let open = asker.open.as_ref();
+        let Some((open, suspension)) = open.and_then(|open| Some((open, open.suspended.as_ref()?))) else {
+            return Ok(None);
+        };
+        let options = open.input.options.as_ref();
+        let parent = options.and_then(|options| options.parent.as_ref()).filter(|parent| parent.line.is_some());
+        let Some(parent) = parent else { return Ok(Some((asker.id, suspension.token.clone(), approval))) };
+        if asker.first_undecided().and_then(|open| open.undecided()) != Some(&approval) {
+            return Ok(None);
+        }
+        let above = runtime.folded(parent.session.clone()).await?;
+        let mut calls = above.open.iter().flat_map(|open| &open.step).flat_map(|step| &step.calls);
+        let is_its = |below: &OpenBelow| below.asked.child.token == suspension.token;
+        let asked = calls.find(|open| open.below.as_deref().is_some_and(is_its));
+        let Some(question) = asked.and_then(|open| open.undecided()).cloned() else { return Ok(None) };
+        (asker, approval) = (above, question);
+    }
 }
 
 /// Recovers a turn that an earlier process left at its question, and delivers the decision.

@@ -110,7 +110,22 @@ pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool
     if !close(runtime, &session).await {
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
-    runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await
+    // Those that wait below it could not be resumed any more.
+    let mut all = vec![session];
+    let mut at = 0;
+    while let Some(next) = all.get(at).cloned() {
+        let newest = runtime.part(next.clone(), Part::Latest).await?;
+        all.extend(runtime.folded_of(next, &newest).await?.suspended_below().cloned());
+        at += 1;
+    }
+    let mut is_deleted = false;
+    while let Some(next) = all.pop() {
+        if !all.is_empty() && !close(runtime, &next).await {
+            continue;
+        }
+        is_deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session: next, reply }).await?;
+    }
+    Ok(is_deleted)
 }
 
 fn take_away(runtime: &Runtime, session: &SessionId) {

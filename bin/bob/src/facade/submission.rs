@@ -79,7 +79,8 @@ pub(super) fn hand_in(
             }
             Handed::Reply(reply_said) => {
                 let Said { submission, token, said, limits, tenant } = *reply_said;
-                SessionsMessage::Resume { session, submission, token, said, limits, tenant, turn_config, reply }
+                let parent = None;
+                SessionsMessage::Resume { session, submission, token, said, parent, limits, tenant, turn_config, reply }
             }
         }
     });

@@ -344,6 +344,7 @@ impl Run {
             | TurnNews::Configured { .. }
             | TurnNews::Steered { .. }
             | TurnNews::Orphaned { .. }
+            | TurnNews::ChildGivenUp { .. }
             | TurnNews::TasksEnd { .. }
             | TurnNews::Flushed
             | TurnNews::Decided { .. }

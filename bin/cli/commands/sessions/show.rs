@@ -65,7 +65,7 @@ pub(super) fn show(
         print::text(&spoken(message))?;
     }
     if let Some(open) = &session.open {
-        waiting_for(id, open)?;
+        waiting_for(&session, open)?;
     }
     for input in &session.waiting {
         print::line(&format!("you (waiting): {}", input.text()))?;
@@ -87,8 +87,19 @@ pub(super) fn show(
 }
 
 /// Prints what a suspended turn waits for, and how to resume it.
-fn waiting_for(id: &SessionId, open: &OpenTurn) -> Result<(), Failure> {
-    if let Some(question) = approval::open_question(id, open, false) {
+fn waiting_for(session: &Session, open: &OpenTurn) -> Result<(), Failure> {
+    let id = &session.id;
+    let below = session.first_undecided().and_then(|open| open.below.as_ref()).filter(|_| open.suspended.is_some());
+    // The token of a sub-agent is for its caller.
+    let parent = open.input.options.as_ref().and_then(|options| options.parent.as_ref());
+    if let Some(parent) = parent.filter(|parent| parent.line.is_some() && open.suspended.is_some()) {
+        let question = open.suspended.as_ref().map_or("", |suspension| &suspension.question);
+        print::line(&format!("> {}", print::on_one_line(question, MOST_SHOWN)))?;
+        print::note(&format!("[it waits for a decision, and so does {}, which is the one to resume]", parent.session));
+    } else if let Some(below) = below {
+        print::line(&format!("> {}", print::on_one_line(&below.question, MOST_SHOWN)))?;
+        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));
+    } else if let Some(question) = approval::open_question(id, open, false) {
         let arguments = print::first_line(&question.call.arguments.to_string(), MOST_SHOWN);
         print::line(&format!("> {} {arguments}", question.call.name))?;
         print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));

@@ -153,8 +153,13 @@ impl Harness {
         self.inputs += 1;
         let submission = TurnId::new(format!("t{}", self.inputs));
         let turn_config = Arc::clone(&self.world.turn_config);
-        let message =
-            TurnMessage::Resume { submission: submission.clone(), token, reply: Box::new(reply), turn_config };
+        let message = TurnMessage::Resume {
+            submission: submission.clone(),
+            token,
+            reply: Box::new(reply),
+            parent: None,
+            turn_config,
+        };
         self.owe(submission, message);
     }
 

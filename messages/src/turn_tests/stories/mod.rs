@@ -176,6 +176,7 @@ impl Teller {
                     submission,
                     token: ResumeToken::new(id),
                     reply: Box::new(reply),
+                    parent: None,
                     turn_config,
                 });
             }
@@ -282,6 +283,7 @@ impl Teller {
                     Err(error) => writeln!(self.trace, "    {request_id:?} is not taken: {error}"),
                 },
                 TurnNews::Orphaned { .. }
+                | TurnNews::ChildGivenUp { .. }
                 | TurnNews::TasksEnd { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }

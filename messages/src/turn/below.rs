@@ -1,0 +1,130 @@
+//! Sub-agents that are suspended: what they ask suspends the turn that called them, and what a person decides is handed
+//! down to them.
+//!
+//! A call whose sub-agent is suspended has no result. Its turn is suspended when nothing else of the step is left to do,
+//! with a token of its own: the token of the sub-agent is for its caller only. The decision is written before it is handed
+//! down, with the submission that brought it; the sub-agent takes a submission once, so it may be handed down again after
+//! a crash. A call that gets its result otherwise gives its sub-agent up, and that is closed where it is suspended.
+
+use super::results::MOST_WORDS_BYTES;
+use super::state::Slot;
+use super::{Child, Effect, Turn, agents};
+use crate::agent::{NAMESPACE, Resumption};
+use crate::chat::{Asking, CallStatus, ToolCall};
+use crate::event::CallState;
+use crate::ids::{ApprovalId, TurnId};
+use crate::options::ParentTurn;
+use crate::session_state::{OpenCall, OpenTurn};
+use crate::store::{AskedBelow, Fact};
+use crate::submission::TurnNews;
+use crate::tools::{AgentLine, ToolReturn};
+use crate::turn_config::{OnRestart, TurnConfig};
+use std::sync::Arc;
+
+/// The result of a call whose sub-agent was suspended when its turn ended.
+pub(crate) const ENDED_ASKING: &str =
+    "outcome unknown: the turn ended while the agent waited for a person; the call it asked about was not run";
+
+impl Turn {
+    /// A call came back since its sub-agent was suspended; `None` for any other.
+    pub(super) fn asks_below(
+        &mut self,
+        call: &Arc<ToolCall>,
+        slot: &Slot,
+        returned: &mut ToolReturn,
+        effects: &mut Vec<Effect>,
+    ) -> Option<Slot> {
+        let is_meant = agents::is_agent(call) && returned.status == CallStatus::Ok;
+        let child = Asking::of(&returned.output).filter(|_| is_meant)?;
+        let mut question = returned.output.waits_for.take()?;
+        question.truncate(question.floor_char_boundary(MOST_WORDS_BYTES));
+        let known = self.open_calls().iter().find(|open| open.call.id == call.id)?.below.as_deref();
+        let held = match slot {
+            Slot::Running(running) => running.holds.as_deref(),
+            _holds_nothing => None,
+        };
+        let held = held.or(known.map(|known| &known.asked.limits));
+        let limits = *held.or(self.open_turn().map(OpenTurn::limits))?;
+        let times = known.map_or(0, |known| known.times) + 1;
+        let approval = ApprovalId::new(self.owned(format!("{}-{}-below{times}", self.id, call.id)));
+        let child = Some(Box::new(AskedBelow { approval, child, limits }));
+        self.called(call, CallState::AwaitingApproval, effects);
+        self.record_in_turn(Fact::Waits { call: call.id.clone(), what: question, child });
+        Some(Slot::Waiting)
+    }
+
+    /// Hands a decision down to the sub-agent of the call of this number.
+    pub(super) fn hand_down(&mut self, at: usize, effects: &mut Vec<Effect>) -> Slot {
+        let Some((call, child)) = self.resumption(at) else { return Slot::Waiting };
+        let ticket = self.ticket();
+        self.called(&call, CallState::Running, effects);
+        effects.push(Effect::Child { ticket, call, child: Box::new(child) });
+        self.running(ticket, false, false)
+    }
+
+    fn resumption(&self, at: usize) -> Option<(Arc<ToolCall>, Child)> {
+        let (session, turn_config) = (self.session.as_ref()?, self.turn_config.as_ref()?);
+        let (turn, open) = (&session.running()?.input.turn, self.open_calls().get(at)?);
+        let below = open.below.as_deref()?;
+        let (submission, decision) = below.decided.clone()?;
+        // One of its own at each level, by which readers of events tell the ends of the turns apart.
+        let submission = TurnId::new(format!("{submission}-{}", open.call.id));
+        let mut line = AgentLine::of(&session.options);
+        line.agents.extend(open.call.name.as_str().strip_prefix(NAMESPACE).map(str::to_owned));
+        let parent = ParentTurn {
+            session: session.id.clone(),
+            turn: turn.clone(),
+            call: open.call.id.clone(),
+            depth: session.options.parent.as_ref().map_or(0, |parent| parent.depth) + 1,
+            line: Some(Arc::new(line)),
+            on_parent_end: None,
+        };
+        // It goes on with what it does already if the decision was handed down before a crash.
+        let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**turn_config).clone() });
+        let resumption = Resumption {
+            child: below.asked.child.clone(),
+            submission,
+            decision,
+            limits: below.asked.limits,
+            tenant: session.tenant.clone(),
+            parent,
+        };
+        Some((Arc::clone(&open.call), Child::Resumes { resumption: Box::new(resumption), turn_config }))
+    }
+
+    /// A call whose sub-agent was suspended gets its result at the end of its turn. What the sub-agent used until then
+    /// counts.
+    pub(super) fn ended_asking(open: &OpenCall, returned: ToolReturn) -> ToolReturn {
+        let Some(below) = open.below.as_deref() else { return returned };
+        let mut returned = match below.decided {
+            None => ToolReturn::note(CallStatus::Unknown, ENDED_ASKING),
+            Some(_) => returned,
+        };
+        returned.output.delegated = Some(Box::new(below.asked.child.used));
+        returned
+    }
+
+    /// Tells which suspended turns of sub-agents are to be closed, since their calls have ended.
+    pub(super) fn tell_given_up(&self, effects: &mut Vec<Effect>) {
+        let given_up = self.session.iter().flat_map(|session| &session.given_up);
+        effects.extend(given_up.map(|given_up| {
+            let (child, turn) = (given_up.session.clone(), given_up.turn.clone());
+            Effect::Report(TurnNews::ChildGivenUp { child, turn })
+        }));
+    }
+
+    /// Closes the turn if it is suspended, since the call that it works for has ended, and those below it.
+    pub(super) fn close_given_up(&mut self, turn: &TurnId, effects: &mut Vec<Effect>) {
+        let open = self.session.as_ref().and_then(|session| session.open.as_ref());
+        if open.is_some_and(|open| open.suspended.is_some() && open.input.turn == *turn) {
+            self.close_suspended(effects);
+            self.flush(effects);
+        }
+        self.tell_given_up(effects);
+    }
+
+    /// Whether the suspended turn is one of a call, whose caller alone may resume it.
+    pub(super) fn is_resumed_by_caller(open: &OpenTurn) -> bool {
+        open.input.works_for().is_some()
+    }
+}
