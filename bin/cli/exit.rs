@@ -53,6 +53,9 @@ impl Exit {
     /// other threads, which may be blocked on a terminal or a pipe, are not waited for.
     pub(crate) fn leave(self) -> ! {
         stderr::finish();
+        if matches!(self, Self::Interrupted) {
+            settings::forget_typed();
+        }
         settings::restore();
         std::process::exit(i32::from(self as u8))
     }

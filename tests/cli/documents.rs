@@ -64,6 +64,14 @@ const COMMANDS: &[(&str, By)] = &[
     ),
     ("cli-agent run --approvals suspend \"clean up the build folder\"", Exit(4)),
     ("cli-agent resume 0199…~c0ffee…-5 allow", Test("each_decision_does_what_it_says")),
+    (
+        "cli-agent run --approvals suspend \"tidy up the project\"",
+        Test("a_line_of_agents_that_waits_is_resumed_by_programs_that_are_killed"),
+    ),
+    (
+        "cli-agent resume 0199…~c0ffee…-7 allow",
+        Test("a_line_of_agents_that_waits_is_resumed_by_programs_that_are_killed"),
+    ),
     ("cli-agent ps", Exit(2)),
     ("cli-agent top", Exit(2)),
     ("cli-agent ps --json | jq '.processes[0].metrics.turns'", Test("ps_shows_every_actor_of_a_running_batch")),

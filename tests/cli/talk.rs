@@ -262,7 +262,7 @@ fn a_chat_whose_session_is_taken_says_so_of_what_was_typed() {
     terminal.type_line("make it short");
     terminal.wait_for("was taken over by another owner");
     terminal.wait_for("[not read: make it short; the session was taken from this process, and may not");
-    terminal.wait_for("[session s was taken from this process; nobody has it now]");
+    terminal.wait_for("[session s was taken from this process; no process is known to have it now]");
     assert!(!terminal.screen().contains("not read yet"), "{}", terminal.screen());
     let journal = home.run(["sessions", "export", "s"]).stdout;
     assert!(!journal.contains("make it short"), "{journal}");

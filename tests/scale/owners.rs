@@ -55,7 +55,10 @@ fn an_operator_takes_a_session_from_a_living_owner_and_leaves_it_to_the_next() {
     assert!(unknown.stderr.contains("there is no session two"), "{}", unknown.stderr);
     let fenced = running.finish();
     assert_ne!(fenced.code, Some(0), "{fenced:?}");
-    assert!(fenced.stderr.contains("[session one was taken from this process; nobody has it now]"), "{fenced:?}");
+    assert!(
+        fenced.stderr.contains("[session one was taken from this process; no process is known to have it now]"),
+        "{fenced:?}"
+    );
     let finished = ben.run(["run", "--session", "one", "--finish", "second"]);
     assert_eq!(finished.code, Some(0), "{}", finished.stderr);
     check_epochs(&ben.run(["sessions", "export", "one"]).stdout);

@@ -293,7 +293,11 @@ async fn about_call(
                     print::note(&approvals::told(&decision));
                     return About::Decided(decision);
                 }
-                Some(None) => print::note("[not edited; the question is still open]"),
+                Some(None) => {
+                    // What was typed before the arguments were given up was meant for something else.
+                    keyboard.forget();
+                    print::note("[not edited; the question is still open]");
+                }
                 None => return About::TakenBack,
             },
             Said::Whole => print::report(&approvals::shown_in(folder, question, Look::now(), true)),

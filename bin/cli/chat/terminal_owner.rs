@@ -233,6 +233,16 @@ pub(super) struct OpenQuestion<'a> {
     rest: Vec<u8>,
 }
 
+impl Keyboard<'_> {
+    /// Discards what was typed and not asked for yet.
+    pub(super) fn forget(&mut self) {
+        if let Self::Drawn(open) = self {
+            open.rest.clear();
+            while open.typed.try_recv().is_ok() {}
+        }
+    }
+}
+
 impl OpenQuestion<'_> {
     /// The next line. Dropping the future withdraws what was typed.
     pub(super) async fn line(&mut self, prompt: &str) -> String {

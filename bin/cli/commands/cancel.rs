@@ -22,6 +22,7 @@ use crate::control::client::{self, Process};
 use crate::control::wire::{Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
+use crate::runtime::trust;
 use crate::terminal::print;
 
 /// After how long a cancellation that no worker has taken is explained.
@@ -39,6 +40,8 @@ const WORK: &str = "work";
 /// When there is no such process, the id is none or that of several sessions, or nothing runs and nothing waits in the session.
 pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
     if args.pid.is_none() && config.store.kind == StoreKind::Postgres {
+        // It connects to the database that the configuration names.
+        trust::check(config)?;
         return of_many_machines(&args.id, config).await;
     }
     let begins = |name: &str| name.starts_with(&args.id);

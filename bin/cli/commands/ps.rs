@@ -14,7 +14,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use bob::store::StoreOverview;
-use bob_config::Config;
+use bob_config::{Config, StoreKind};
 use serde_json::{Value, json};
 
 use crate::arguments::{DrainArgs, PsArgs};
@@ -22,6 +22,7 @@ use crate::control::client::{self, Process};
 use crate::control::wire::{Hello, Look, Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
+use crate::runtime::trust;
 use crate::terminal::print;
 
 /// How often a watched tree is drawn again.
@@ -81,6 +82,9 @@ pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> 
 
 /// What the store knows. One that cannot be read hides no process.
 async fn looked(config: &Config) -> Option<StoreOverview> {
+    if config.store.kind == StoreKind::Postgres && !trust::is_settled(config) {
+        print::note("[the database is not asked: this configuration is not trusted; see `cli-agent trust`]");
+    }
     let seen = async {
         match store::opened(config)? {
             Some(store) => store::overview(&*store).await,

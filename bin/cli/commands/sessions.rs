@@ -133,19 +133,14 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;
-            // Those that wait below it could not be resumed any more.
-            let mut all = vec![id.clone()];
-            let mut at = 0;
-            while let Some(next) = all.get(at).cloned() {
-                let records = store.load(&next).await?;
-                all.extend(Session::fold(next, &records).suspended_below().cloned());
-                at += 1;
-            }
-            for below in all.drain(1..).rev() {
-                store.delete(&below).await?;
-            }
+            let below = waiting_below(&*store, &id).await;
             if !store.delete(&id).await? {
                 return Err(no_such(&id));
+            }
+            for below in below {
+                if let Err(error) = store.delete(&below).await {
+                    print::note(&format!("warning: {below}, which waits below it, is left: {error}"));
+                }
             }
             match json {
                 true => print::json(&json!({ "deleted": id }))?,
@@ -154,6 +149,21 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
     }
     Ok(Exit::Success)
+}
+
+/// The sessions that wait for a person below this one, at all levels, and could not be resumed without it. What cannot be read
+/// has none: it can be deleted all the same.
+async fn waiting_below(store: &dyn SessionStore, id: &SessionId) -> Vec<SessionId> {
+    let mut all = vec![id.clone()];
+    let mut at = 0;
+    while let Some(next) = all.get(at).cloned() {
+        at += 1;
+        let Ok(records) = store.load(&next).await else { continue };
+        let session = Session::fold(next, &records);
+        let below: Vec<_> = session.suspended_below().filter(|below| !all.contains(below)).cloned().collect();
+        all.extend(below);
+    }
+    all.split_off(1)
 }
 
 /// How many sessions are listed by default.

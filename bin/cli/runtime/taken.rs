@@ -17,9 +17,12 @@ pub(crate) async fn remark(opened: &OpenRuntime, outcome: &TurnOutcome) -> Optio
         return None;
     }
     let session = &outcome.session_id;
+    if matches!(outcome.error, Some(AgentError::Store(StoreError::Fenced { epoch: 0 }))) {
+        return Some(format!("[session {session} was deleted by another process]"));
+    }
     Some(match opened.store.owner(session).await {
         Ok(Some(owner)) => format!("[session {session} was taken from this process; {owner} has it now]"),
-        Ok(None) => format!("[session {session} was taken from this process; nobody has it now]"),
+        Ok(None) => format!("[session {session} was taken from this process; no process is known to have it now]"),
         Err(error) => {
             format!("[session {session} was taken from this process; it is not known who has it: {error}]")
         }

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::getpgrp;
-use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcgetpgrp, tcsetattr};
 
 use crate::terminal::print;
 
@@ -23,17 +23,29 @@ pub(crate) fn remember() {
     let Ok(found) = tcgetattr(stdin()) else { return };
     let mut keeps = found.clone();
     keeps.local_modes.insert(LocalModes::NOFLSH);
-    // A program in the background that changes the terminal is stopped.
-    let is_in_front = tcgetpgrp(stdin()).is_ok_and(|front| front == getpgrp());
-    if FOUND.set(found).is_ok() && is_in_front {
+    if FOUND.set(found).is_ok() && is_in_front() {
         let _dropped_as_before = tcsetattr(stdin(), OptionalActions::Now, &keeps);
     }
 }
 
-/// Restores the terminal's settings, also while it is still being read. Does nothing if nothing was changed.
+/// Whether this program has the terminal. One in the background that changes it is stopped.
+fn is_in_front() -> bool {
+    tcgetpgrp(stdin()).is_ok_and(|front| front == getpgrp())
+}
+
+/// Discards what was typed and not read, as the terminal does when Ctrl-C is pressed in a program that leaves it as it was:
+/// the shell behind this one must not take it for a command.
+pub(crate) fn forget_typed() {
+    if FOUND.get().is_some() && is_in_front() {
+        let _the_terminal_may_be_gone = tcflush(stdin(), QueueSelector::IFlush);
+    }
+}
+
+/// Restores the terminal's settings, also while it is still being read. Does nothing if nothing was changed, or if another
+/// program has the terminal by now.
 pub(crate) fn restore() {
     tell_pastes(false);
-    if let Some(found) = FOUND.get() {
+    if let Some(found) = FOUND.get().filter(|_| is_in_front()) {
         let _the_terminal_may_be_gone = tcsetattr(stdin(), OptionalActions::Now, found);
     }
 }

@@ -1,6 +1,7 @@
 //! The fold of sub-agents that are suspended: what they ask, what was decided, and those whose call has ended without them.
 
 use super::{OpenCall, OpenTurn, Session};
+use crate::agent::{Agent, NAMESPACE, child_of};
 use crate::approvals::{Decision, Scope};
 use crate::chat::{CallStatus, Delegated};
 use crate::ids::{ApprovalId, SessionId, TurnId};
@@ -56,6 +57,14 @@ impl OpenCall {
     }
 }
 
+impl OpenCall {
+    /// Whether a sub-agent may have begun to work for this call, which waits for it.
+    pub(super) fn has_child(&self) -> bool {
+        let own = self.call.name.as_str().strip_prefix(NAMESPACE);
+        self.intent.is_some() && self.task.is_none() && own.is_some_and(|own| !Agent::is_taken(own))
+    }
+}
+
 impl OpenTurn {
     /// A person decided about a question of a sub-agent.
     pub(super) fn decide_below(
@@ -98,13 +107,17 @@ impl Session {
         below.map(|below| &below.asked.child.session)
     }
 
-    /// A call has its result. Where that is not known, its sub-agent may still be suspended.
-    pub(super) fn gives_up(&mut self, call: &OpenCall, how: CallStatus) {
-        if let Some(below) = call.below.as_ref().filter(|_| how == CallStatus::Unknown) {
-            let child = &below.asked.child;
-            let (session, turn) = (child.session.clone(), child.turn.clone());
-            self.given_up.push(GivenUp { session, turn, at: self.turns });
+    /// A call of this turn has its result. Where that is not known, its sub-agent may still be suspended, also if this journal
+    /// does not say so: it may have been suspended just before a crash.
+    pub(super) fn gives_up(&mut self, turn: &TurnId, call: &OpenCall, how: CallStatus) {
+        if how != CallStatus::Unknown {
+            return;
         }
+        let child = match call.below.as_deref().map(|below| &below.asked.child) {
+            Some(child) => Some((child.session.clone(), child.turn.clone())),
+            None => child_of(&self.id, turn, &call.call.id).filter(|_| call.has_child()),
+        };
+        self.given_up.extend(child.map(|(session, turn)| GivenUp { session, turn, at: self.turns }));
     }
 
     /// A turn has ended: those that were given up long ago are closed.

@@ -133,7 +133,7 @@ impl Session {
         let Some(turn) = &mut self.open else { return };
         let Some(open) = turn.step.as_mut().and_then(|step| step.call_mut(&result.call)) else { return };
         open.result = Some(Arc::clone(&result));
-        let given_up = open.below.is_some().then(|| open.clone());
+        let given_up = (open.below.is_some() || open.has_child()).then(|| (turn.input.turn.clone(), open.clone()));
         let used = match (&open.task, used) {
             // The outcome of its child.
             (_, Some(used)) => Some(used),
@@ -145,8 +145,8 @@ impl Session {
         };
         turn.count(used.as_deref());
         let is_complete = turn.step.as_ref().is_some_and(OpenStep::is_complete);
-        if let Some(call) = given_up {
-            self.gives_up(&call, result.status);
+        if let Some((turn, call)) = given_up {
+            self.gives_up(&turn, &call, result.status);
         }
         if is_complete {
             self.close_step();

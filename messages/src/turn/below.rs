@@ -104,6 +104,16 @@ impl Turn {
         returned
     }
 
+    /// A call whose sub-agent went on, and whose result does not say what was used: what it used until it was suspended counts.
+    pub(super) fn counted_below(&self, call: &ToolCall, mut returned: ToolReturn) -> ToolReturn {
+        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        if let Some(below) = open.and_then(|open| open.below.as_deref()).filter(|_| returned.output.delegated.is_none())
+        {
+            returned.output.delegated = Some(Box::new(below.asked.child.used));
+        }
+        returned
+    }
+
     /// Tells which suspended turns of sub-agents are to be closed, since their calls have ended.
     pub(super) fn tell_given_up(&self, effects: &mut Vec<Effect>) {
         let given_up = self.session.iter().flat_map(|session| &session.given_up);

@@ -197,7 +197,7 @@ impl Turn {
             let mut returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = match self.asks_below(&call, &calling.slots[at], &mut returned, effects) {
                 Some(waits) => waits,
-                None => self.came_back(&call, returned, effects),
+                None => self.came_back(&call, self.counted_below(&call, returned), effects),
             };
             self.flush(effects);
             self.advance(calling, effects);

@@ -4,11 +4,13 @@ use super::again::{reading, writing};
 use super::link::{Link, PATIENCE};
 use super::node::lives;
 use super::schema::{self, STEPS};
-use super::up::Unread;
+use super::up::{Unread, Up};
 use super::writer::Writer;
 use crate::store::SessionOwner;
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
+use std::cell::Cell;
+use std::rc::Rc;
 use tokio::time::Instant;
 use tokio_postgres::Row;
 
@@ -17,15 +19,16 @@ const OWNER: &str = concat!(
     lives!()
 );
 
+const EPOCH: &str = "SELECT epoch FROM bob_sessions WHERE id = $1";
+
 /// In one statement: of two that take a session, one is told whose it was. A session is locked before its owner is looked at.
-const TAKE: &str = concat!(
+/// One whose lease is over is an owner as well: it may be a process that stands still and goes on later, under its epoch.
+const TAKE: &str =
     "WITH former AS MATERIALIZED (SELECT s.number, s.node FROM bob_sessions s WHERE s.id = $1 FOR UPDATE)
      UPDATE bob_sessions s SET epoch = s.epoch + 1, node = NULL
      FROM former f JOIN bob_nodes n ON n.number = f.node
-     WHERE s.number = f.number AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $2 AND ",
-    lives!(),
-    " RETURNING n.number, n.name, n.address"
-);
+     WHERE s.number = f.number AND s.epoch = $3 AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $2
+     RETURNING n.number, n.name, n.address";
 
 /// The living owner of a session.
 pub(super) async fn owner(link: &Link, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
@@ -47,15 +50,30 @@ fn of(row: &Row) -> SessionOwner {
 }
 
 impl Writer {
-    /// Takes a session from its living owner, for nobody.
+    /// Takes a session from its owner, alive or not, for nobody.
+    ///
+    /// # Errors
+    /// `InDoubt` where an attempt may have taken it whose answer was lost.
     pub(super) async fn take(&self, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
         if self.link.to_read(Instant::now() + PATIENCE).await?.is_none() {
             return Ok(None);
         }
+        let epoch = async |up: Rc<Up>| {
+            let statement = up.prepared(EPOCH).await?;
+            let row = up.ask(up.client.query_opt(&statement, &[&session.as_str()])).await?;
+            Ok(row.map(|row| row.get::<_, i64>(0)))
+        };
+        let Some(epoch) = reading(&self.link, 1, || None, epoch).await? else { return Ok(None) };
         let known = STEPS.len() as i32;
+        let attempts = Cell::new(0);
         let taken = writing(&self.link, async |up| {
+            attempts.set(attempts.get() + 1);
             let statement = up.prepared(TAKE).await?;
-            let row = up.ask(up.client.query_opt(&statement, &[&session.as_str(), &known])).await?;
+            let row = up.ask(up.client.query_opt(&statement, &[&session.as_str(), &known, &epoch])).await?;
+            if row.is_none() && attempts.get() > 1 {
+                let why = "the answer was lost, and the session may have been taken".to_owned();
+                return Err(Unread::Bad(StoreError::InDoubt(why)));
+            }
             if row.is_none() {
                 // A newer program may have been here since the connection was made.
                 schema::nature(&up, &self.link.address).await?;

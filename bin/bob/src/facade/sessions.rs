@@ -110,22 +110,32 @@ pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool
     if !close(runtime, &session).await {
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
-    // Those that wait below it could not be resumed any more.
-    let mut all = vec![session];
-    let mut at = 0;
-    while let Some(next) = all.get(at).cloned() {
-        let newest = runtime.part(next.clone(), Part::Latest).await?;
-        all.extend(runtime.folded_of(next, &newest).await?.suspended_below().cloned());
-        at += 1;
-    }
-    let mut is_deleted = false;
-    while let Some(next) = all.pop() {
-        if !all.is_empty() && !close(runtime, &next).await {
-            continue;
+    let below = waiting_below(runtime, &session).await;
+    let is_deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await?;
+    for session in below {
+        if close(runtime, &session).await {
+            let deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await;
+            if let Err(error) = deleted {
+                tracing::warn!(%error, "a session that waited below one that was deleted is left");
+            }
         }
-        is_deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session: next, reply }).await?;
     }
     Ok(is_deleted)
+}
+
+/// The sessions that wait for a person below this one, at all levels, and could not be resumed without it. What cannot be read
+/// has none: it can be deleted all the same.
+async fn waiting_below(runtime: &Runtime, session: &SessionId) -> Vec<SessionId> {
+    let mut all = vec![session.clone()];
+    let mut at = 0;
+    while let Some(next) = all.get(at).cloned() {
+        at += 1;
+        let Ok(newest) = runtime.part(next.clone(), Part::Latest).await else { continue };
+        let Ok(folded) = runtime.folded_of(next, &newest).await else { continue };
+        let below: Vec<_> = folded.suspended_below().filter(|below| !all.contains(below)).cloned().collect();
+        all.extend(below);
+    }
+    all.split_off(1)
 }
 
 fn take_away(runtime: &Runtime, session: &SessionId) {

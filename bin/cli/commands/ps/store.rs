@@ -10,18 +10,20 @@ use serde_json::{Value, json};
 
 use super::table::duration;
 use crate::exit::Failure;
+use crate::runtime::trust;
 use crate::terminal::print;
 
 /// How many columns the name of a process has.
 const NAME: usize = 44;
 
-/// The store of the configuration, if it is one that other processes use. One that was not made yet stays so.
+/// The store of the configuration, if it is one that other processes use. One that was not made yet stays so, and a server is
+/// not connected to before the configuration that names it is trusted.
 ///
 /// # Errors
 /// When it cannot be opened.
 pub(crate) fn opened(config: &Config) -> Result<Option<Arc<dyn SessionStore>>, Failure> {
     let is_there = match (config.store.kind, config.store_path()) {
-        (StoreKind::Postgres, _) => true,
+        (StoreKind::Postgres, _) => trust::is_settled(config),
         (StoreKind::Memory, _) | (_, None) => false,
         (StoreKind::Json, Some(path)) => path.is_dir(),
         // Messages may wait beside a database that was not made yet.
@@ -92,7 +94,10 @@ pub(crate) fn short(seen: &StoreOverview) -> String {
     });
     let nodes = match seen.all_nodes {
         0 => String::new(),
-        _ => format!("{count} nodes alive  {sessions} sessions owned  {running} running   "),
+        _ => {
+            let (nodes, owned) = (print::counted(count, "node"), print::counted(sessions, "session"));
+            format!("{nodes} alive  {owned} owned  {running} running   ")
+        }
     };
     format!("{nodes}inbox: {}", inbox(seen))
 }
@@ -151,7 +156,7 @@ mod tests {
         );
         assert!(report(&seen).lines().all(|line| line.chars().count() <= 81));
         let line =
-            "1 nodes alive  3 sessions owned  1 running   inbox: 12 messages for 1 session, the oldest for 3.2 s; ";
+            "1 node alive  3 sessions owned  1 running   inbox: 12 messages for 1 session, the oldest for 3.2 s; ";
         assert!(short(&seen).starts_with(line), "{}", short(&seen));
         assert_eq!(short(&StoreOverview::default()), "inbox: nothing waits");
     }

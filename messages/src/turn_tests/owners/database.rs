@@ -14,6 +14,8 @@ pub(super) struct Database {
     pub(super) now: i64,
     pub(super) stored: Vec<Arc<Record>>,
     pub(super) epoch: u64,
+    /// The epochs that were given.
+    pub(super) given: BTreeSet<u64>,
     /// The process that has the session.
     pub(super) owner: Option<usize>,
     /// When each process was heard of last.
@@ -30,6 +32,7 @@ impl Database {
             now: 0,
             stored: Vec::new(),
             epoch: 0,
+            given: BTreeSet::new(),
             owner: None,
             renewed: vec![0; processes],
             began: BTreeMap::new(),

@@ -65,12 +65,15 @@ impl Owners {
         if !self.database.is_free() || self.database.is_done(&self.requests) {
             return;
         }
-        let process = &mut self.processes[at];
-        process.world.crash();
-        process.fenced = false;
         if self.defect != Some(Defect::EpochNotRaised) || self.database.epoch == 0 {
             self.database.epoch += 1;
         }
+        let epoch = self.database.epoch;
+        let is_new = self.database.given.insert(epoch);
+        self.must(is_new, || format!("epoch {epoch} is given twice"));
+        let process = &mut self.processes[at];
+        process.world.crash();
+        process.fenced = false;
         (process.epoch, process.held) = (self.database.epoch, Some(process.clock + LEASE));
         (self.database.owner, self.database.renewed[at]) = (Some(at), self.database.now);
         (process.renewed, process.renewing) = (process.clock, None);

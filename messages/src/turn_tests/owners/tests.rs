@@ -108,7 +108,7 @@ fn every_seed_holds_whoever_stands_still_and_whatever_the_clocks_do() {
 fn every_planted_defect_is_found() {
     let defects = [
         (Defect::EpochIgnored, "under an epoch that is over"),
-        (Defect::EpochNotRaised, "its outcome is not in the journal"),
+        (Defect::EpochNotRaised, "is given twice"),
         (Defect::LeaseNotAsked, "past the lease"),
         (Defect::LeaseFromAnswer, "in a process without the session"),
         (Defect::DoubtIsDone, "begins without an intent"),
