@@ -131,8 +131,8 @@ pub trait SessionStore: Send + Sync + 'static {
     }
 
     /// Takes a session from its owner, also a living one, and gives it to nobody: raises its epoch, durably, so that what that
-    /// owner writes is refused, and any process may claim it. Answers who owned it; `None`, and nothing has changed, when no
-    /// living process did.
+    /// owner writes is refused, and any process may claim it. Answers who owned it, which may be a process that
+    /// has died or stands still; `None`, and nothing has changed, when none is known.
     ///
     /// # Errors
     /// `Unavailable` when it was not done, also where a store cannot do it, as this default says; `InDoubt` when it may have been.
