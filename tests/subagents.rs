@@ -36,3 +36,5 @@ mod stage;
 mod suspended;
 #[path = "subagents/suspended_kills.rs"]
 mod suspended_kills;
+#[path = "subagents/suspended_refused.rs"]
+mod suspended_refused;

@@ -6,6 +6,8 @@
 
 #[path = "cli/home.rs"]
 mod home;
+#[path = "support/pass_on.rs"]
+mod pass_on;
 mod support;
 
 mod api;

@@ -95,7 +95,7 @@ pub(super) async fn assert_begun_once(runtime: &Runtime) {
 }
 
 /// Waits until every session below has closed its turn.
-async fn all_closed(runtime: &Runtime) {
+pub(super) async fn all_closed(runtime: &Runtime) {
     within(async {
         loop {
             let mut is_open = false;

@@ -5,12 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bob::approvals::Decision;
-use bob::sessions::{FinishReason, SessionFilter, SessionPage};
-use bob::store::{Append, Claim, Fact, MemoryStore, Record, SessionStore, StoreError};
+use bob::sessions::FinishReason;
+use bob::store::{Append, Fact, MemoryStore, Record, SessionStore, StoreError};
 use bob::{AgentResponse, AgentRuntime, BoxFuture, Runtime, SessionId};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 use bob_messages::ids::CallId;
 
+use crate::pass_on::pass_on;
 use crate::subagents::suspended::{assert_begun_once, folded, resume, run, staged, suspending, three_levels, waits};
 use crate::support::runtime::{session, within};
 
@@ -49,38 +50,16 @@ struct Ordered {
 }
 
 impl SessionStore for Ordered {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.store.claim(session)
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.store.load(session)
-    }
+    pass_on!(store: claim, load, release, list, delete);
 
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
         self.order.lock().unwrap().extend(batch.iter().map(|append| append.records.clone()));
         self.store.append(batch)
     }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.store.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.store.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.delete(session)
-    }
 }
 
 /// A store with these records, as a kill of the program leaves them.
-async fn left(records: &[Arc<Record>]) -> Arc<MemoryStore> {
+pub(super) async fn left(records: &[Arc<Record>]) -> Arc<MemoryStore> {
     let left = MemoryStore::new();
     let ids: BTreeSet<_> = records.iter().map(|record| record.session.clone()).collect();
     for id in ids {
@@ -96,8 +75,8 @@ async fn left(records: &[Arc<Record>]) -> Arc<MemoryStore> {
     left
 }
 
-#[tokio::test]
-async fn a_program_that_is_killed_between_any_two_appends_is_finished_by_another_one() {
+/// The appends of the story, in their order.
+pub(super) async fn all_appends() -> Vec<Vec<Arc<Record>>> {
     let (store, ran) = (MemoryStore::new(), Arc::<AtomicUsize>::default());
     let ordered = Arc::new(Ordered { store: Arc::clone(&store), order: Mutex::default() });
     let kept: Arc<dyn SessionStore> = Arc::<Ordered>::clone(&ordered);
@@ -106,6 +85,12 @@ async fn a_program_that_is_killed_between_any_two_appends_is_finished_by_another
     within(first.shutdown()).await;
     let all = std::mem::take(&mut *ordered.order.lock().unwrap());
     assert!(all.len() > 20, "{}", all.len());
+    all
+}
+
+#[tokio::test]
+async fn a_program_that_is_killed_between_any_two_appends_is_finished_by_another_one() {
+    let all = all_appends().await;
     for cut in 1..all.len() {
         let before = &all[..cut].concat();
         let had_begun = before.iter().any(|record| {

@@ -130,7 +130,7 @@ pub trait SessionStore: Send + Sync + 'static {
         ready(Ok(None)).boxed()
     }
 
-    /// Takes a session from its owner, also a living one, and gives it to nobody: raises its epoch, durably, so that what that
+    /// Takes a session from its owner, also a living one, and leaves it without one: raises its epoch, durably, so that what that
     /// owner writes is refused, and any process may claim it. Answers who owned it, which may be a process that
     /// has died or stands still; `None`, and nothing has changed, when none is known.
     ///

@@ -181,7 +181,8 @@ pub(crate) fn have_worked(
 }
 
 /// Hands a decision to a session that works for a call and is suspended, perhaps again; answered with the outcome of its
-/// turn. One that does not take the decision was closed meanwhile, and its outcome is read.
+/// turn. One that does not know the decision's question was closed meanwhile, and its outcome is read; one that cannot take
+/// it now, since another process has it, asks as before.
 pub(crate) fn have_resumed(
     (sessions, store): (&Address<SessionsMessage>, &Address<StoreMessage>),
     call: &Arc<ToolCall>,
@@ -190,11 +191,14 @@ pub(crate) fn have_resumed(
     reply: Reply<ToolReturn>,
 ) {
     let (store, of, began) = (store.clone(), Arc::clone(call), Instant::now());
-    let Resumption { child, submission, decision, limits, tenant, parent } = resumption;
+    let asks = resumption.not_taken();
+    let Resumption { child, question: _, submission, decision, limits, tenant, parent } = resumption;
     let (session, turn) = (child.session.clone(), child.turn);
     let reply = Reply::to(move |ended: Option<Result<Box<TurnOutcome>, AgentError>>| match ended {
         Some(Ok(outcome)) => reply.send(returned(outcome_of(agent_of(&of), &outcome), began)),
         Some(Err(AgentError::Invalid(_))) => read_outcome(&store, &of, session, turn, reply),
+        // It was not taken, and may be: the person is asked again.
+        Some(Err(error)) if error.is_retryable() => reply.send(returned(asks, began)),
         Some(Err(error)) => reply.send(ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"))),
         // Dropping the reply answers it.
         None => drop(reply),

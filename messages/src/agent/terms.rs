@@ -7,7 +7,7 @@
 use super::{Agent, MAX_DEPTH, TaskContext};
 use crate::Millis;
 use crate::approvals::{ApprovalsMode, Decision};
-use crate::chat::{Asking, ContentPart, ToolCall};
+use crate::chat::{Asking, ContentPart, ToolCall, ToolOutput};
 use crate::cost::Cost;
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, TenantId, TurnId};
 use crate::input::TurnInput;
@@ -219,6 +219,8 @@ impl Delegation {
 pub struct Resumption {
     /// The session.
     pub child: Asking,
+    /// The question that was decided, for people.
+    pub question: String,
     /// The name of the submission, which follows from the one that brought the decision; the session takes it once.
     pub submission: TurnId,
     /// The decision.
@@ -229,6 +231,13 @@ pub struct Resumption {
     pub tenant: Option<TenantId>,
     /// The call.
     pub parent: ParentTurn,
+}
+
+impl Resumption {
+    /// The output of the call while the session has not taken the decision: it asks as before.
+    pub fn not_taken(&self) -> ToolOutput {
+        self.child.output(&self.question)
+    }
 }
 
 impl Delegation {

@@ -83,6 +83,7 @@ impl Turn {
         let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(**turn_config).clone() });
         let resumption = Resumption {
             child: below.asked.child.clone(),
+            question: below.question.clone(),
             submission,
             decision,
             limits: below.asked.limits,

@@ -221,13 +221,16 @@ impl TurnMessage {
     pub(super) fn is_of_a_call(&self) -> bool {
         match self {
             Self::Start { input, .. } => input.works_for().is_some(),
-            request => request.is_handed_down(),
+            request => request.handed_down().is_some(),
         }
     }
 
-    /// Whether this is a decision that the caller of a sub-agent hands down.
-    pub(super) fn is_handed_down(&self) -> bool {
-        matches!(self, Self::Resume { parent: Some(_), .. })
+    /// The token of a decision that the caller of a sub-agent hands down.
+    pub(super) fn handed_down(&self) -> Option<&ResumeToken> {
+        match self {
+            Self::Resume { parent: Some(_), token, .. } => Some(token),
+            _from_elsewhere => None,
+        }
     }
 
     /// The ticket of the question this answers, if it answers one. A note is no answer.

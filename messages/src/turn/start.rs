@@ -122,7 +122,9 @@ impl Turn {
             // It must not begin after its caller was answered.
             Some(Recover::Close(_)) if waits => return self.withdraw(&submission, effects),
             Some(Recover::Close(reason)) => {
-                if self.deferred.get(at).is_some_and(TurnMessage::is_handed_down) {
+                let open = session.open.as_ref().and_then(|open| open.suspended.as_ref());
+                let token = self.deferred.get(at).and_then(TurnMessage::handed_down);
+                if token.is_some() && token == open.map(|open| &open.token) {
                     // Its caller has ended.
                     self.close_suspended(effects);
                     self.flush(effects);

@@ -110,7 +110,7 @@ pub async fn a_session_that_is_taken_is_nobodys_and_its_owner_is_fenced(folder: 
     let name = |owner: Option<crate::store::SessionOwner>| owner.map(|owner| owner.name);
     assert_eq!(ben.owner(&one).await.map(name), Ok(Some("ann".to_owned())));
     assert_eq!(cyd.take(&one).await.map(name), Ok(Some("ann".to_owned())));
-    assert_eq!((ben.owner(&one).await, cyd.take(&one).await), (Ok(None), Ok(None)), "it is nobody's");
+    assert_eq!((ben.owner(&one).await, cyd.take(&one).await), (Ok(None), Ok(None)), "it has no owner");
     let second = first + 1;
     assert_eq!(store_one(&ann, append(&one, first, 1, 1)).await, Err(StoreError::Fenced { epoch: second }));
     ann.release(&one, first).await;
@@ -119,7 +119,7 @@ pub async fn a_session_that_is_taken_is_nobodys_and_its_owner_is_fenced(folder: 
     assert_eq!(ann.owner(&one).await.map(name), Ok(Some("ben".to_owned())));
     assert_eq!(store_one(&ben, append(&one, second + 1, 1, 1)).await, Ok(2));
     drop(ben);
-    assert_eq!(ann.owner(&one).await, Ok(None), "a dead owner is nobody");
+    assert_eq!(ann.owner(&one).await, Ok(None), "a dead process owns nothing");
     // Whether it is named is the store's own: for a while a dead process cannot be told from one that stands still.
     let former = cyd.take(&one).await.map(name).expect("it is taken");
     assert!(former.is_none_or(|former| former == "ben"));

@@ -65,3 +65,17 @@ async fn a_lock_that_the_server_has_still_is_taken_when_it_is_free() {
     let ben = schema.open("ben", false);
     assert_eq!(ben.claim(&one).await, Err(StoreError::Busy { owner: "ann".to_owned() }));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_is_taken_from_a_process_that_stands_still() {
+    let Some(schema) = schema("a_session_is_taken_from_a_process_that_stands_still") else { return };
+    let (ann, ben, one) = (schema.open("ann", false), schema.open("ben", false), session("one"));
+    let epoch = claim(&ann, &one).await;
+    claim(&ben, &session("other")).await;
+    // As if it had not renewed its lease: it renews it, or goes on under another row, within a second.
+    schema.run("UPDATE bob_nodes SET dead = true WHERE name = 'ann'");
+    assert_eq!(ben.take(&one).await.unwrap().map(|owner| owner.name), Some("ann".to_owned()));
+    assert_eq!(store_one(&ann, append(&one, epoch, 0, 1)).await, Err(StoreError::Fenced { epoch: epoch + 1 }));
+    assert_eq!(ben.owner(&one).await, Ok(None));
+    assert_eq!(ben.claim(&one).await.unwrap().epoch, epoch + 2);
+}

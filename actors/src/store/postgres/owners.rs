@@ -50,7 +50,7 @@ fn of(row: &Row) -> SessionOwner {
 }
 
 impl Writer {
-    /// Takes a session from its owner, alive or not, for nobody.
+    /// Takes a session from its owner, alive or not, and leaves it without one.
     ///
     /// # Errors
     /// `InDoubt` where an attempt may have taken it whose answer was lost.

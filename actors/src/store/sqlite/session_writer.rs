@@ -205,7 +205,7 @@ impl SessionWriter {
         }
     }
 
-    /// Takes a session from its owner, also this one. A dead owner is nobody.
+    /// Takes a session from its owner, also this one. A dead process owns nothing.
     fn take(&mut self, pen: &mut Pen<'_>, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
         self.check(pen)?;
         let Some(entry) = pen.tables.find(session)? else { return Ok(None) };

@@ -302,7 +302,7 @@ impl<'c> Pen<'c> {
         self.show.run(&values).map(drop)
     }
 
-    /// Notes an owner and its file, or nobody: of a session that is there, or of a new one.
+    /// Notes an owner and its file, or that there is none: of a session that is there, or of a new one.
     pub(super) fn claim(&mut self, id: &SessionId, epoch: u64, owner: Option<(&str, &str)>) -> Result<(), StoreError> {
         let mut claim = self.tables.database.statement(
             "INSERT INTO sessions (id, epoch, version, bytes, updated_at, owner, lock) VALUES (?1, ?2, 0, 0, ?3, ?4, ?5)
