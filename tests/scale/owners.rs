@@ -47,7 +47,7 @@ fn an_operator_takes_a_session_from_a_living_owner_and_leaves_it_to_the_next() {
     assert!(taken.stderr.contains(&owner) && taken.stderr.contains(" at 127.0.0.1; any process"), "{}", taken.stderr);
     assert_eq!(database.sql("SELECT node IS NULL FROM bob_sessions"), "t");
     let free = ben.run(["sessions", "take", "one"]);
-    assert_eq!((free.code, free.stderr.trim()), (Some(0), "nobody owns one; nothing was changed"));
+    assert_eq!((free.code, free.stderr.trim()), (Some(0), "no process owns one; nothing was changed"));
     let json: Value = serde_json::from_str(&ben.run(["sessions", "take", "one", "--json"]).stdout).unwrap();
     assert_eq!(json, serde_json::json!({ "session_id": "one", "taken_from": null }));
     let unknown = ben.run(["sessions", "take", "two"]);

@@ -9,14 +9,15 @@ use bob::inbox::{
     Due, Inbox, InboxEntry, InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest, Submitter, Worker,
 };
 use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
-use bob::sessions::{RequestId, SessionFilter, SessionPage};
-use bob::store::{Append, Claim, MemoryStore, Record, SessionStore, StoreError};
+use bob::sessions::RequestId;
+use bob::store::{MemoryStore, SessionStore, StoreError};
 use bob::tools::{ToolOutput, tool};
 use bob::{AgentError, SessionId};
 use futures_util::future::{BoxFuture, FutureExt, pending};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use crate::pass_on::pass_on;
 use crate::support::runtime::{Nothing, asking, build, over, session, within};
 
 /// A store whose inbox does not say what is due.
@@ -31,33 +32,7 @@ struct SilentInbox {
 }
 
 impl SessionStore for Silent {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.store.claim(session)
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.store.load(session)
-    }
-
-    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
-        self.store.append(batch)
-    }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.store.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.store.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.delete(session)
-    }
+    pass_on!(store: claim, load, append, release, list, delete);
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         Some(Arc::clone(&self.inbox) as Arc<dyn Inbox>)

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bob::model::{Capabilities, ContentPart, LlmRequest, ScriptedLlm, ScriptedReply};
-use bob::sessions::{SessionFilter, SessionPage};
 use bob::store::{Append, ArtifactStorePort, Claim, Part, Record, SessionStore, StoreError, Stored};
 use bob::tools::{Invocation, ToolError, tool};
 use bob::{AgentRequest, AgentRuntime, BoxFuture, Runtime, RuntimeBuilder, SessionId};
@@ -15,6 +14,7 @@ use bob_messages::limits::Limits;
 use serde_json::json;
 use tokio::sync::Notify;
 
+use crate::pass_on::pass_on;
 use crate::support::runtime::{Nothing, build, file_store, over, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
@@ -39,16 +39,10 @@ impl Watched {
 }
 
 impl SessionStore for Watched {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.store.claim(session)
-    }
+    pass_on!(store: claim, load, release, list, delete);
 
     fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
         self.store.claim_latest(session)
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.store.load(session)
     }
 
     fn load_part<'a>(
@@ -78,22 +72,6 @@ impl SessionStore for Watched {
     fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
         let appended = self.append(batch);
         Box::pin(async move { appended.await.into_iter().map(Stored::Now).collect() })
-    }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.store.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.store.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.delete(session)
     }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {

@@ -92,7 +92,7 @@ fn a_session_of_a_folder_is_not_taken_from_its_process_and_one_of_a_database_is(
         assert_eq!(taken.code, Some(code), "{kind}: {}", taken.stderr);
         let said = match kind {
             "json" => "belongs to one process as a whole, and no session is taken from it; end that process",
-            _ => "nobody owns one; nothing was changed",
+            _ => "no process owns one; nothing was changed",
         };
         assert!(taken.stderr.contains(said), "{kind}: {}", taken.stderr);
     }

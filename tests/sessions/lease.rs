@@ -6,12 +6,12 @@ use std::time::Instant;
 
 use bob::inbox::StoreLease;
 use bob::model::{ScriptedLlm, ScriptedReply};
-use bob::sessions::{SessionFilter, SessionPage};
-use bob::store::{Append, Claim, MemoryStore, Record, SessionStore, StoreError};
+use bob::store::{MemoryStore, SessionStore};
 use bob::tools::{CallStatus, ToolOutput, tool};
-use bob::{AgentRuntime, BoxFuture, SessionId};
+use bob::{AgentRuntime, SessionId};
 use serde_json::json;
 
+use crate::pass_on::pass_on;
 use crate::support::runtime::{Nothing, build, over, say, turn};
 
 /// A store whose owner's lease is over, or not.
@@ -21,33 +21,7 @@ struct Leased {
 }
 
 impl SessionStore for Leased {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.store.claim(session)
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.store.load(session)
-    }
-
-    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
-        self.store.append(batch)
-    }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.store.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.store.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.delete(session)
-    }
+    pass_on!(store: claim, load, append, release, list, delete);
 
     fn lease(&self, _session: &SessionId) -> StoreLease {
         match self.is_held.load(Ordering::SeqCst) {

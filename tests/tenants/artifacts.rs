@@ -5,15 +5,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bob::model::{LlmRequest, ScriptedLlm, ScriptedReply};
-use bob::sessions::{SessionFilter, SessionPage};
-use bob::store::{
-    Append, ArtifactId, ArtifactStorePort, Claim, MemoryStore, Record, SessionStore, StoreError, StoredArtifact,
-};
+use bob::store::{ArtifactId, ArtifactStorePort, MemoryStore, SessionStore, StoreError, StoredArtifact};
 use bob::tools::{FnTool, Invocation, Risk, tool};
 use bob::{BoxFuture, SessionId};
 use bob_messages::chat::Message;
 use serde_json::json;
 
+use crate::pass_on::pass_on;
 use crate::support::runtime::{Nothing, session};
 
 /// The sessions of the interleavings.
@@ -75,33 +73,7 @@ impl Leaking {
 }
 
 impl SessionStore for Leaking {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        self.store.claim(session)
-    }
-
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
-        self.store.load(session)
-    }
-
-    fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>> {
-        self.store.append(batch)
-    }
-
-    fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
-        self.store.release(session, epoch)
-    }
-
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
-        self.store.list(filter, cursor)
-    }
-
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
-        self.store.delete(session)
-    }
+    pass_on!(store: claim, load, append, release, list, delete);
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::new(OfAll(Arc::clone(&self.artifacts))))

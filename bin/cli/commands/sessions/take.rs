@@ -23,7 +23,7 @@ pub(super) async fn take(store: &dyn SessionStore, id: &SessionId, as_json: bool
             print::json(&json!({ "session_id": id, "taken_from": from }))?;
         }
         (false, Some(owner)) => print::note(&format!("took {id} from {owner}; any process may claim it now")),
-        (false, None) => print::note(&format!("nobody owns {id}; nothing was changed")),
+        (false, None) => print::note(&format!("no process owns {id}; nothing was changed")),
     }
     Ok(())
 }
