@@ -19,6 +19,7 @@ use std::sync::Arc;
 use bob::config::{Hook, OnRestart};
 use bob::tape::MARK;
 use bob_config::{Config, Environment, Files, Overrides, sanitise};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
@@ -274,6 +275,15 @@ fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
             Err(error) => Failure::from(error).exit,
         };
     }
+    let text = match error.get(ContextKind::InvalidArg) {
+        // What other agents call a turn without a conversation.
+        Some(ContextValue::String(option)) if matches!(option.as_str(), "-p" | "--print") => {
+            format!(
+                "error: there is no option {option}; `cli-agent run \"MESSAGE\"` runs one turn and prints its answer\n"
+            )
+        }
+        _any_other => text,
+    };
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let report = Some(sanitise::clean(&text).into_owned());
     finish(&Failure { report, ..Failure::usage(message) }, form_asked_for(arguments), None)

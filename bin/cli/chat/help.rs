@@ -170,6 +170,17 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_of_the_chat_has_the_help_as_it_is() {
+        let page = include_str!("../../../docs/chat.md");
+        let block = page
+            .split("```text\n")
+            .find(|block| block.starts_with("Look, "))
+            .and_then(|block| block.split("```").next());
+        let block = block.expect("docs/chat.md has the commands in a block");
+        assert!(help(80, &[]).starts_with(block), "the help is now:\n{}", help(80, &[]));
+    }
+
+    #[test]
     fn the_help_names_every_command_and_fits() {
         for columns in [40, 80, 120] {
             let own =
