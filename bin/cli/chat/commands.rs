@@ -1,7 +1,6 @@
 //! The slash commands of the chat.
 
 use bob::sessions::{Change, OptionsPatch};
-use bob::tools::file_changes::of_records;
 use bob::tools::servers::ServerId;
 use bob::{AgentRuntime, ModelName, SessionId};
 use bob_config::sanitise;
@@ -169,7 +168,8 @@ impl Chat {
             Some(which) => (Which::parse(which.trim())?, true),
             None => (Which::parse(argument)?, false),
         };
-        let turns = of_records(&self.session, &self.opened.runtime.records(self.session.clone()).await?);
+        let records = self.opened.runtime.records(self.session.clone()).await?;
+        let turns = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
         let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
         let undone = move || file_changes::take_back(&turns, which, &workspace, overwrite);
         let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
