@@ -119,3 +119,41 @@ fn rules_over_calls_are_kept_and_deny_beats_ask_beats_allow() {
     let bad = home("local/list_dir", "allow = [\"local/shell_exec(git *\"]\n").run(["tools"]);
     assert!(bad.code == Some(2) && bad.stderr.contains("local/shell_exec(git *)"), "it says how: {bad:?}");
 }
+
+/// A model that makes one call, in a folder whose configuration says nothing of the policy.
+fn unconfigured(tool: &str, arguments: &Value) -> Home {
+    let call = json!({ "calls": [{ "name": tool, "arguments": arguments }] });
+    let home = Home::scripted(&json!([{ "replies": [call, { "text": "Done." }] }]));
+    home.scratch.write("a.txt", "a text\n");
+    home
+}
+
+#[test]
+fn the_shell_asks_where_nothing_is_configured() {
+    let home = unconfigured("local/shell_exec", &json!({ "command": "echo ran" }));
+    assert_eq!(seen(&home, &[]), "asks");
+    assert_eq!(seen(&home, &["--mode", "edits"]), "asks");
+    assert_eq!(seen(&home, &["--mode", "plan"]), "denied");
+    assert_eq!(seen(&home, &["--mode", "auto"]), "runs");
+    let config = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&config.replace("[runtime]\n", "[runtime]\nprofile = \"strict\"\n"));
+    let listed = home.run(["tools"]);
+    assert!(listed.stdout.contains("local/list_dir") && !listed.stdout.contains("local/shell_exec"), "{listed:?}");
+    assert_eq!(seen(&home, &["--mode", "auto"]), "denied");
+}
+
+#[test]
+fn removing_a_file_asks_in_every_mode_and_runs_after_a_yes() {
+    let home = unconfigured("local/shell_exec", &json!({ "command": "rm a.txt" }));
+    for mode in ["ask", "edits", "auto"] {
+        assert_eq!(seen(&home, &["--mode", mode]), "asks", "{mode}");
+    }
+    let (code, asked) = home.json(["--mode", "auto", "--approvals", "suspend", "go"]);
+    assert_eq!(code, Some(4), "{asked}");
+    assert_eq!(home.scratch.read("a.txt"), "a text\n");
+    let run = home.run(["resume", asked["token"].as_str().unwrap_or_default(), "allow"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(!home.scratch.join("a.txt").exists());
+    let privileged = unconfigured("local/shell_exec", &json!({ "command": "sudo rm a.txt" }));
+    assert_eq!(seen(&privileged, &["--mode", "auto"]), "denied");
+}

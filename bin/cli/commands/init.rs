@@ -84,10 +84,10 @@ fn ask(files: &Files) -> Result<Chosen, Failure> {
     print::note("  1  read and search files");
     print::note("  2  also change files");
     print::note("  3  also run commands; each is asked about");
-    let tools = until_good("1, 2 or 3? [2] ", |answer| match answer {
+    let tools = until_good("1, 2 or 3? [3] ", |answer| match answer {
         "1" => Ok(ToolsLevel::Read),
-        "" | "2" => Ok(ToolsLevel::Edit),
-        "3" => Ok(ToolsLevel::Shell),
+        "2" => Ok(ToolsLevel::Edit),
+        "" | "3" => Ok(ToolsLevel::Shell),
         other => Err(format!("{other:?} is not one of 1, 2 and 3")),
     })?;
     let place = files.user_place.as_deref().map(|place| place.display().to_string()).unwrap_or_default();
