@@ -237,3 +237,19 @@ fn a_chat_undoes_and_rewinds_what_sub_agents_changed() {
     let run = home.agent(["chat", "--session", "s"]).stdin("/rewind 0 files\n").run();
     assert_eq!((run.code, home.scratch.read("a.txt").as_str()), (Some(0), BEFORE), "{run:?}");
 }
+
+#[test]
+fn programs_see_what_an_edit_would_change_and_what_was_changed() {
+    let edit =
+        json!({ "calls": [{ "name": "local/edit_file", "arguments": { "path": "a.txt", "old": "two", "new": "2" } }] });
+    let home = Home::scripted(&json!([{ "replies": [edit, { "text": "Done." }] }]));
+    home.scratch.write("a.txt", BEFORE);
+    let run = home.run(["run", "--output", "stream-json", "--approvals", "suspend", "go"]);
+    let events = run.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>();
+    let asked = events.iter().find(|event| event["type"] == "approval.requested").expect("a question");
+    let difference = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+    assert_eq!(asked["difference"], difference, "{asked}");
+    let run = home.run(["run", "--output", "json", "--mode", "edits", "go"]);
+    let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
+    assert_eq!(line["changes"], json!([{ "path": "a.txt", "before": BEFORE, "after": "one\n2\nthree\n" }]), "{line}");
+}
