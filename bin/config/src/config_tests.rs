@@ -371,9 +371,8 @@ fn the_profile_sets_the_policy_that_is_not_set() {
     let of = |text: &str| accepted(&format!("{MODEL}{text}"), &Environment::default()).policy.rules;
     assert_eq!(of(""), bob::tools::Policy::terminal());
     assert_eq!(of("profile = 'strict'\n"), bob::tools::Policy::default());
-    let denies = of("[policy]\ndeny_tools = ['local/shell_exec']\n");
-    assert_eq!(denies.deny_tools, ["local/shell_exec"]);
-    assert_eq!(denies.deny_commands, bob::tools::Policy::terminal().deny_commands);
+    let set = bob::tools::Policy { deny_tools: vec!["mcp/*".to_owned()], ..bob::tools::Policy::terminal() };
+    assert_eq!(of("[policy]\ndeny_tools = ['mcp/*']\n"), set);
 }
 
 #[test]
