@@ -160,7 +160,8 @@ Without a PROMPT, or with -, the prompt is all of stdin, at most 1048576 bytes. 
 is a file, or a pipe that has something or ends within 0.2 s; any other stdin is not waited for.
 With --output json exactly one line is printed, whatever happens:
   {session_id, turn_id, request_id, model, finish_reason, guard_reason, content, question, token, stop_reason,
-   tool_transcript, usage, steps, duration_ms, saved, denied, error}, and changes [{path, before, after}] if there are any
+   tool_transcript, usage, steps, duration_ms, saved, denied, error}
+and changes, a list of {path, before, after}, if files were changed.
 With --output stream-json one event a line is printed: turn.started first, turn.finished (with the keys above) last.
 
 Examples:

@@ -68,7 +68,7 @@ fn what_does_not_touch_the_answer_is_obeyed_during_it() {
     terminal.wait_for("this session is now called: my plan");
     terminal.type_line("/mode edits");
     terminal.wait_for("mode edits: ");
-    terminal.wait_for("from the next message on, this answer goes on in ask");
+    terminal.wait_for("from the next message on");
     terminal.press(b"\x1b[Z\x1b[Z");
     terminal.wait_for("mode plan: ");
     terminal.type_line("/mcp restart none");

@@ -146,7 +146,8 @@ fn without_a_person_run_and_batch_do_what_the_page_says() {
         for (tool, wanted) in tools.iter().zip(&row[1..]) {
             let home = home(tool, "");
             let (_, line) = home.json(["--mode", &mode, "go"]);
-            let batch = home.agent(["batch", "--mode", &mode, "-"]).stdin("{\"prompt\": \"go\"}\n").run();
+            let batch =
+                home.agent(["batch", "--mode", &mode, "-"]).stdin("{\"session\": \"b\", \"prompt\": \"go\"}\n").run();
             let of_batch: Value = serde_json::from_str(&batch.stdout).unwrap_or_else(|why| panic!("{why}: {batch:?}"));
             for line in [line, of_batch] {
                 assert_eq!(line["tool_transcript"][0]["status"], wanted.as_str(), "{tool} in {mode}: {line}");

@@ -170,7 +170,7 @@ mod tests {
                 bob_config::parse(&text, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
             let config = config.unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(config.runtime.default_model, "a:b\"c");
-            assert_eq!(config.policy.rules.deny_tools.is_empty(), tools == ToolsLevel::Shell);
+            assert_eq!(config.policy.rules.deny_tools.is_empty(), tools != ToolsLevel::Edit);
             assert_eq!(config.policy.rules.allow_tools == ["*"], tools != ToolsLevel::Read);
         }
     }
