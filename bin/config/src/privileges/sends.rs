@@ -11,13 +11,19 @@ use bob::model::providers::KNOWN;
 use super::{Privilege, PrivilegeKind};
 use crate::{Config, Secret};
 
-/// An address of a provider that is not the built-in one.
+/// An address of a provider that is not the built-in one, or a key that is another variable than the provider's own.
 pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: Option<&Secret>) -> Option<Privilege> {
     let known = KNOWN.iter().find(|known| known.name == name);
-    let address = address?;
-    if known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/')) {
-        return None;
-    }
+    let is_built_in = |address: &str| {
+        known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/'))
+    };
+    let Some(address) = address.filter(|address| !is_built_in(address)) else {
+        let own = known.and_then(|known| known.key_variable);
+        let mut others = key.map(|key| variables(config, key.expose())).unwrap_or_default();
+        others.retain(|variable| Some(variable.as_str()) != own);
+        let address = known.map_or("its own address", |known| known.base_url);
+        return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), address, others));
+    };
     let key = match key {
         Some(key) => variables(config, key.expose()),
         None => known.and_then(|known| known.key_variable).map(str::to_owned).into_iter().collect(),
