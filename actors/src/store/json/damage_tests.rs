@@ -236,12 +236,12 @@ fn s2_a_block_of_zeros_is_damage_wherever_it_may_have_been_confirmed() {
 
 #[test]
 fn s2_a_newer_journal_is_refused_and_left_alone() {
-    let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 4, known: 3 });
-    check_refused(b"{\"bob_journal\":4,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
+    let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 5, known: 4 });
+    check_refused(b"{\"bob_journal\":5,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
     let mut lines = crate::store::line::header(FORMAT, &session(ID));
     lines.push(b'\n');
     let mut newer = record(&session(ID), 1, 1, "r").as_ref().clone();
-    newer.format = 4;
+    newer.format = FORMAT + 1;
     crate::store::line::write_record(&mut lines, &newer).unwrap();
     check_refused(&lines, is_too_new, true);
 }
