@@ -176,7 +176,7 @@ async fn s2_a_newer_record_is_refused_and_left_alone() {
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;
     let mut newer = record(&one, epoch, 1, "r").as_ref().clone();
-    newer.format = 4;
+    newer.format = bob_messages::store::FORMAT + 1;
     let records = vec![Arc::new(newer)];
     let stored = store_one(&store, Append { session: one.clone(), epoch, expected_version: 0, records }).await;
     assert_eq!(stored, Ok(1));
