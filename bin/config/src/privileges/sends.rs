@@ -19,8 +19,10 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
     };
     let Some(address) = address.filter(|address| !is_built_in(address)) else {
         let own = known.and_then(|known| known.key_variable);
-        let mut others = key.map(|key| variables(config, key.expose())).unwrap_or_default();
-        others.retain(|variable| Some(variable.as_str()) != own);
+        // By its place: the value of a variable may be too short to be known again in a text.
+        let filled = config.filled_at.iter().filter(|(place, _)| *place == ["providers", name, "api_key"]);
+        let others: Vec<String> =
+            filled.map(|(_, variable)| variable.clone()).filter(|it| Some(it.as_str()) != own).collect();
         let address = known.map_or("its own address", |known| known.base_url);
         return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), address, others));
     };
