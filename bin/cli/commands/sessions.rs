@@ -194,7 +194,7 @@ fn table(page: &SessionPage, every: &[SessionSummary], most: usize) -> Result<()
         print::note(&format!("damaged, left unchanged: {name}: {reason}"));
     }
     match all {
-        0 => print::note("no sessions yet"),
+        0 if page.quarantined.is_empty() => print::note("no sessions yet"),
         _ if all > most => print::note(&format!("{most} of {all} sessions; --limit 0 lists all")),
         _all_of_them => {}
     }

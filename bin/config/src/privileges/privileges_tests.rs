@@ -53,6 +53,15 @@ fn everything_else_is_a_privilege() {
         ("[providers.openai]\nbase_url = \"https://api.openai.com.evil.example/v1/\"\n", (Sends, "OPENAI_API_KEY")),
         ("[providers.openai]\nbase_url = \"https://x.invalid/${OPENAI_API_KEY}/\"\n", (Sends, "${OPENAI_API_KEY}")),
         ("[providers.x]\nkind = \"openai\"\nbase_url = \"http://127.0.0.1/\"\n", (Sends, "the provider x")),
+        (
+            "[providers.groq]\napi_key = \"${OPENAI_API_KEY}\"\n",
+            (Sends, "the provider groq\nto:          https://api.groq.com/openai/v1/\nwhat is in:  OPENAI_API_KEY"),
+        ),
+        (
+            "[providers.openai]\napi_key = \"${OPENAI_API_KEY}${HOME}\"\nbase_url = \"https://api.openai.com/v1/\"\n",
+            (Sends, "what is in:  HOME"),
+        ),
+        ("[providers.ollama]\napi_key = \"${HOME}\"\n", (Sends, "what is in:  HOME")),
         ("[[mcp.servers]]\nid = \"w\"\ntransport = \"http\"\nurl = \"https://x.invalid/\"\n", (Sends, "x.invalid")),
         (
             "[telemetry]\notlp_endpoint = \"http://x.invalid/\"\nheaders = { a = \"${OPENAI_API_KEY}\" }\n",
