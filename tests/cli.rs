@@ -10,6 +10,8 @@ mod at_once;
 mod back;
 #[path = "cli/chat.rs"]
 mod chat;
+#[path = "cli/clipboard.rs"]
+mod clipboard;
 #[path = "cli/commands.rs"]
 mod commands;
 #[path = "cli/config.rs"]

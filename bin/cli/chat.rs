@@ -6,7 +6,7 @@
 //! - `talk`: the loop: read a line, run it as a turn or a command
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
-//! - `mode`: the permission mode; `line_keys`: Shift-Tab, Ctrl-O and Esc Esc
+//! - `mode`: the permission mode; `line_keys`: Shift-Tab, Ctrl-O, Esc Esc and Ctrl-V; `clipboard`: the image on it
 //! - `lines`: lines of a pipe
 //! - `commands`, `inform`, `help`, `cost`, `permissions`: slash commands; `own_commands`: those of the project; `shell`: `!command`
 //! - `mentions`: files named with `@`
@@ -19,6 +19,7 @@
 mod at_once;
 mod begin;
 mod choose;
+mod clipboard;
 mod commands;
 mod cost;
 mod draft;

@@ -11,9 +11,10 @@ use rustyline::error::ReadlineError;
 use rustyline::history::FileHistory;
 use tokio::sync::{mpsc, oneshot};
 
+use super::clipboard::{Clipboard, Pasting};
 use super::helper::{Aid, LookUp};
 use super::history::{self, HISTORY_LINES, History};
-use super::line_keys::{Ended, LineKeys};
+use super::line_keys::{Aside, Ended, LineKeys};
 use super::{Input, message};
 use crate::commands::prompt;
 use crate::exit::Failure;
@@ -36,6 +37,8 @@ pub(super) struct Editor {
     ask: mpsc::UnboundedSender<Ask>,
     /// The answer to a question that was taken back while it was being answered.
     unwanted: Option<oneshot::Receiver<Input>>,
+    /// Held so that images that were pasted are removed with the conversation, and not with the thread, which may outlive it.
+    _clipboard: Clipboard,
 }
 
 impl Editor {
@@ -46,11 +49,13 @@ impl Editor {
     pub(super) fn start(history: History, look_up: LookUp) -> Result<Self, Failure> {
         settings::remember();
         let (ask, asked) = mpsc::unbounded_channel();
+        let clipboard = Clipboard::default();
+        let pasting = clipboard.pasting();
         std::thread::Builder::new()
             .name("line editor".to_owned())
-            .spawn(move || serve(asked, &history, look_up))
+            .spawn(move || serve(asked, &history, look_up, &pasting))
             .map_err(|error| Failure::internal(format!("cannot start the line editor: {error}")))?;
-        Ok(Self { ask, unwanted: None })
+        Ok(Self { ask, unwanted: None, _clipboard: clipboard })
     }
 
     /// Reads the next line with this prompt and initial text; `Input::End` when the editor has ended. First discards
@@ -86,7 +91,7 @@ impl Editor {
 type Rustyline = rustyline::Editor<Aid, FileHistory>;
 
 /// Answers each question with one line.
-fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: LookUp) {
+fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: LookUp, clipboard: &Pasting) {
     let is_typed = Rc::new(Cell::new(false));
     let is_message = Rc::new(Cell::new(true));
     let settings = rustyline::Config::builder()
@@ -111,7 +116,7 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
         is_message.set(ask.is_message);
         let input = match print::is_plain_wanted() {
             true => read_plainly(&ask),
-            false => read(&mut editor, &ask, &is_typed, &keys),
+            false => read(&mut editor, &ask, &is_typed, &keys, clipboard),
         };
         if let (Input::Line(line), true) = (&input, ask.is_message) {
             let line = String::from_utf8_lossy(line);
@@ -157,7 +162,7 @@ fn read_plainly(ask: &Ask) -> Input {
     Input::Line(if typed.is_empty() { ask.initial.clone() } else { typed }.into_bytes())
 }
 
-fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKeys) -> Input {
+fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKeys, clipboard: &Pasting) -> Input {
     let mut initial = (ask.initial.clone(), String::new());
     let mut is_warned = false;
     loop {
@@ -170,9 +175,16 @@ fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKey
             Ok(line) => return Input::Line(line.into_bytes()),
             Err(ReadlineError::Interrupted) if let Some(ended) = keys.pressed(&ask.prompt) => match ended {
                 Ended::By(input) => return input,
-                Ended::ToStop(before, behind) => {
+                Ended::For(Aside::Stop, before, behind) => {
                     stops::stop();
                     initial = (before, behind);
+                }
+                Ended::For(Aside::Paste, before, behind) => {
+                    let path = clipboard.keep().unwrap_or_else(|reason| {
+                        print::note(&format!("[not pasted: {reason}]"));
+                        String::new()
+                    });
+                    initial = (before + &path, behind);
                 }
             },
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,

@@ -99,13 +99,14 @@ pub(super) const COMMANDS: [Command; 24] = [
 const GROUPS: [(&str, &str); 3] =
     [("Look, also while an answer is written", "/help"), ("Conversation", "/resume"), ("Leave", "/exit")];
 
-const KEYS: [(&str, &str); 12] = [
+const KEYS: [(&str, &str); 13] = [
     ("Tab", "completes commands, sessions, models, tool servers, and files after @"),
     ("Esc", "interrupts the answer, as Ctrl-C does"),
     ("Ctrl-C", "interrupts the answer; at the prompt it clears the line, and twice on an empty line leaves"),
     ("Shift-Tab", "the next mode: ask, edits, auto, plan"),
     ("Esc Esc", "at the prompt: the last message again, to be edited"),
     ("Ctrl-O", "the whole result of the last call, as /output"),
+    ("Ctrl-V", "at the prompt: the image on the clipboard goes with the message"),
     ("@FILE", "in a message: the file goes with it; so does an image whose full path is pasted"),
     ("#TEXT", "adds a line to MEMORY.md, as /memory"),
     ("!COMMAND", "runs a command of yours in the folder of the session; the model does not see it"),

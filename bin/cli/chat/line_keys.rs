@@ -1,5 +1,5 @@
-//! Keys that end a line in the line editor: Shift-Tab, Ctrl-O, Esc twice and Ctrl-Z. Something is done, and the line begins
-//! again.
+//! Keys that end a line in the line editor: Shift-Tab, Ctrl-O, Esc twice, Ctrl-V and Ctrl-Z. Something is done, and the line
+//! begins again.
 
 use std::io::stdout;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,11 +13,12 @@ use super::Input;
 use crate::terminal::{print, screen};
 
 /// The keys, and what each makes of the line.
-const KEYS: [(KeyEvent, Made); 4] = [
+const KEYS: [(KeyEvent, Made); 5] = [
     (KeyEvent(KeyCode::BackTab, Modifiers::NONE), Made::Input(Input::NextMode)),
     (KeyEvent(KeyCode::Char('O'), Modifiers::CTRL), Made::Input(Input::Output)),
     (KeyEvent(KeyCode::Esc, Modifiers::NONE), Made::Input(Input::LastMessage)),
-    (KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL), Made::Stop),
+    (KeyEvent(KeyCode::Char('V'), Modifiers::CTRL), Made::Aside(Aside::Paste)),
+    (KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL), Made::Aside(Aside::Stop)),
 ];
 
 /// What a key makes of the line.
@@ -25,16 +26,24 @@ const KEYS: [(KeyEvent, Made); 4] = [
 enum Made {
     /// The end of a message.
     Input(fn(String) -> Input),
-    /// The process is stopped, and goes on with the line as it was. The editor's own key would have the process stop at a
-    /// later moment, when it has the terminal again.
+    /// The line goes on behind it.
+    Aside(Aside),
+}
+
+/// What is done while a line waits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Aside {
+    /// The process is stopped. The editor's own key would have it stop at a later moment, when it has the terminal again.
     Stop,
+    /// The image on the clipboard is kept, and its path is put where the cursor is.
+    Paste,
 }
 
 /// A key that ended a line.
 pub(super) enum Ended {
     By(Input),
-    /// To be stopped; what was before the cursor and behind it.
-    ToStop(String, String),
+    /// Something is to be done; what was before the cursor and behind it.
+    For(Aside, String, String),
 }
 
 /// What of them was pressed.
@@ -50,8 +59,8 @@ enum Pressed {
     Heard,
     /// One was pressed, with this on the line.
     With(String, fn(String) -> Input),
-    /// Ctrl-Z was, with this before the cursor and behind it.
-    Stop(String, String),
+    /// One was pressed after which the line goes on, with this before the cursor and behind it.
+    Aside(Aside, String, String),
 }
 
 /// One key.
@@ -78,9 +87,10 @@ impl LineKeys {
     /// What a key made of the line, if one ended it. The line is taken off the screen, so that it does not stand there twice.
     pub(super) fn pressed(&self, prompt: &str) -> Option<Ended> {
         let pressed = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
-        let (line, made) = match pressed {
-            Pressed::With(line, made) => (line, made),
-            Pressed::Stop(before, behind) => return Some(Ended::ToStop(before, behind)),
+        let (line, ended) = match pressed {
+            Pressed::With(line, made) => (line.clone(), Ended::By(made(line))),
+            Pressed::Aside(Aside::Stop, before, behind) => return Some(Ended::For(Aside::Stop, before, behind)),
+            Pressed::Aside(aside, before, behind) => (format!("{before}{behind}"), Ended::For(aside, before, behind)),
             Pressed::Ignored | Pressed::Heard => return None,
         };
         let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
@@ -88,7 +98,7 @@ impl LineKeys {
             // One row up, and everything below is cleared.
             let _the_next_write_says_so = print::cleaned("\u{1b}[1A\r\u{1b}[J");
         }
-        Some(Ended::By(made(line)))
+        Some(ended)
     }
 }
 
@@ -111,11 +121,13 @@ impl ConditionalEventHandler for Key {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         let mut pressed = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         *pressed = match self.1 {
-            Made::Input(_) if matches!(*pressed, Pressed::Ignored) => return Some(Cmd::Noop),
+            Made::Input(_) | Made::Aside(Aside::Paste) if matches!(*pressed, Pressed::Ignored) => {
+                return Some(Cmd::Noop);
+            }
             Made::Input(made) => Pressed::With(context.line().to_owned(), made),
-            Made::Stop => {
+            Made::Aside(aside) => {
                 let (before, behind) = context.line().split_at(context.pos());
-                Pressed::Stop(before.to_owned(), behind.to_owned())
+                Pressed::Aside(aside, before.to_owned(), behind.to_owned())
             }
         };
         Some(Cmd::Interrupt)
