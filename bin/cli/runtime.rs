@@ -15,7 +15,7 @@ pub(crate) mod turn;
 
 use std::future::Future;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bob::approvals::{ApprovalMemory, PermissionMode};
 use bob::config::Hook as ActorHook;
@@ -38,6 +38,9 @@ use signals::{Caught, Signals};
 
 /// Closing may take this long beyond the grace of running turns, since children are given time to end.
 const CLOSING: Duration = Duration::from_secs(3);
+
+/// What is left to write at the end has at least this long, however long the tree took.
+const WRITING: Duration = Duration::from_millis(1_500);
 
 /// The name of this program for a receiver of telemetry, if no variable has one.
 #[cfg(feature = "otel")]
@@ -78,6 +81,8 @@ pub(crate) struct OpenRuntime {
     pub(crate) here: Option<String>,
     remembered: Option<Arc<Remembered>>,
     grace: Duration,
+    /// When its end began, if it has begun.
+    ending: OnceLock<Instant>,
     tape: Option<Opened>,
     #[cfg(feature = "otel")]
     telemetry: Option<Arc<Telemetry>>,
@@ -139,6 +144,7 @@ impl OpenRuntime {
             workspace,
             remembered,
             grace,
+            ending: OnceLock::new(),
             tape,
             #[cfg(feature = "otel")]
             telemetry,
@@ -174,10 +180,18 @@ impl OpenRuntime {
         }
     }
 
-    /// Ends the tree and its children. Returns after at most the grace period and three seconds, or at the next
-    /// signal; remaining children are then ended by their watcher. Returns that signal.
+    /// Begins the end of the tree, and does not wait for it: running turns have the grace period from now on.
+    pub(crate) fn shut_down(&self) {
+        self.ending.get_or_init(Instant::now);
+        let runtime = self.runtime.clone();
+        tokio::spawn(async move { runtime.shutdown().await });
+    }
+
+    /// Ends the tree and its children. Returns after at most the grace period and three seconds, which count from
+    /// [`shut_down`](Self::shut_down) if that was called, or at the next signal; remaining children are then ended by their
+    /// watcher. Returns that signal.
     pub(crate) async fn close(self, signals: &mut Signals) -> Option<Caught> {
-        let Self { runtime, remembered, tape, grace, .. } = self;
+        let Self { runtime, remembered, tape, grace, ending, .. } = self;
         #[cfg(feature = "otel")]
         let telemetry = self.telemetry;
         // Decisions during the grace period must be written, too.
@@ -191,7 +205,8 @@ impl OpenRuntime {
                 let _sent_or_left = tokio::task::spawn_blocking(flush).await;
             }
         };
-        end_within(grace + CLOSING, runtime.shutdown(), written, signals.next()).await
+        let limit = left_of(grace + CLOSING, ending.get().map(Instant::elapsed));
+        end_within(limit, runtime.shutdown(), written, signals.next()).await
     }
 }
 
@@ -228,6 +243,11 @@ fn telemetry(settings: &bob_config::Telemetry) {
     if settings.otlp_endpoint.is_some() {
         print::note("warning: no telemetry is sent: this program was built without the feature otel");
     }
+}
+
+/// What is left of the time for the end of the tree, which began so long ago.
+fn left_of(limit: Duration, begun: Option<Duration>) -> Duration {
+    limit.saturating_sub(begun.unwrap_or_default()).max(WRITING)
 }
 
 /// Ends the tree, then waits for pending writes: both within `limit`, or until the next signal.

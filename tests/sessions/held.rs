@@ -1,4 +1,4 @@
-//! The append of one session is held by its store: nothing of another session waits for it.
+//! The append of one session is held in front of its store: nothing of another session waits for it.
 
 use std::sync::Arc;
 

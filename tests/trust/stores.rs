@@ -122,7 +122,7 @@ fn s15_a_store_that_was_replaced_is_reported_until_it_is_taken() {
         }
         fs::rename(&store, found.scratch.join("aside")).expect("moved away");
         fs::rename(new, &store).expect("replaced");
-        is_refused_until_it_is_taken(&found, kind);
+        is_refused_until_it_is_taken(&found, kind, "it was replaced");
     }
 }
 
@@ -132,17 +132,17 @@ fn s15_an_empty_folder_in_place_of_the_journals_is_a_store_that_was_replaced() {
     let (store, aside) = (place(&found, "json"), found.scratch.join("aside"));
     fs::rename(&store, &aside).expect("moved away");
     fs::create_dir(&store).expect("a folder");
-    is_refused_until_it_is_taken(&found, "json");
+    is_refused_until_it_is_taken(&found, "json", "an empty folder is in its place");
     let run = found.run(["run", "hi"]);
     assert_eq!(run.code, Some(0), "taken, it is one's own: {run:?}");
 }
 
 #[track_caller]
-fn is_refused_until_it_is_taken(found: &Found, kind: &str) {
+fn is_refused_until_it_is_taken(found: &Found, kind: &str, why: &str) {
     for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "--session", "b", "hi"]] {
         for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
             assert_eq!(run.code, Some(7), "{kind} {command:?}: {run:?}");
-            assert!(run.stderr.contains("was replaced") && run.stderr.contains("trust"), "{kind}: {run:?}");
+            assert!(run.stderr.contains(why) && run.stderr.contains("trust"), "{kind}: {run:?}");
         }
     }
     assert_eq!(found.named(["trust", "--yes"]).code, Some(0), "{kind}");

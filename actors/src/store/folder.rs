@@ -8,6 +8,7 @@ use rustix::fs::{self, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -93,11 +94,7 @@ impl Folder {
 
     /// Renames a file, never over another one. Whether the new name was free.
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
-        match fs::renameat_with(&self.dir, from, &self.dir, to, RenameFlags::NOREPLACE) {
-            Ok(()) => Ok(true),
-            Err(Errno::EXIST) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
+        rename_to_free(&self.dir, Path::new(from), Path::new(to))
     }
 
     /// Renames a file over another one, if there is one; the new name leads to one or the other at any time.
@@ -111,6 +108,28 @@ impl Folder {
     }
 }
 
+/// Renames a file of a folder, never over another one. Whether the new name was free.
+pub(super) fn rename_to_free(dir: impl AsFd, from: &Path, to: &Path) -> io::Result<bool> {
+    let dir = dir.as_fd();
+    moved(dir, from, to, fs::renameat_with(dir, from, dir, to, RenameFlags::NOREPLACE))
+}
+
+/// What a rename came to. Some file systems (NFS, older ZFS, some of FUSE) refuse such a rename, and can do it in two steps:
+/// a process that ends in between leaves both names of the file.
+fn moved(dir: BorrowedFd<'_>, from: &Path, to: &Path, renamed: rustix::io::Result<()>) -> io::Result<bool> {
+    let moved = match renamed {
+        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {
+            fs::linkat(dir, from, dir, to, AtFlags::empty()).and_then(|()| fs::unlinkat(dir, from, AtFlags::empty()))
+        }
+        renamed => renamed,
+    };
+    match moved {
+        Ok(()) => Ok(true),
+        Err(Errno::EXIST) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
 impl From<Stat> for Seen {
     fn from(stat: Stat) -> Self {
         Self {
@@ -120,3 +139,7 @@ impl From<Stat> for Seen {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "folder_tests.rs"]
+mod tests;

@@ -39,6 +39,8 @@ mod many_tests;
 #[path = "json_tests.rs"]
 mod tests;
 #[cfg(test)]
+mod unsynced_tests;
+#[cfg(test)]
 mod watch;
 
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};

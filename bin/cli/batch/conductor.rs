@@ -1,6 +1,7 @@
 //! The one loop of a batch: reads, begins, prints, and listens to signals. It never waits for one of them alone.
 
 use std::collections::HashMap;
+use std::pin::pin;
 
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use futures_util::future::BoxFuture;
@@ -234,8 +235,7 @@ impl<'a> Conductor<'a> {
     }
 
     fn shut_down(&self) {
-        let runtime = self.opened.runtime.clone();
-        tokio::spawn(async move { runtime.shutdown().await });
+        self.opened.shut_down();
     }
 
     fn show(&mut self) {
@@ -248,20 +248,26 @@ impl<'a> Conductor<'a> {
             self.refuse(line, Some(session.as_str()), &Failure::signalled(Exit::Interrupted));
         }
         let unwritten = self.outbox.unwritten();
-        let written = tokio::select! {
-            written = self.outbox.finish() => written,
-            () = self.stop.out_of_patience_to_write() => Ok(()),
-            caught = signals.next() => {
-                self.stop.signal(caught);
-                Ok(())
+        let mut writes = pin!(self.outbox.finish());
+        let written = loop {
+            tokio::select! {
+                written = &mut writes => break written,
+                () = self.stop.out_of_patience_to_write() => break Ok(()),
+                caught = signals.next() => match self.stop.signal(caught) {
+                    Wish::Drain => print::note("the last results are written; press Ctrl-C again to leave them"),
+                    Wish::ShutDown => self.opened.shut_down(),
+                    Wish::Cancel | Wish::CancelAndShutDown | Wish::Leave(_) => break Ok(()),
+                },
             }
         };
+        let missing = unwritten.leave();
         self.progress.end();
         if let Err(error) = written {
             return self.stop.exit().map_or_else(|| Err(error.into()), Ok);
         }
-        if let lost @ 1.. = unwritten.count() {
-            print::note(&format!("{} not written: stdout was not read", print::counted(lost as u64, "result")));
+        if missing > 0 {
+            let missing = print::counted(missing as u64, "result");
+            print::note(&format!("up to {missing} may be missing on stdout; --finish prints them again"));
         }
         let not_run = self.input.total.get().map(|total| total.saturating_sub(self.tally.done()));
         if !self.manner.is_quiet {

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 
@@ -23,13 +23,26 @@ pub(crate) struct Outbox {
     ended: oneshot::Receiver<io::Result<()>>,
 }
 
-/// How many results were handed over and are not written.
+/// Results that were handed over and are not written.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Unwritten(Arc<AtomicUsize>);
+pub(crate) struct Unwritten(Arc<Counted>);
+
+#[derive(Debug, Default)]
+struct Counted {
+    results: AtomicUsize,
+    is_left: AtomicBool,
+}
 
 impl Unwritten {
-    pub(crate) fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
+    /// Has no further write begin. Returns how many results may be missing then: those of a write that has begun count,
+    /// since the process may end in the middle of it.
+    pub(crate) fn leave(&self) -> usize {
+        self.0.is_left.store(true, Ordering::SeqCst);
+        self.0.results.load(Ordering::SeqCst)
+    }
+
+    fn is_left(&self) -> bool {
+        self.0.is_left.load(Ordering::SeqCst)
     }
 }
 
@@ -42,7 +55,7 @@ impl Outbox {
         let counted = unwritten.clone();
         // This thread is awaited only through `ended`: a pipe without a reader may block it for ever.
         std::thread::spawn(move || {
-            let _nobody_waits_any_more = tell.send(write_all(from, &counted));
+            let _nobody_waits_any_more = tell.send(write_all(from, &counted, print::cleaned));
         });
         Self { to, waiting: VecDeque::new(), unwritten, ended }
     }
@@ -50,7 +63,7 @@ impl Outbox {
     /// Hands a line over, without its newline.
     pub(crate) fn push(&mut self, line: String) {
         self.waiting.push_back(line);
-        self.unwritten.0.fetch_add(1, Ordering::SeqCst);
+        self.unwritten.0.results.fetch_add(1, Ordering::SeqCst);
         while let Ok(place) = self.to.try_reserve() {
             let Some(line) = self.waiting.pop_front() else { return };
             place.send(line);
@@ -75,7 +88,7 @@ impl Outbox {
         true
     }
 
-    /// The count of what is not written, also while [`finish`](Self::finish) runs.
+    /// What is not written, also while [`finish`](Self::finish) runs.
     pub(crate) fn unwritten(&self) -> Unwritten {
         self.unwritten.clone()
     }
@@ -96,7 +109,11 @@ impl Outbox {
     }
 }
 
-fn write_all(mut from: mpsc::Receiver<String>, unwritten: &Unwritten) -> io::Result<()> {
+fn write_all(
+    mut from: mpsc::Receiver<String>,
+    unwritten: &Unwritten,
+    mut write: impl FnMut(&str) -> io::Result<()>,
+) -> io::Result<()> {
     while let Some(mut text) = from.blocking_recv() {
         let mut count = 1;
         text.push('\n');
@@ -107,8 +124,36 @@ fn write_all(mut from: mpsc::Receiver<String>, unwritten: &Unwritten) -> io::Res
             text.push('\n');
             count += 1;
         }
-        print::cleaned(&text)?;
-        unwritten.0.fetch_sub(count, Ordering::SeqCst);
+        if unwritten.is_left() {
+            break;
+        }
+        write(&text)?;
+        unwritten.0.results.fetch_sub(count, Ordering::SeqCst);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_is_counted_with_the_write_under_way_and_no_further_write_begins() {
+        let (unwritten, (to, from)) = (Unwritten::default(), mpsc::channel(BEHIND));
+        for line in ["a".repeat(ENOUGH), "b".repeat(ENOUGH), "c".to_owned()] {
+            unwritten.0.results.fetch_add(1, Ordering::SeqCst);
+            to.try_send(line).expect("room");
+        }
+        let (mut written, mut missing) = (Vec::new(), Vec::new());
+        let write = |text: &str| {
+            written.push(text.len());
+            if written.len() == 2 {
+                missing.push(unwritten.leave());
+            }
+            Ok(())
+        };
+        write_all(from, &unwritten, write).expect("it was written");
+        assert_eq!((written, missing), (vec![ENOUGH + 1, ENOUGH + 1], vec![2]));
+        assert_eq!(unwritten.leave(), 1, "the write under way was completed");
+    }
 }

@@ -22,7 +22,10 @@ pub(crate) struct Stop {
     gave_up: bool,
     /// What running turns have to end by themselves in a shutdown.
     grace: Duration,
+    /// Until when outcomes are waited for.
     deadline: Option<Instant>,
+    /// Until when the reader of the results is waited for; earlier if the other one is earlier.
+    to_write: Option<Instant>,
 }
 
 /// The action that a signal requests.
@@ -58,8 +61,8 @@ impl Stop {
         match self.caught.as_slice() {
             [Caught::Interrupt] => Wish::Drain,
             [_] => {
-                // A reader of the results that does not read keeps no process from its end.
-                self.within(self.grace + LAST_WAIT);
+                // The runtime ends what runs in time; a reader that does not read keeps no process from its end.
+                self.to_write = Some(Instant::now() + self.grace + LAST_WAIT);
                 Wish::ShutDown
             }
             &[_, second] => {
@@ -119,7 +122,8 @@ impl Stop {
 
     /// Ends when the writing of the last results, which begins now, is not waited for any longer. Cancel-safe.
     pub(crate) async fn out_of_patience_to_write(&self) {
-        sleep_until(self.deadline.map(|deadline| deadline.max(Instant::now() + LAST_WRITE))).await;
+        let earlier = self.deadline.into_iter().chain(self.to_write).min();
+        sleep_until(earlier.map(|deadline| deadline.max(Instant::now() + LAST_WRITE))).await;
     }
 }
 
@@ -154,21 +158,19 @@ mod tests {
     }
 
     #[test]
-    fn one_signal_to_shut_down_is_a_deadline_behind_the_grace_and_a_second_one_is_an_earlier_one() {
+    fn one_signal_to_shut_down_bounds_the_writes_and_a_second_one_the_outcomes_as_well() {
         let grace = Duration::from_secs(600);
         for caught in [Terminate, HangUp] {
             let (mut stop, began) = (Stop::with_grace(grace), Instant::now());
             assert_eq!(stop.signal(caught), Wish::ShutDown);
-            let first = stop.deadline.expect("a deadline");
+            assert_eq!(stop.deadline, None, "the runtime bounds the turns");
+            let first = stop.to_write.expect("a deadline");
             assert!(first >= began + grace + LAST_WAIT && first <= Instant::now() + grace + LAST_WAIT);
             stop.signal(caught);
             assert!(stop.deadline.is_some_and(|second| second < first));
         }
         let mut drained = Stop::with_grace(grace);
-        assert_eq!(
-            (drained.signal(Interrupt), drained.deadline),
-            (Wish::Drain, None),
-            "running lines end by themselves"
-        );
+        let asked = drained.signal(Interrupt);
+        assert_eq!((asked, drained.deadline, drained.to_write), (Wish::Drain, None, None), "lines end by themselves");
     }
 }

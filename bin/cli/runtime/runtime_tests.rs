@@ -27,6 +27,13 @@ async fn x1_what_is_to_be_kept_is_written_behind_the_end_and_nothing_is_waited_f
     assert_eq!((written.get(), began.elapsed().as_secs()), (Some(2), 2));
 }
 
+#[test]
+fn the_time_for_the_end_counts_from_its_beginning_and_what_is_left_to_write_has_some() {
+    for (begun_s, left_ms) in [(None, 5_000), (Some(0), 5_000), (Some(3), 2_000), (Some(4), 1_500), (Some(60), 1_500)] {
+        assert_eq!(left_of(LIMIT, begun_s.map(Duration::from_secs)), Duration::from_millis(left_ms), "{begun_s:?}");
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn x1_a_tree_that_does_not_end_is_left_and_a_signal_ends_the_wait() {
     let began = Instant::now();

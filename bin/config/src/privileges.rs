@@ -39,7 +39,7 @@ pub struct Privilege {
 pub enum PrivilegeKind {
     /// It starts a program.
     Starts,
-    /// It sends to an address that is not built in.
+    /// It sends to an address that is not built in, or a variable of the environment to one that is.
     Sends,
     /// It puts a variable of the environment where keys do not belong.
     Fills,

@@ -300,10 +300,12 @@ fn m10_a_runtime_that_is_dropped_takes_its_servers_along() {
         });
         let dropped = Stopwatch::start();
         runtime.shutdown_background();
+        let last = Instant::now() + Duration::from_secs(60);
         while !is_gone(group) {
-            dropped.assert_within(Duration::from_secs(15), mode);
+            assert!(Instant::now() < last, "{mode}: its group is still there");
             std::thread::sleep(Duration::from_millis(2));
         }
+        dropped.assert_within(Duration::from_secs(15), mode);
         println!("figure: M10 {mode}: gone in {:?}", dropped.elapsed());
         assert_eq!((family(&server), living(fixture.folder.path())), (vec![], vec![]), "{mode}");
         drop(call);

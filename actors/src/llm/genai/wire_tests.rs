@@ -127,7 +127,10 @@ fn the_usage_of_every_format_is_read_from_the_wire() {
     };
     let first =
         json!({"input_tokens": 3, "output_tokens": 1, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7});
-    assert_eq!(anthropic(first, json!({"output_tokens": 20})), Some((15, 20, 35, [Some(7), Some(5), None])));
+    // What the end does not say again stays as it was at the beginning.
+    for last in [json!({"output_tokens": 20}), json!({"input_tokens": 3, "output_tokens": 20})] {
+        assert_eq!(anthropic(first.clone(), last), Some((15, 20, 35, [Some(7), Some(5), None])));
+    }
     let most = json!({"input_tokens": MOST, "cache_creation_input_tokens": MOST, "cache_read_input_tokens": MOST});
     let sum = 3 * MOST;
     assert_eq!(

@@ -21,7 +21,7 @@ impl Journals {
         session: &SessionId,
         appends: &[Append],
     ) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
-        self.hold.take()?;
+        self.own()?;
         let is_known = slot.known.is_some() || slot.doubt.is_some();
         let mut entered = match self.enter(session)? {
             Some(entered) => entered,

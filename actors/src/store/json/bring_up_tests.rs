@@ -94,7 +94,8 @@ fn whichever_step_on_the_disk_fails_the_journal_is_the_old_one_or_the_new_one() 
     let steps = std::mem::take(&mut lock(&journals.disk.watch).steps);
     let at = |is: fn(&Done) -> bool| steps.iter().position(is).expect("it was done");
     let (written, synced) = (at(|step| matches!(step, Done::Write(..))), at(|step| matches!(step, Done::Sync(_))));
-    let (replaced, named) = (at(|step| matches!(step, Done::Replace(..))), at(|step| matches!(step, Done::SyncNames)));
+    let replaced = at(|step| matches!(step, Done::Replace(..)));
+    let named = steps.iter().rposition(|step| matches!(step, Done::SyncNames)).unwrap();
     assert!(written < synced && synced < replaced && replaced < named, "{steps:?}");
     let claimed = steps.iter().rposition(|step| matches!(step, Done::Write(..))).unwrap();
     assert!(named < claimed, "nothing is written behind a name that may be lost");
@@ -120,6 +121,17 @@ fn whichever_step_on_the_disk_fails_the_journal_is_the_old_one_or_the_new_one() 
             let claim = journals.claim(&one).unwrap();
             assert_eq!((claim.version, &claim.records), (5, &records), "step {nth}: it is done at the next try");
             assert!(!folder.path().join("one.jsonl.new").exists(), "step {nth}");
+            let watch = lock(&journals.disk.watch);
+            let last = |is: fn(&Done) -> bool| {
+                watch.steps.iter().enumerate().rposition(|(at, step)| at + 1 != nth && is(step)).expect("it was done")
+            };
+            let (replaced, named) =
+                (last(|step| matches!(step, Done::Replace(..))), last(|step| matches!(step, Done::SyncNames)));
+            assert!(
+                replaced < named && named < last(|step| matches!(step, Done::Write(..))),
+                "step {nth}: {:?}",
+                watch.steps
+            );
         }
     }
 }

@@ -21,7 +21,7 @@ impl Journals {
     }
 
     fn claim_in(&self, slot: &mut Slot, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
-        self.hold.take()?;
+        self.own()?;
         self.refuse_set_aside(session)?;
         let Some(mut entered) = self.enter(session)? else {
             return self.begin(slot, session);
@@ -171,7 +171,7 @@ impl Journals {
     }
 
     pub(super) fn delete(&self, session: &SessionId) -> Result<bool, StoreError> {
-        self.hold.take()?;
+        self.own()?;
         self.within(session, |slot| self.delete_in(slot, session))
     }
 
@@ -195,9 +195,7 @@ impl Journals {
             }
             found = true;
         }
-        if found {
-            self.disk.sync_names().map_err(failed)?;
-        }
+        self.disk.sync_names().map_err(failed)?;
         *slot = Slot::default();
         Ok(found)
     }

@@ -12,6 +12,7 @@ use bob_messages::store::{Append, Record, StoreError};
 use rustix::io::Errno;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -82,6 +83,11 @@ fn without_epochs(known: &Confirmed) -> BTreeMap<SessionId, Vec<Record>> {
     known.iter().map(|(session, records)| (session.clone(), of(records))).collect()
 }
 
+/// The epochs of all records, in order. A claim that is made again has a greater one, and never a smaller one.
+fn epochs(known: &Confirmed) -> impl Iterator<Item = u64> {
+    known.values().flatten().map(|record| record.epoch)
+}
+
 fn store_claimed(journals: &Journals, append: &Append) -> Result<u64, StoreError> {
     store(journals, append.clone())
 }
@@ -109,6 +115,8 @@ fn s3_whichever_step_on_the_disk_fails_nothing_confirmed_is_lost_and_all_goes_on
                 }
             });
             assert_eq!(without_epochs(&lived), without_epochs(&expected));
+            let earlier = epochs(&lived).zip(epochs(&expected)).find(|(lived, expected)| lived < expected);
+            assert_eq!(earlier, None, "step {nth}: an epoch was given twice");
             assert!(lock(&journals.disk.watch).count >= nth, "step {nth} was tried");
             drop(journals);
             check(&super::tests::journals(&folder, "next"), &lived);
@@ -161,24 +169,28 @@ struct Pending {
 }
 
 /// A step of the trace, or what was known to be confirmed from there on.
-enum Traced {
+pub(super) enum Traced {
     Step(Step),
     Confirmed(Confirmed),
 }
 
-/// A whole trace, with the inode of each name that was made or renamed.
-fn traced() -> (Vec<Traced>, BTreeMap<usize, Inode>) {
+/// A whole trace, with the inode of each name that was made or renamed. The n-th step, counted from 1, fails, and nothing of
+/// it is done.
+pub(super) fn traced(fails: Option<usize>) -> (Vec<Traced>, BTreeMap<usize, Inode>) {
     let folder = quick_folder();
     let journals = journals(&folder, "test");
+    lock(&journals.disk.watch).fails = fails.map(|nth| (nth, Errno::IO));
     let (mut trace, mut made, mut taken) = (Vec::new(), BTreeMap::new(), 0);
     let mut names = BTreeMap::new();
     let mut take = |known: Option<&Confirmed>| {
         let watch = lock(&journals.disk.watch);
-        for step in &watch.steps[taken..] {
+        for (at, step) in watch.steps.iter().enumerate().skip(taken) {
+            if fails == Some(at + 1) {
+                continue;
+            }
             if let Step::Make(_) = step {
                 // The next write is the header of the file that was made.
-                let next = watch.steps[taken..].iter().skip_while(|other| *other != step);
-                let inode = next.skip(1).find_map(|step| match step {
+                let inode = watch.steps[at..].iter().find_map(|step| match step {
                     Step::Write(inode, ..) => Some(*inode),
                     _ => None,
                 });
@@ -325,14 +337,12 @@ fn put(state: &OnDisk, folder: &Path) {
     }
 }
 
-#[test]
-fn s1_whatever_a_crash_of_the_machine_leaves_holds_what_was_confirmed_and_can_be_read() {
-    let (trace, made) = traced();
-    let steps = trace.iter().filter(|traced| matches!(traced, Traced::Step(_))).count();
+/// Tries what a crash may leave at each of these places of a trace. Answers how many states there were.
+pub(super) fn check_crashes(trace: &[Traced], made: &BTreeMap<usize, Inode>, ends: Range<usize>) -> usize {
     let mut tried = BTreeSet::new();
     // What a journal holds in the end, and what it held before it was removed.
     let mut ever: BTreeMap<SessionId, BTreeSet<String>> = BTreeMap::new();
-    for traced in &trace {
+    for traced in trace {
         if let Traced::Confirmed(known) = traced {
             for (one, records) in known {
                 let ids = records.iter().map(|record| record.id.to_string());
@@ -341,14 +351,17 @@ fn s1_whatever_a_crash_of_the_machine_leaves_holds_what_was_confirmed_and_can_be
         }
     }
     let mut confirmed = Confirmed::new();
-    for end in 0..trace.len() {
-        match &trace[end] {
+    for (end, traced) in trace.iter().enumerate() {
+        match traced {
             Traced::Confirmed(known) => confirmed = known.clone(),
             // From here on a session that is deleted may be gone.
             Traced::Step(Step::Remove(name)) => confirmed.retain(|one, _| super::name::of(one) != *name),
             Traced::Step(_) => {}
         }
-        for state in crash_states(&trace[..=end], &made) {
+        if !ends.contains(&end) {
+            continue;
+        }
+        for state in crash_states(&trace[..=end], made) {
             // The same state after one more confirmation is another question.
             if !tried.insert((state.clone(), confirmed.values().map(Vec::len).sum::<usize>())) {
                 continue;
@@ -370,5 +383,13 @@ fn s1_whatever_a_crash_of_the_machine_leaves_holds_what_was_confirmed_and_can_be
             }
         }
     }
-    assert!(steps >= 50 && tried.len() >= 500, "{steps} steps and {} states are few", tried.len());
+    tried.len()
+}
+
+#[test]
+fn s1_whatever_a_crash_of_the_machine_leaves_holds_what_was_confirmed_and_can_be_read() {
+    let (trace, made) = traced(None);
+    let steps = trace.iter().filter(|traced| matches!(traced, Traced::Step(_))).count();
+    let tried = check_crashes(&trace, &made, 0..trace.len());
+    assert!(steps >= 50 && tried >= 500, "{steps} steps and {tried} states are few");
 }

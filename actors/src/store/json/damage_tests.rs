@@ -27,6 +27,11 @@ fn written(folder: &TempDir) -> (Vec<u8>, Vec<Arc<Record>>) {
     (std::fs::read(path(folder)).unwrap(), journals.load(&one).unwrap())
 }
 
+/// How many bytes the header and the first claim have, with which a journal gets its name.
+fn beginning(journal: &[u8]) -> usize {
+    journal.split_inclusive(|&byte| byte == b'\n').take(2).map(<[u8]>::len).sum()
+}
+
 fn is_prefix(loaded: &[Arc<Record>], records: &[Arc<Record>]) -> bool {
     records.starts_with(loaded)
 }
@@ -49,8 +54,7 @@ fn s5_a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
     let (bytes, records) = written(&folder);
     let one = session(ID);
     let mut longest = 0;
-    let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
-    for cut in header..=bytes.len() {
+    for cut in beginning(&bytes)..=bytes.len() {
         std::fs::write(path(&folder), &bytes[..cut]).unwrap();
         let journals = journals(&folder, "second");
         let loaded = journals.load(&one).unwrap();
@@ -71,10 +75,14 @@ fn s5_a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
 fn s15_a_journal_that_lacks_its_beginning_is_damage_and_never_a_new_one() {
     let folder = TempDir::new().unwrap();
     let (bytes, _) = written(&folder);
-    let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
-    for cut in 0..header {
+    for cut in 0..beginning(&bytes) {
         check_refused(&bytes[..cut], |error| matches!(error, StoreError::Corrupt(_)), false);
     }
+    // The block with the beginning was lost, and its header was not.
+    let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    let mut holed = bytes[..beginning(&bytes)].to_vec();
+    holed[header..].fill(0);
+    check_refused(&holed, |error| matches!(error, StoreError::Corrupt(_)), false);
     let (journals, one) = (journals(&folder, "second"), session(ID));
     std::fs::write(path(&folder), "").unwrap();
     let page = journals.list(&SessionFilter::default(), None).unwrap();

@@ -9,10 +9,15 @@ use rustix::fs::OFlags;
 use std::fs::File;
 use std::io::{self, Write};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug)]
 pub(super) struct Disk {
     folder: Arc<Folder>,
+    /// How often names changed. It begins at one, for what an earlier process changed and did not sync.
+    names_changed: AtomicU64,
+    /// How many of these changes are durable.
+    names_synced: AtomicU64,
     #[cfg(test)]
     pub(super) watch: std::sync::Mutex<super::watch::Watch>,
 }
@@ -34,6 +39,8 @@ impl Disk {
     pub(super) fn new(folder: Arc<Folder>) -> Self {
         Self {
             folder,
+            names_changed: AtomicU64::new(1),
+            names_synced: AtomicU64::new(0),
             #[cfg(test)]
             watch: std::sync::Mutex::default(),
         }
@@ -79,25 +86,44 @@ impl Disk {
     /// Renames a journal, never over another file. Whether the name was free. Durable by [`sync_names`](Self::sync_names).
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
         watched!(self, Step::Rename(from.to_owned(), to.to_owned()));
-        self.folder.rename(from, to)
+        let renamed = self.folder.rename(from, to);
+        self.change_names();
+        renamed
     }
 
     /// Gives a journal another one's name, which leads to it from then on. Durable by [`sync_names`](Self::sync_names).
     pub(super) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
         watched!(self, Step::Replace(from.to_owned(), to.to_owned()));
-        self.folder.replace(from, to)
+        let replaced = self.folder.replace(from, to);
+        self.change_names();
+        replaced
     }
 
     /// Removes a journal. Whether there was one.
     pub(super) fn remove(&self, name: &str) -> io::Result<bool> {
         watched!(self, Step::Remove(name.to_owned()));
-        self.folder.remove(name)
+        let removed = self.folder.remove(name);
+        if !matches!(removed, Ok(false)) {
+            self.change_names();
+        }
+        removed
     }
 
-    /// Makes new and removed names durable.
+    /// After the change: a sync that began before it may not cover it.
+    fn change_names(&self) {
+        self.names_changed.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// Makes new and removed names durable, if any changed since that was done: also those of an attempt that failed.
     pub(super) fn sync_names(&self) -> io::Result<()> {
+        let changed = self.names_changed.load(Ordering::SeqCst);
+        if self.names_synced.load(Ordering::SeqCst) >= changed {
+            return Ok(());
+        }
         watched!(self, Step::SyncNames);
-        self.folder.sync()
+        self.folder.sync()?;
+        self.names_synced.fetch_max(changed, Ordering::SeqCst);
+        Ok(())
     }
 
     #[cfg(test)]

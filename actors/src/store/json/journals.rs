@@ -98,6 +98,13 @@ impl Journals {
         done
     }
 
+    /// Locks the folder for this process, and makes the names in it durable: a journal may have its name from an attempt, or
+    /// from a process, that ended before that, and what is written to it would be lost with the name.
+    pub(super) fn own(&self) -> Result<(), StoreError> {
+        self.hold.take()?;
+        self.disk.sync_names().map_err(|error| self.unavailable("sync", "", &error))
+    }
+
     /// Opens a journal; `None` when there is none.
     pub(super) fn enter(&self, session: &SessionId) -> Result<Option<Entered>, StoreError> {
         let name = name::of(session);

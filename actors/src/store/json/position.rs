@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// The smallest part of a file that reaches a disk, or does not, in bytes.
 const BLOCK: u64 = 512;
 
-/// What is wrong with a file of no bytes. Programs before this one could leave one behind, whose session had nothing.
-pub(super) const EMPTY: &str = "it is empty: what was written to it was cut off";
+/// What is wrong with a file of no bytes.
+pub(super) const EMPTY: &str = "it is empty: it was cut off, or an older program ended before it wrote anything";
 
 /// What is known of a journal.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Position {
     /// A torn write is one whose writer ended before all of it was written: its last line
     /// has no end, or, when the machine went down with its writer, some of its blocks never
     /// reached the disk and read as zeros. Everything else that does not read is damage, a missing
-    /// header included: a journal gets its name only with its header and its first claim.
+    /// header or first claim included: a journal gets its name only with both.
     pub(super) fn read_on(
         &mut self,
         mut file: &File,
@@ -86,22 +86,31 @@ impl Position {
                 if self.end == 0 {
                     return Err(self.damaged(if bytes.is_empty() { EMPTY } else { "it is no header" }));
                 }
-                return match self.is_torn(&bytes) {
-                    true => Ok(count),
-                    false => Err(self.damaged("it is no torn line, and its end is missing")),
-                };
+                if !self.is_torn(&bytes) {
+                    return Err(self.damaged("it is no torn line, and its end is missing"));
+                }
+                return self.refuse_unclaimed(limit).map(|()| count);
             };
             match self.take(whole, session, &mut sink) {
                 Ok(()) => {}
                 Err(Unreadable::Damaged(_)) if self.end > 0 && has_hole(whole, self.end) => {
                     let behind = behind_a_hole(&mut reader)?;
                     let damaged = || self.damaged("a part of it was lost, and it is not of the last write");
-                    return behind.map(|behind| count + behind).ok_or_else(damaged);
+                    let behind = behind.ok_or_else(damaged)?;
+                    return self.refuse_unclaimed(limit).map(|()| count + behind);
                 }
                 Err(other) => return Err(other),
             }
             self.end += count;
             self.lines += 1;
+        }
+    }
+
+    /// Fails at the end of a file that was read from its beginning and has no claim.
+    fn refuse_unclaimed(&self, limit: Option<u64>) -> Result<(), Unreadable> {
+        match self.format.is_some() && limit.is_none() && self.ledger.epoch() == 0 {
+            true => Err(self.damaged("its first claim is missing")),
+            false => Ok(()),
         }
     }
 

@@ -76,7 +76,10 @@ impl Journals {
                 // One that was removed meanwhile is no session, nor is a link.
                 if let Ok(Some(seen)) = self.folder.look(&name) {
                     if seen.size == 0 {
-                        quarantined.push((name, EMPTY.to_owned()));
+                        // On the first page, as those that were set aside.
+                        if cursor.is_none() {
+                            quarantined.push((name, EMPTY.to_owned()));
+                        }
                         continue;
                     }
                     let summary = SessionSummary::bare(session, seen.modified_at, seen.size);

@@ -55,6 +55,9 @@ const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address
 
 const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE number = $1";
 
+/// Ends the ownership that a claim began, which cannot be used.
+const GIVE_BACK: &str = concat!("UPDATE bob_sessions s SET node = NULL WHERE s.number = $1 AND $2 = ", epoch!());
+
 /// Why a session was not given.
 enum Held {
     /// It is free by now.
@@ -117,9 +120,15 @@ impl Writer {
                 Ok(Ok(Claimed { ledger, claim: Claim { epoch: entry.epoch, version: entry.version, records } }))
             }
             Err(Unread::Bad(error)) => {
-                if let StoreError::Corrupt(what) = &error {
-                    tracing::error!(%session, what, "the records of a session are damaged; it is set aside");
-                    up.ask(up.client.execute(SET_ASIDE, &[&entry.number, what])).await?;
+                match &error {
+                    StoreError::Corrupt(what) => {
+                        tracing::error!(%session, what, "the records of a session are damaged; it is set aside");
+                        up.ask(up.client.execute(SET_ASIDE, &[&entry.number, what])).await?;
+                    }
+                    // A newer program can have it at once.
+                    _too_new => {
+                        up.ask(up.client.execute(GIVE_BACK, &[&entry.number, &signed(entry.epoch)])).await?;
+                    }
                 }
                 Err(Unread::Bad(error))
             }

@@ -10,9 +10,6 @@ use std::path::PathBuf;
 /// The first format of which there is one.
 const FIRST: u32 = 4;
 
-/// What else the tables hold is of processes, or of messages that wait.
-const SESSIONS: &str = "number, id, epoch, version, bytes, updated_at, damage, snapshot, title, state, turns, parent, cwd, created_at, tenant";
-
 fn file_of(format: u32) -> PathBuf {
     folder_of(format).join("postgres.sql")
 }
@@ -33,7 +30,14 @@ fn dumped(schema: &Schema) -> String {
         "CREATE TABLE bob_meta (application text PRIMARY KEY, version integer NOT NULL);\nINSERT INTO bob_meta VALUES ('bob', {});",
         STEPS.len()
     );
-    let filled = [rows("bob_sessions", SESSIONS), rows("bob_records", "session, version, line")];
+    // Of which process a session is, is not kept: nor are the other tables, of processes and of messages that wait.
+    let columns = |table: &str| {
+        schema.one(&format!(
+            "SELECT string_agg(column_name, ', ' ORDER BY ordinal_position) FROM information_schema.columns
+             WHERE table_schema = current_schema() AND table_name = '{table}' AND column_name <> 'node'"
+        ))
+    };
+    let filled = ["bob_sessions", "bob_records"].map(|table| rows(table, &columns(table)));
     let next =
         "SELECT setval(pg_get_serial_sequence('bob_sessions', 'number'), (SELECT max(number) FROM bob_sessions));";
     [

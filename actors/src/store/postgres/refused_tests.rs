@@ -2,6 +2,7 @@
 
 use super::database::{Schema, connected, is_there, run, schema, url, within};
 use super::*;
+use bob_messages::store::FORMAT;
 
 fn why(url: &str) -> String {
     PostgresStore::open(url, StoreOptions::default()).map(drop).unwrap_err().to_string()
@@ -95,6 +96,30 @@ async fn a_newer_program_stops_the_claims_of_one_that_has_the_database_open_and_
     assert_eq!(store.claim(&one).await, Err(too_new), "also of its own");
     assert_eq!(store_one(&store, append(&one, epoch, 0, 2)).await, Ok(2), "what it owns, it goes on with");
     assert_eq!(schema.one("SELECT string_agg(id, ' ') FROM bob_sessions"), "one");
+}
+
+#[tokio::test]
+async fn a_session_with_records_of_a_newer_program_is_let_go_by_a_claim_that_cannot_read_them() {
+    let Some(schema) = schema("a_session_with_records_of_a_newer_program") else { return };
+    let (store, one) = (schema.open("ann", false), session("one"));
+    let epoch = claim(&store, &one).await;
+    assert_eq!(store_one(&store, append(&one, epoch, 0, 1)).await, Ok(1));
+    store.release(&one, epoch).await;
+    let mut newer = append(&one, epoch, 1, 1).records.remove(0).as_ref().clone();
+    newer.format = FORMAT + 1;
+    let mut line = Vec::new();
+    crate::store::line::write_record(&mut line, &newer).unwrap();
+    let line = String::from_utf8(line).unwrap();
+    schema.run(&format!(
+        "INSERT INTO bob_records SELECT number, 2, $line${}$line$ FROM bob_sessions; UPDATE bob_sessions SET version = 2",
+        line.trim_end()
+    ));
+    let too_new = StoreError::TooNew { found: FORMAT + 1, known: FORMAT };
+    let ben = schema.open("ben", false);
+    for store in [&store, &ben, &store] {
+        assert_eq!(store.claim(&one).await, Err(too_new.clone()));
+        assert_eq!(schema.one("SELECT count(node)::text FROM bob_sessions"), "0", "a newer program can have it");
+    }
 }
 
 #[tokio::test]

@@ -4,11 +4,11 @@
 //! Only SQLite opens the file itself once it is there: its locks end
 //! when any descriptor of the file is closed in the process.
 
+use crate::store::folder::rename_to_free;
 use crate::store::full;
 use crate::store::made::make_folder;
 use bob_messages::store::StoreError;
-use rustix::fs::{self, RenameFlags, StatVfsMountFlags};
-use rustix::io::Errno;
+use rustix::fs::{self, StatVfsMountFlags};
 use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
@@ -65,16 +65,9 @@ pub(super) fn give_name(beside: &Path, path: &Path) -> Result<bool, StoreError> 
     let failed = |error: io::Error| unavailable("make", path, &error);
     let durable = || File::open(folder(path)).and_then(|folder| folder.sync_all()).map_err(failed);
     File::open(beside).and_then(|file| file.sync_all()).map_err(failed)?;
-    match fs::renameat_with(fs::CWD, beside, fs::CWD, path, RenameFlags::NOREPLACE) {
-        Ok(()) => durable().map(|()| true),
-        Err(Errno::EXIST) => Ok(false),
-        // Some file systems cannot rename like that, and can do the same in two steps.
-        Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => match std::fs::hard_link(beside, path) {
-            Ok(()) => std::fs::remove_file(beside).map_err(failed).and_then(|()| durable()).map(|()| true),
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
-            Err(error) => Err(failed(error)),
-        },
-        Err(error) => Err(failed(error.into())),
+    match rename_to_free(fs::CWD, beside, path).map_err(failed)? {
+        true => durable().map(|()| true),
+        false => Ok(false),
     }
 }
 

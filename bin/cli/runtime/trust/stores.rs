@@ -140,9 +140,13 @@ impl Kept {
     /// Why a store that was replaced is not used.
     pub(super) fn replaced(&self, config: &Path) -> Failure {
         let (path, config) = (self.path.display(), config.display());
+        let (why, what) = match self.found() {
+            Some(_) => ("it was replaced", "this one, with what was approved in it"),
+            None => ("an empty folder is in its place", "this one"),
+        };
         let message = format!(
-            "{path} is not the store that was used here: it was replaced; put the other one back, or take this one, with \
-             what was approved in it: cli-agent --config {config} trust"
+            "{path} is not the store that was used here: {why}; put the other one back, or take {what}: cli-agent --config \
+             {config} trust"
         );
         Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
     }

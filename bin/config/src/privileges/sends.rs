@@ -18,13 +18,13 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
         known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/'))
     };
     let Some(address) = address.filter(|address| !is_built_in(address)) else {
-        let own = known.and_then(|known| known.key_variable);
+        // A provider that is not built in and has no address sends nothing.
+        let known = known?;
         // By its place: the value of a variable may be too short to be known again in a text.
         let filled = config.filled_at.iter().filter(|(place, _)| *place == ["providers", name, "api_key"]);
         let others: Vec<String> =
-            filled.map(|(_, variable)| variable.clone()).filter(|it| Some(it.as_str()) != own).collect();
-        let address = known.map_or("its own address", |known| known.base_url);
-        return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), address, others));
+            filled.map(|(_, variable)| variable.clone()).filter(|it| Some(it.as_str()) != known.key_variable).collect();
+        return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), known.base_url, others));
     };
     let key = match key {
         Some(key) => variables(config, key.expose()),

@@ -47,14 +47,15 @@ pub(super) fn anthropic(said: &Json<'_>, before: Option<Usage>) -> Option<Usage>
         return before;
     }
     let known = before.unwrap_or_default();
+    let (written, read) = (written.or(known.cache_write_tokens), read.or(known.cached_input_tokens));
     let input = input.map(|input| input + written.unwrap_or(0) + read.unwrap_or(0));
     let (input_tokens, output_tokens) = (input.unwrap_or(known.input_tokens), output.unwrap_or(known.output_tokens));
     Some(Usage {
         input_tokens,
         output_tokens,
         total_tokens: input_tokens + output_tokens,
-        cached_input_tokens: read.or(known.cached_input_tokens),
-        cache_write_tokens: written.or(known.cache_write_tokens),
+        cached_input_tokens: read,
+        cache_write_tokens: written,
         reasoning_tokens: None,
     })
 }
