@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bob::approvals::{ApprovalsMode, Decision};
 use bob::context::RequestContext;
-use bob::events::AgentEvent;
+use bob::events::{AgentEvent, EventsFrom};
 use bob::tools::Policy;
 use bob::{AgentRequest, AgentRuntime};
 
@@ -81,4 +81,24 @@ async fn a_policy_leaves_always_out_of_questions_and_then_it_decides_about_one_c
         assert_eq!(asked.take().len(), 1, "{id} is asked again");
     }
     assert_eq!(paid.take().len(), 3);
+}
+
+#[tokio::test]
+async fn a_late_reader_of_a_question_is_offered_what_a_decision_would_count_as() {
+    for offer_always in [true, false] {
+        let policy = Policy { offer_always, ..Policy::default() };
+        let runtime = build(paying(&Seen::default()).policy(policy)).await;
+        let suspended = AgentRequest { approvals: ApprovalsMode::Suspend, ..say("pay") };
+        within(runtime.run(suspended)).await.unwrap();
+        let mut late = within(runtime.subscribe(session("s"), EventsFrom::Beginning)).await.unwrap();
+        let offered = loop {
+            match &within(late.next()).await.unwrap().unwrap().event {
+                AgentEvent::ApprovalRequested { choices, .. } => break choices.clone(),
+                _other => {}
+            }
+        };
+        let offers_always = offered.iter().any(|choice| choice.ends_with("_always"));
+        assert_eq!(offers_always, offer_always, "{offered:?}");
+        within(runtime.shutdown()).await;
+    }
 }
