@@ -7,6 +7,7 @@
 pub mod contract;
 
 use crate::address::Address;
+use crate::panics::Panics;
 use bob_messages::chat::StopReason;
 use bob_messages::condense::{CondenseRequest, Summary};
 use bob_messages::error::AgentError;
@@ -21,7 +22,7 @@ use std::time::Duration;
 pub trait ContextCompactorPort: Send + Sync + 'static {
     /// Returns a summary of at most `max_bytes` bytes. An empty or larger one counts as an error: the port is called
     /// once more with the next `attempt`, and then the turn continues without a summary. Its cost is counted in the
-    /// turn. The future is dropped when the turn is cancelled and after `within_ms`.
+    /// turn. The future is dropped when the turn is cancelled and after `within_ms`. A panic counts as an error.
     ///
     /// # Errors
     /// Any error; the turn continues without a summary.
@@ -49,12 +50,15 @@ impl Compactor {
         let within = Duration::from_millis(request.within_ms);
         let within_ms = request.within_ms;
         tokio::spawn(async move {
+            let panics = Panics::of("compactor");
             tokio::select! {
                 biased;
                 () = reply.abandoned() => {}
-                summary = tokio::time::timeout(within, port.condense(request)) => {
+                summary = tokio::time::timeout(within, panics.catch_in("condense", || port.condense(request))) => {
                     let late = || AgentError::timeout("the summary was not written in time", "summary", within_ms);
-                    reply.send(summary.unwrap_or_else(|_elapsed| Err(late())).map(Arc::new));
+                    let panicked = || AgentError::Internal("the compactor panicked: it has a fault of its own".to_owned());
+                    let summary = summary.unwrap_or_else(|_elapsed| Some(Err(late())));
+                    reply.send(summary.unwrap_or_else(|| Err(panicked())).map(Arc::new));
                 }
             }
         });

@@ -70,6 +70,7 @@ struct Person(std::sync::Mutex<Vec<String>>);
 impl Elicit for Person {
     fn elicit(&self, question: Question) -> futures_util::future::BoxFuture<'_, Answer> {
         let mut asked = self.0.lock().expect("no panic while it is held");
+        assert_eq!(question.session, Some(Workspace::new().context().session), "the call's");
         asked.push(question.message);
         let form = json!({"count": asked.len()}).as_object().cloned().expect("an object");
         Box::pin(async { Answer::Accept(form) })
