@@ -327,6 +327,38 @@ fn the_variables_say_where_and_what() {
 }
 
 #[test]
+fn each_receiver_may_have_headers_and_a_time_of_its_own_and_what_has_no_effect_is_known() {
+    let all = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "both=1"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "traces=2"),
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "20"),
+        ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", "30"),
+        ("OTEL_EXPORTER_OTLP_METRICS_COMPRESSION", "gzip"),
+        ("OTEL_BSP_MAX_QUEUE_SIZE", "7"),
+        ("OTEL_BSP_SCHEDULE_DELAY", " "),
+    ];
+    let find = |name: &str| all.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    let settings = TelemetrySettings::from_variables(&find, "agent").unwrap().unwrap();
+    let (traces, metrics) = (&settings.of_traces, &settings.of_metrics);
+    assert!(traces.headers.as_ref().is_some_and(|headers| headers.keys().eq(["traces"])));
+    assert!(metrics.headers.is_none() && settings.headers.keys().eq(["both"]));
+    let ms = |time: Option<Duration>| time.map(|time| time.as_millis());
+    assert_eq!((ms(traces.timeout), ms(metrics.timeout)), (Some(20), Some(30)));
+    let without = settings::without_effect(&find);
+    assert_eq!(without, ["OTEL_EXPORTER_OTLP_METRICS_COMPRESSION", "OTEL_BSP_MAX_QUEUE_SIZE"]);
+    for (name, value) in [
+        ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "grpc"),
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "soon"),
+        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "secret-canary"),
+    ] {
+        let wrong = |asked: &str| if asked == name { Some(value.to_owned()) } else { find(asked) };
+        let error = TelemetrySettings::from_variables(&wrong, "agent").expect_err("refused");
+        assert!(error.starts_with(name) && !error.contains("canary"), "{error}");
+    }
+}
+
+#[test]
 fn the_callers_flag_decides_unless_the_sampler_says_otherwise() {
     let of = |name: &'static str| {
         let find = move |key: &str| match key {

@@ -17,6 +17,43 @@ pub struct TelemetrySettings {
     pub(super) has_contents: bool,
     /// The time between two requests with metrics.
     pub(super) metrics_each: Duration,
+    pub(super) of_traces: Own,
+    pub(super) of_metrics: Own,
+}
+
+/// What the variables say of one receiver alone, instead of what they say of both.
+#[derive(Clone, Default)]
+pub(super) struct Own {
+    pub(super) headers: Option<BTreeMap<String, String>>,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Standard variables that have no effect here.
+const WITHOUT_EFFECT: [&str; 18] = [
+    "OTEL_EXPORTER_OTLP_COMPRESSION",
+    "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+    "OTEL_EXPORTER_OTLP_METRICS_COMPRESSION",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+    "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_INSECURE",
+    "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE",
+    "OTEL_BSP_SCHEDULE_DELAY",
+    "OTEL_BSP_EXPORT_TIMEOUT",
+    "OTEL_BSP_MAX_QUEUE_SIZE",
+    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    "OTEL_METRIC_EXPORT_TIMEOUT",
+    "OTEL_PROPAGATORS",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+];
+
+/// The variables that are set and have no effect.
+pub(super) fn without_effect(variable: &dyn Fn(&str) -> Option<String>) -> Vec<&'static str> {
+    let is_set = |name: &&str| variable(name).is_some_and(|value| !value.trim().is_empty());
+    WITHOUT_EFFECT.into_iter().filter(is_set).collect()
 }
 
 /// Which traces are sent.
@@ -43,6 +80,8 @@ impl TelemetrySettings {
             sampler: Sampler { follows_parent: true, ratio: 1.0 },
             has_contents: false,
             metrics_each: Duration::from_secs(60),
+            of_traces: Own::default(),
+            of_metrics: Own::default(),
         }
     }
 
@@ -112,7 +151,14 @@ impl TelemetrySettings {
         if self.traces.is_none() && self.metrics.is_none() {
             return Ok(None);
         }
-        for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
+        for (name, receiver) in [
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", true),
+            ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", self.traces.is_some()),
+            ("OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", self.metrics.is_some()),
+        ] {
+            if !receiver {
+                continue;
+            }
             if let Some(other) = get(name).filter(|value| value != "http/protobuf") {
                 return Err(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
             }
@@ -129,9 +175,19 @@ impl TelemetrySettings {
         self.service = get("OTEL_SERVICE_NAME").or(named).unwrap_or(self.service);
         resource.insert(names::SERVICE.to_owned(), self.service.clone());
         self.resource = resource.into_iter().collect();
-        if let Some(timeout) = get("OTEL_EXPORTER_OTLP_TIMEOUT") {
-            let error = "OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds";
-            self.timeout = Duration::from_millis(timeout.parse().map_err(|_not_a_number| error)?);
+        let time = |name: &str| {
+            let error = |_not_a_number| format!("{name} must be a number of milliseconds");
+            get(name).map(|text| text.parse().map(Duration::from_millis).map_err(error)).transpose()
+        };
+        self.timeout = time("OTEL_EXPORTER_OTLP_TIMEOUT")?.unwrap_or(self.timeout);
+        let own = |headers: &str, timeout: &str| {
+            let headers = get(headers).map(|text| pairs(headers, Some(text))).transpose()?;
+            Ok::<_, String>(Own { headers, timeout: time(timeout)? })
+        };
+        self.of_traces = own("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT")?;
+        self.of_metrics = own("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT")?;
+        for name in without_effect(variable) {
+            tracing::warn!(target: "bob::telemetry", name, "the variable is not supported and has no effect");
         }
         if let Some(each) = get("OTEL_METRIC_EXPORT_INTERVAL") {
             let error = "OTEL_METRIC_EXPORT_INTERVAL must be a number of milliseconds, at least 1";
