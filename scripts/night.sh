@@ -38,6 +38,7 @@ for store in sqlite json; do
     phase "$agent" soak --sessions 8 --duration 200s --think 100ms --seed "$seed" --store "$store" \
         --chaos process-kill=60/m,cancel=5%
 done
+phase "$agent" soak --sessions 8 --duration 200s --think 100ms --seed "$seed" --store postgres --chaos replica-kill=60/m
 # Store failures and lost answers beside the usual chaos: the rates that found turns left open.
 for at in $(seq 0 49); do
     phase "$agent" soak --sessions 40 --turns 4 --think 1s --seed "$((seed + at))" \

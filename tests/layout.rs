@@ -103,6 +103,29 @@ fn nothing_but_the_programs_soak_has_fault_injection() {
     assert!(has_it("cli-agent", &[]), "`cli-agent soak` is part of what people install");
 }
 
+/// Otherwise each of its dependencies would be compiled a second time.
+#[test]
+fn the_workspace_outside_is_compiled_with_the_profiles_of_this_one() {
+    let blocks = |manifest: &str| -> Vec<String> {
+        let text = fs::read_to_string(root().join(manifest)).unwrap();
+        text.split("\n\n").filter(|block| block.contains("[profile.dev")).map(without_comments).collect()
+    };
+    let (here, outside) = (blocks("Cargo.toml"), blocks("examples/embedding/Cargo.toml"));
+    let strange: Vec<_> = outside.iter().filter(|block| !here.contains(block)).collect();
+    assert!(
+        !outside.is_empty() && strange.is_empty(),
+        "not in the Cargo.toml of the library's workspace: {strange:#?}"
+    );
+    // The client of the database is none of the library's default features.
+    let missing: Vec<_> =
+        here.iter().filter(|block| !outside.contains(block) && !block.contains("postgres-protocol")).collect();
+    assert!(missing.is_empty(), "not in examples/embedding/Cargo.toml: {missing:#?}");
+}
+
+fn without_comments(block: &str) -> String {
+    block.lines().filter(|line| !line.starts_with('#')).collect::<Vec<_>>().join("\n").trim().to_owned()
+}
+
 /// The packages that this one compiles, tests apart.
 fn listed(package: &str, features: &[&str]) -> Vec<String> {
     tree(package, "normal", features).iter().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect()

@@ -10,6 +10,8 @@ mod answers;
 mod artifacts;
 #[path = "sessions/crowded.rs"]
 mod crowded;
+#[path = "sessions/held.rs"]
+mod held;
 #[path = "sessions/inbox.rs"]
 mod inbox;
 #[path = "sessions/kept.rs"]

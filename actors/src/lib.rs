@@ -54,6 +54,9 @@ pub mod prompt_files;
 pub mod rooms;
 mod secrets;
 pub mod skills;
+#[cfg(test)]
+#[path = "../../tests/support/stopwatch.rs"]
+mod stopwatch;
 pub mod store;
 pub mod tape;
 pub mod telemetry;

@@ -161,6 +161,7 @@ is a file, or a pipe that has something or ends within 0.2 s; any other stdin is
 With --output json exactly one line is printed, whatever happens:
   {session_id, turn_id, request_id, model, finish_reason, guard_reason, content, question, token, stop_reason,
    tool_transcript, usage, steps, duration_ms, saved, denied, error}
+and changes, a list of {path, before, after}, if files were changed.
 With --output stream-json one event a line is printed: turn.started first, turn.finished (with the keys above) last.
 
 Examples:

@@ -21,6 +21,8 @@ mod rate;
 mod stop;
 mod tally;
 
+use std::time::Duration;
+
 use bob::approvals::{ApprovalsMode, PermissionMode};
 use bob_config::Config;
 use bob_config::assemble::Choices;
@@ -41,6 +43,8 @@ pub(crate) struct Manner {
     concurrency: usize,
     /// Whether lines that have an outcome in the store are skipped.
     finish: bool,
+    /// What running turns have to end by themselves in a shutdown.
+    grace: Duration,
     /// No progress and no summary.
     is_quiet: bool,
     mode: Option<PermissionMode>,
@@ -63,6 +67,7 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> R
     let manner = Manner {
         concurrency: concurrency(args.concurrency, config.runtime.max_concurrent_turns),
         finish: args.finish,
+        grace: Duration::from_millis(config.runtime.shutdown_grace_ms),
         is_quiet: args.quiet,
         mode,
         approvals: args.approvals.mode(),

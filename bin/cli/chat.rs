@@ -10,20 +10,19 @@
 //! - `lines`: lines of a pipe
 //! - `commands`, `inform`, `help`, `cost`, `permissions`: slash commands; `own_commands`: those of the project; `shell`: `!command`
 //! - `mentions`: files named with `@`
-//! - `say`: one turn
+//! - `say`: one turn; `at_once`: commands during it that change something
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
-//! - `questions`, `approvals`, `limit`, `edits`, `forms`: questions during a turn
+//! - `questions`, `limit`, `forms`: questions during a turn
 //! - `rewind`: `/rewind` and `/compact`
 //! - `look_back`: suspended turns of the session that are resumed
 
-mod approvals;
+mod at_once;
 mod begin;
 mod choose;
 mod commands;
 mod cost;
 mod draft;
 mod editor;
-mod edits;
 #[cfg(feature = "mcp")]
 mod forms;
 mod help;

@@ -19,6 +19,7 @@ use std::sync::Arc;
 use bob::config::{Hook, OnRestart};
 use bob::tape::MARK;
 use bob_config::{Config, Environment, Files, Overrides, sanitise};
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
@@ -267,7 +268,11 @@ fn in_runtime(work: impl Future<Output = Result<Exit, Failure>>) -> Result<Exit,
 
 /// Help and version are printed to stdout; everything else is a usage error.
 fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
-    let text = error.render().to_string();
+    let text = match error.get(ContextKind::InvalidArg) {
+        // Other programs print one answer with it.
+        Some(ContextValue::String(option)) if matches!(option.as_str(), "-p" | "--print") => one_answer(option),
+        _another => error.render().to_string(),
+    };
     if !error.use_stderr() {
         return match print::text(&text) {
             Ok(()) => Exit::Success,
@@ -277,6 +282,11 @@ fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let report = Some(sanitise::clean(&text).into_owned());
     finish(&Failure { report, ..Failure::usage(message) }, form_asked_for(arguments), None)
+}
+
+/// What is said of `-p`.
+fn one_answer(option: &str) -> String {
+    format!("error: there is no option {option}; `cli-agent run \"MESSAGE\"` runs one turn and prints its answer\n")
 }
 
 /// Reports why there was no turn, also as JSON if requested.

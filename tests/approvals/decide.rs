@@ -42,7 +42,10 @@ async fn a_stream_shows_that_a_call_waits_for_a_person() {
     while let Some(item) = within(stream.next()).await {
         match item.event {
             AgentStreamEvent::ToolCall { state, .. } => states.push(serde_json::to_value(state).unwrap()),
-            AgentStreamEvent::ApprovalRequested { .. } => states.push(json!("asked")),
+            AgentStreamEvent::ApprovalRequested { reason, .. } => {
+                assert!(!reason.is_empty(), "it says why");
+                states.push(json!("asked"));
+            }
             _ => {}
         }
     }

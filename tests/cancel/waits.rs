@@ -34,7 +34,7 @@ async fn cancelled(runtime: &Runtime, id: SessionId, running: JoinHandle<AgentRe
     let began = Stopwatch::start();
     assert!(within(runtime.cancel(id)).await, "there was something to cancel");
     let outcome = within(running).await.expect("the caller is answered");
-    assert!(began.elapsed() < ANSWERED_WITHIN, "took {:?}", began.elapsed());
+    began.assert_within(ANSWERED_WITHIN, "the cancel");
     assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
     outcome
 }
@@ -83,7 +83,7 @@ async fn c1_c5_cancel_interrupts_a_stream_and_closes_its_connection() {
         let began = Stopwatch::start();
         cancelled(&runtime, session("s"), running).await;
         within(provider.wait_closed_early(1)).await;
-        assert!(began.elapsed() < CLOSED_WITHIN, "{kind:?}: closed after {:?}", began.elapsed());
+        began.assert_within(CLOSED_WITHIN, format!("{kind:?}: closed"));
         assert_eq!(turn(&runtime, say("hello?")).await.content, "Hello again.", "the session is usable at once");
         recorder.assert_in_order();
     }
@@ -103,7 +103,7 @@ async fn c5_cancel_closes_a_connection_that_says_nothing() {
         let began = Stopwatch::start();
         cancelled(&runtime, session("s"), running).await;
         within(provider.wait_closed_early(1)).await;
-        assert!(began.elapsed() < CLOSED_WITHIN, "{kind:?}: closed after {:?}", began.elapsed());
+        began.assert_within(CLOSED_WITHIN, format!("{kind:?}: closed"));
     }
 }
 
@@ -127,7 +127,7 @@ async fn c1_cancel_does_not_wait_for_a_store_that_hangs() {
         let began = Stopwatch::start();
         assert!(within(runtime.cancel(session("s"))).await);
         let outcome = within(running).await.expect("the caller is answered");
-        assert!(began.elapsed() < ANSWERED_WITHIN, "append {nth}: took {:?}", began.elapsed());
+        began.assert_within(ANSWERED_WITHIN, format!("append {nth}"));
         assert!(!outcome.saved, "append {nth}: what was not confirmed is not called saved: {outcome:?}");
     }
 }

@@ -59,6 +59,33 @@ fn commands_that_only_look_are_obeyed_during_an_answer_and_escape_interrupts_it(
 }
 
 #[test]
+fn what_does_not_touch_the_answer_is_obeyed_during_it() {
+    let home = Home::scripted(&slow());
+    let mut terminal = chat(120, &home);
+    terminal.type_line("slow please");
+    terminal.wait_for("I begin");
+    terminal.type_line("/rename my plan");
+    terminal.wait_for("this session is now called: my plan");
+    terminal.type_line("/mode edits");
+    terminal.wait_for("mode edits: ");
+    terminal.wait_for("from the next message on");
+    terminal.press(b"\x1b[Z\x1b[Z");
+    terminal.wait_for("mode plan: ");
+    terminal.type_line("/mcp restart none");
+    terminal.wait_for("there is no tool server none");
+    terminal.type_line("/mcp reload");
+    terminal.wait_until("the end of the reload", |screen| screen.contents().matches("unchanged").count() == 1);
+    assert!(!terminal.screen().contains("will run when"), "{}", terminal.screen());
+    terminal.press(ESCAPE);
+    terminal.wait_for("[cancelled]");
+    terminal.wait_until("the prompt of that mode", |screen| screen.contents().trim_end().ends_with("plan>"));
+    terminal.press(CTRL_D);
+    assert!(terminal.wait_exit().success());
+    let listed = home.run(["sessions", "list"]).stdout;
+    assert!(listed.contains("my plan"), "{listed}");
+}
+
+#[test]
 fn shift_tab_goes_through_the_modes_and_keeps_the_line() {
     let home = Home::scripted(&slow());
     let mut terminal = chat(80, &home);

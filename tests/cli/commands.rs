@@ -73,7 +73,9 @@ fn tools_are_listed_as_policy_offers_them() {
     let home = home();
     let run = home.run(["tools"]);
     assert_eq!(run.code, Some(0), "{}", run.stderr);
-    assert!(run.stdout.contains("local/list_dir") && !run.stdout.contains("local/shell_exec"), "{}", run.stdout);
+    assert!(run.stdout.contains("local/list_dir") && run.stdout.contains("local/shell_exec"), "{}", run.stdout);
+    let denying = home.agent(["tools"]).env("BOB__POLICY__DENY_TOOLS", "[\"local/shell_exec\"]").run();
+    assert!(denying.stdout.contains("local/list_dir") && !denying.stdout.contains("local/shell_exec"), "{denying:?}");
     let tools = parsed(&home.run(["tools", "--json"]));
     let first = &tools["tools"][0];
     for key in ["name", "title", "kind", "description", "source", "risk", "schema"] {

@@ -249,14 +249,16 @@ fn init_asks_three_questions_at_a_terminal() {
     terminal.type_line("bogus model");
     terminal.wait_until("the question again", |screen| screen.contents().matches("Which model").count() == 2);
     terminal.type_line("openai:gpt-4.1");
-    terminal.wait_for("1, 2 or 3? [2]");
+    terminal.wait_for("1, 2 or 3? [3]");
     terminal.type_line("9");
     terminal.wait_for("\"9\" is not one of 1, 2 and 3");
-    terminal.type_line("3");
+    // The default is what holds without a file.
+    terminal.type_line("");
     terminal.wait_for("1 or 2? [1]");
     terminal.type_line("2");
     assert!(terminal.wait_exit().success());
-    assert!(machine.scratch.read("config/cli-agent/agent.toml").contains("openai:gpt-4.1"));
+    let written = machine.scratch.read("config/cli-agent/agent.toml");
+    assert!(written.contains("openai:gpt-4.1") && written.contains("deny_tools = []"), "{written}");
     assert!(!machine.is_there("repository/src/deep/agent.toml"));
 }
 

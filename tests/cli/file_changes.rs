@@ -164,3 +164,92 @@ fn a_chat_condenses_its_history_when_it_is_told_to() {
     let run = home.run(["replay", "--session", "s"]);
     assert_eq!(run.code, Some(0), "{run:?}");
 }
+
+/// A session `s` whose only turn has a sub-agent edit `a.txt`, which has one of its own make `c.txt`, and edits `a.txt` again.
+fn delegated() -> Home {
+    let edit = |old: &str, new: &str| json!({ "calls": [{ "name": "local/edit_file", "arguments": { "path": "a.txt", "old": old, "new": new } }] });
+    let asks = |agent: &str, task: &str| json!({ "calls": [{ "name": agent, "arguments": { "task": task } }] });
+    let write =
+        json!({ "calls": [{ "name": "local/write_file", "arguments": { "path": "c.txt", "content": "c\n" } }] });
+    let home = Home::scripted(&json!([
+        { "when": "part deep", "replies": [write, { "text": "did deep" }] },
+        { "when": "part one", "replies": [edit("two", "2"), asks("agent/helper", "part deep"), { "text": "did one" }] },
+        { "when": "go", "replies": [asks("agent/worker", "part one"), edit("2", "II"), { "text": "Done." }] },
+        { "replies": [{ "text": "An answer." }] }
+    ]));
+    let plain = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&format!(
+        "{plain}[policy]\nmode = \"edits\"\n\
+         [[subagents]]\nid = \"worker\"\ndescription = \"Works.\"\nallow_tools = [\"local/*\", \"agent/*\"]\nmax_depth = 1\n\
+         [[subagents]]\nid = \"helper\"\ndescription = \"Helps.\"\nallow_tools = [\"local/*\"]\n"
+    ));
+    home.scratch.write("a.txt", BEFORE);
+    let run = home.run(["run", "--session", "s", "go"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "Done.\n"), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), "one\nII\nthree\n", "{run:?}");
+    assert_eq!(home.scratch.read("c.txt"), "c\n", "{run:?}");
+    assert!(
+        run.stderr.contains("\n    - two\n    + 2\n") && run.stderr.contains("\n      + c\n"),
+        "each is shown: {run:?}"
+    );
+    home
+}
+
+/// What [`delegated`] changes in all.
+const DELEGATED: &str = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+II\n three\n\
+                         --- /dev/null\n+++ b/c.txt\n@@ -0,0 +1 @@\n+c\n";
+
+#[test]
+fn what_sub_agents_change_is_a_change_of_the_turn_that_called_them() {
+    let home = delegated();
+    for which in [&["sessions", "diff", "s"][..], &["sessions", "diff", "s", "--turn", "1"]] {
+        let run = home.run(which.iter().copied());
+        assert_eq!((run.code, run.stdout.as_str()), (Some(0), DELEGATED), "{run:?}");
+    }
+    let copy = home.run(["sessions", "fork", "s"]);
+    let of_copy = home.run(["sessions", "diff", copy.stdout.trim()]);
+    assert_eq!(
+        (of_copy.code, of_copy.stdout.as_str()),
+        (Some(0), DELEGATED),
+        "a copy has the same children: {of_copy:?}"
+    );
+
+    let run = home.run(["sessions", "undo", "s"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert!(run.stderr.contains("a.txt: restored") && run.stderr.contains("c.txt: removed"), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), BEFORE);
+    assert!(!home.scratch.join("c.txt").exists());
+}
+
+#[test]
+fn a_chat_undoes_and_rewinds_what_sub_agents_changed() {
+    let home = delegated();
+    let run = home.agent(["chat", "--session", "s"]).stdin("/diff\n/undo\n").run();
+    assert!(run.code == Some(0) && run.stderr.contains("+++ b/c.txt"), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), BEFORE, "{run:?}");
+    assert!(!home.scratch.join("c.txt").exists(), "{run:?}");
+
+    let home = delegated();
+    let run = home.run(["sessions", "rewind", "s", "--to", "0", "--only", "files"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+    assert_eq!(home.scratch.read("a.txt"), BEFORE, "{run:?}");
+    let home = delegated();
+    let run = home.agent(["chat", "--session", "s"]).stdin("/rewind 0 files\n").run();
+    assert_eq!((run.code, home.scratch.read("a.txt").as_str()), (Some(0), BEFORE), "{run:?}");
+}
+
+#[test]
+fn programs_see_what_an_edit_would_change_and_what_was_changed() {
+    let edit =
+        json!({ "calls": [{ "name": "local/edit_file", "arguments": { "path": "a.txt", "old": "two", "new": "2" } }] });
+    let home = Home::scripted(&json!([{ "replies": [edit, { "text": "Done." }] }]));
+    home.scratch.write("a.txt", BEFORE);
+    let run = home.run(["run", "--output", "stream-json", "--approvals", "suspend", "go"]);
+    let events = run.stdout.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect::<Vec<_>>();
+    let asked = events.iter().find(|event| event["type"] == "approval.requested").expect("a question");
+    let difference = "--- a/a.txt\n+++ b/a.txt\n@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n";
+    assert_eq!(asked["difference"], difference, "{asked}");
+    let run = home.run(["run", "--output", "json", "--mode", "edits", "go"]);
+    let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
+    assert_eq!(line["changes"], json!([{ "path": "a.txt", "before": BEFORE, "after": "one\n2\nthree\n" }]), "{line}");
+}

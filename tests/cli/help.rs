@@ -87,6 +87,15 @@ fn a_mistyped_option_is_a_usage_error_with_a_suggestion() {
 }
 
 #[test]
+fn the_option_by_which_other_agents_run_one_turn_is_refused_with_the_command_for_it() {
+    for line in [&["-p", "hi"][..], &["--print", "hi"], &["chat", "-p", "hi"]] {
+        let run = Program::new(AGENT).args(line.iter().copied()).run();
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{line:?}");
+        assert!(run.stderr.contains("cli-agent run \"MESSAGE\""), "{line:?}: {}", run.stderr);
+    }
+}
+
+#[test]
 fn completions_are_made_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let run = Program::new(AGENT).args(["completions", shell]).run();

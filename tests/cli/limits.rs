@@ -55,7 +55,7 @@ fn a_yes_gives_another_portion_and_a_no_ends_the_turn() {
     assert!(terminal.bytes().windows(notified.len()).any(|bytes| bytes == notified), "a notification");
     let screen = terminal.screen();
     assert!(screen.contains("┌ go on? 2 tool calls used in this turn (runtime.max_tool_calls)"), "{screen}");
-    assert!(screen.contains("the turn ends in 10 min 0 s without an answer"), "{screen}");
+    assert!(screen.contains("the turn ends in 10 min without an answer"), "{screen}");
     assert!(screen.contains("y: yes, 2 more · n: no, end the turn"), "{screen}");
     // An answer that is typed before the complaint about the one before it is read is not lost.
     terminal.type_line("perhaps");

@@ -3,8 +3,11 @@
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
-use crate::home::{Home, the_line};
+use std::time::Duration;
+
+use crate::home::{AGENT, Home, the_line};
 use crate::support::program::Run;
+use crate::support::terminal::{CTRL_D, Terminal};
 
 /// A model that runs a shell line and then replies; `log.txt` has a line for each run.
 fn home() -> Home {
@@ -159,4 +162,65 @@ fn an_expired_token_is_refused_and_the_session_goes_on() {
     assert_eq!(run.code, Some(4), "the session takes the next message: {}", run.stderr);
     let run = home.run(["run", "--session", "s", "blue"]);
     assert_eq!(run.code, Some(0), "and a question its answer: {}", run.stderr);
+}
+
+/// `resume TOKEN` at a terminal.
+fn at_terminal(home: &Home, token: &str) -> Terminal {
+    let args = ["--config", "agent.toml", "resume", token];
+    let terminal = Terminal::start_on(120, AGENT, &args, home.scratch.path(), &[]);
+    terminal.deadline(Duration::from_secs(60))
+}
+
+#[test]
+fn at_a_terminal_a_decision_is_asked_for_as_in_a_chat() {
+    let edit = json!({ "name": "local/edit_file", "arguments": { "path": "a.txt", "old": "one", "new": "two" } });
+    let script = json!([{ "replies": [{ "calls": [edit] }, { "text": "It is done." }] }]);
+    for (answers, text) in [
+        (&["perhaps", "y"][..], "two\n"),
+        (&["allow"], "two\n"),
+        (&["n not now"], "one\n"),
+        (&[""], "one\n"),
+        (&["e", "{\"path\": \"a.txt\", \"old\": \"one\", \"new\": \"three\"}"], "three\n"),
+    ] {
+        let home = Home::scripted(&script);
+        home.scratch.write("a.txt", "one\n");
+        let (code, line) = home.json(["--session", "s", "--approvals", "suspend", "go"]);
+        assert_eq!(code, Some(4), "{line}");
+        let mut terminal = at_terminal(&home, line["token"].as_str().expect("a token"));
+        terminal.wait_for("allow? [y/s/a/e/N]");
+        let screen = terminal.screen();
+        for shown in ["allow this call? local/edit_file", "--- a/a.txt", "-one", "+two", "n [REASON]: no"] {
+            assert!(screen.contains(shown), "{shown}: {screen}");
+        }
+        for answer in answers {
+            terminal.type_line(answer);
+            match *answer {
+                "perhaps" => terminal.wait_for("[enter y, s, a, e, n or never; Enter alone means no]"),
+                "e" => terminal.wait_for("arguments>"),
+                _a_decision => {}
+            }
+        }
+        terminal.wait_for("It is done.");
+        assert!(terminal.wait_exit().success(), "{answers:?}");
+        assert_eq!(home.scratch.read("a.txt"), text, "{answers:?}");
+    }
+}
+
+#[test]
+fn at_a_terminal_an_answer_ends_at_enter_and_none_leaves_the_question_open() {
+    let home = home();
+    let (code, line) = home.json(["--session", "s", "--approvals", "suspend", "ask me"]);
+    assert_eq!(code, Some(4), "{line}");
+    let token = line["token"].as_str().expect("a token");
+    let mut terminal = at_terminal(&home, token);
+    terminal.wait_for("Which colour?");
+    terminal.wait_for("answer>");
+    terminal.press(CTRL_D);
+    terminal.wait_for("nothing was decided; the token stays valid");
+    assert_eq!(terminal.wait_exit().exit_code(), 2);
+    let mut terminal = at_terminal(&home, token);
+    terminal.wait_for("answer>");
+    terminal.type_line("blue");
+    terminal.wait_for("As you like.");
+    assert!(terminal.wait_exit().success());
 }

@@ -62,8 +62,8 @@ fn shell(command: &str) -> Value {
     call("shell_exec", json!({ "command": command }))
 }
 
-/// The steps of the task: 30 calls.
-fn script() -> Value {
+/// The steps of the task: 30 calls. This is what is written where a person says no.
+fn script((path, content): (&str, &str)) -> Value {
     let steps = [
         calls(&[
             call("list_dir", json!({ "path": "." })),
@@ -76,7 +76,7 @@ fn script() -> Value {
         calls(&[edit("src/lib.rs", "a - b", "a + b")]),
         calls(&[shell(TEST)]),
         calls(&[shell("git push origin main")]),
-        calls(&[call("write_file", json!({ "path": "src/lib.rs", "content": "" }))]),
+        calls(&[call("write_file", json!({ "path": path, "content": content }))]),
         calls(&[read("src/lib.rs", 5), search("fold"), search("product")]),
         calls(&[edit("src/lib.rs", "fold(0,", "fold(1,")]),
         calls(&[shell(TEST)]),
@@ -104,10 +104,10 @@ fn git(folder: &Path, args: &[&str]) -> String {
     run.stdout
 }
 
-fn home() -> Home {
-    let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \".bob/s.json\"\n[policy]\ndeny_tools = []\n";
+fn home(written: (&str, &str)) -> Home {
+    let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \".bob/s.json\"\n";
     let home = Home::with("default_model = \"demo:one\"", tables);
-    home.scratch.write(".bob/s.json", script().to_string());
+    home.scratch.write(".bob/s.json", script(written).to_string());
     // Not a member of the workspace that this test is in.
     home.scratch
         .write("Cargo.toml", "[package]\nname = \"sums\"\nversion = \"0.1.0\"\nedition = \"2021\"\n\n[workspace]\n");
@@ -143,7 +143,7 @@ fn plain(diff: &str) -> Vec<String> {
 
 #[test]
 fn a_task_of_thirty_calls_is_done_seen_and_undone_as_git_tells_it() {
-    let home = home();
+    let home = home(("src/lib.rs", ""));
     let folder = home.scratch.path();
     let args = ["--config", "agent.toml", "chat", "--session", "s"];
     let mut terminal = Terminal::start(AGENT, &args, folder, &[]).deadline(Duration::from_secs(120));
@@ -177,6 +177,11 @@ fn a_task_of_thirty_calls_is_done_seen_and_undone_as_git_tells_it() {
     let written = String::from_utf8_lossy(&terminal.bytes()).into_owned();
     assert!(!written.contains("Stopped:") && !written.contains("go on?"), "no limit is in the way: {written}");
 
+    // Behind each edit stands what it changed.
+    for (changed, times) in [("src/lib.rs: +1 -1", 2), ("README.md: +1 -1", 2), ("CHANGES.md: new, +1 -0", 1)] {
+        assert!(written.matches(changed).count() >= times, "{changed} {times} times in {written}");
+    }
+
     // What the calls were: red, red, green; two refusals; 30 calls in one turn.
     let journal = home.run(["sessions", "export", "s"]).stdout;
     let records: Vec<Value> = journal.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -194,17 +199,38 @@ fn a_task_of_thirty_calls_is_done_seen_and_undone_as_git_tells_it() {
     let chat = home.agent(["chat", "--session", "s"]).stdin("/diff all\n").run();
     let of_chat = plain(&chat.stderr);
     assert!(of_chat.len() > 20, "{chat:?}");
-    // Git sorts by path; the session is in the order of the changes.
-    let files = |lines: &[String]| {
-        let mut files: Vec<Vec<String>> = Vec::new();
-        for line in lines {
-            if line.starts_with("--- ") || files.is_empty() {
-                files.push(Vec::new());
-            }
-            files.last_mut().expect("a file").push(line.clone());
-        }
-        files.sort_by_key(|file| file.get(1).cloned());
-        files
-    };
     assert_eq!(files(&of_chat), files(&of_git));
+}
+
+/// The files of a difference, sorted by path as git does; a session has them in the order of the changes.
+fn files(lines: &[String]) -> Vec<Vec<String>> {
+    let mut files: Vec<Vec<String>> = Vec::new();
+    for line in lines {
+        if line.starts_with("--- ") || files.is_empty() {
+            files.push(Vec::new());
+        }
+        files.last_mut().expect("a file").push(line.clone());
+    }
+    files.sort_by_key(|file| file.get(1).cloned());
+    files
+}
+
+/// Without a person: how many of the 30 calls are ok, are errors and are denied.
+#[test]
+fn without_a_person_the_task_does_in_each_mode_what_the_mode_allows() {
+    for (mode, wanted) in [("plan", [20, 1, 9]), ("ask", [20, 1, 9]), ("edits", [26, 0, 4]), ("auto", [30, 0, 0])] {
+        let home = home(("notes.txt", "To do.\n"));
+        let (code, line) = home.json(["--session", "s", "--mode", mode, "repair the tests"]);
+        assert_eq!((code, &line["content"]), (Some(0), &json!("The tests are green.")), "{mode}: {line}");
+        let transcript = line["tool_transcript"].as_array().expect("a list");
+        let count = |status: &str| transcript.iter().filter(|call| call["status"] == status).count();
+        assert_eq!(["ok", "error", "denied"].map(count), wanted, "{mode}: {line}");
+        assert_eq!(line["denied"].as_array().map(Vec::len), Some(wanted[2]), "each is listed: {line}");
+
+        let folder = home.scratch.path();
+        git(folder, &["add", "--intent-to-add", "--all"]);
+        let (of_git, told) = (plain(&git(folder, &["diff"])), home.run(["sessions", "diff", "s"]).stdout);
+        assert_eq!(files(&plain(&told)), files(&of_git), "{mode}");
+        assert_eq!(of_git.is_empty(), wanted[2] == 9, "{mode}: {of_git:?}");
+    }
 }

@@ -6,12 +6,19 @@
 use crate::model_faults::naive;
 use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
-use bob_actors::llm::providers::ProviderKind::{self, Anthropic, Gemini, Ollama, OpenAi};
+use bob_actors::llm::providers::ProviderKind::{self, Anthropic, DeepSeek, Gemini, Mistral, Ollama, OpenAi};
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tokio::runtime::Runtime;
 
-const KINDS: [(&str, ProviderKind); 4] =
-    [("openai", OpenAi), ("anthropic", Anthropic), ("gemini", Gemini), ("ollama", Ollama)];
+/// DeepSeek and Mistral stand for those that genai's reader of OpenAI's format reads as well.
+const KINDS: [(&str, ProviderKind); 6] = [
+    ("openai", OpenAi),
+    ("anthropic", Anthropic),
+    ("gemini", Gemini),
+    ("ollama", Ollama),
+    ("deepseek", DeepSeek),
+    ("mistral", Mistral),
+];
 
 const INDEXES: [&str; 12] = [
     "",

@@ -4,6 +4,9 @@ use crate::model_faults::naive::{self, Reading};
 use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind::{self, Anthropic, Gemini, Ollama, OpenAi};
+use bob_actors::llm::providers::ProviderKind::{
+    DeepSeek, Fireworks, Groq, Mistral, Moonshot, OpenRouter, Together, Xai,
+};
 use bob_messages::llm::LlmErrorKind;
 
 /// A stream and its content.
@@ -218,12 +221,17 @@ fn oddities() -> Vec<Oddity> {
     all
 }
 
+/// The providers that speak OpenAI's format and are reached through genai's reader of it.
+pub(crate) const LIKE_OPENAI: [ProviderKind; 8] =
+    [DeepSeek, Groq, Xai, Mistral, OpenRouter, Together, Fireworks, Moonshot];
+
 /// The adapter, the naive reader and the table agree.
 #[tokio::test]
 async fn l14_a_call_exists_once_however_the_stream_numbers_it() {
     let mut wrong = Vec::new();
-    for kind in [OpenAi, Ollama, Anthropic, Gemini] {
-        let cases: Vec<Oddity> = oddities().into_iter().filter(|oddity| oddity.kind == kind).collect();
+    for kind in [OpenAi, Ollama, Anthropic, Gemini].into_iter().chain(LIKE_OPENAI) {
+        let format = if LIKE_OPENAI.contains(&kind) { OpenAi } else { kind };
+        let cases: Vec<Oddity> = oddities().into_iter().filter(|oddity| oddity.kind == format).collect();
         let streams: Vec<String> = cases.iter().map(|case| case.stream.clone()).collect();
         let player = Player::new(kind, move |number| Reply::Pieces(vec![streams[number].clone().into_bytes()]));
         for (number, case) in cases.iter().enumerate() {
@@ -245,7 +253,7 @@ async fn l14_a_call_exists_once_however_the_stream_numbers_it() {
 /// 256 calls are accepted; one more is an error without a retry.
 #[tokio::test]
 async fn l14_an_answer_has_at_most_256_calls() {
-    for kind in [OpenAi, Anthropic, Gemini] {
+    for kind in [OpenAi, Anthropic, Gemini, DeepSeek, Mistral] {
         let stream = |calls: usize| match kind {
             Anthropic => {
                 let start = |number: usize| START_PAY.replace("\"index\":0", &format!("\"index\":{number}"));
@@ -265,5 +273,29 @@ async fn l14_an_answer_has_at_most_256_calls() {
         let error = player.play(1).await.expect_err("one too many");
         assert_eq!((error.kind, error.is_retryable()), (LlmErrorKind::TooLarge, false), "{kind:?}: {error}");
         assert!(error.message.contains("256"), "{error}");
+    }
+}
+
+/// Counts that no sum of 32 bits can hold neither lose an answer nor count for less than they are.
+#[tokio::test]
+async fn counts_of_tokens_without_measure_lose_no_answer() {
+    const MOST: u64 = i32::MAX as u64;
+    let usage = format!(r#""usage":{{"input_tokens":{MOST},"cache_creation_input_tokens":{MOST}}}"#);
+    let anthropic = anthropic(&[
+        ("content_block_start", START_PAY),
+        ("content_block_delta", PAY_A),
+        ("content_block_delta", PAY_B),
+        ("content_block_stop", r#""index":0"#),
+    ]);
+    let anthropic = anthropic.replace(r#""usage":{"input_tokens":1}"#, &usage);
+    let usage = format!(r#"{{"promptTokenCount":{MOST},"toolUsePromptTokenCount":{MOST},"candidatesTokenCount":1}}"#);
+    let gemini = gemini(&[r#"{"functionCall":{"name":"pay","args":{"to":"a"}}}"#]);
+    let gemini = gemini.replace(r#"{"totalTokenCount":1}"#, &usage);
+    for (kind, stream) in [(Anthropic, anthropic), (Gemini, gemini)] {
+        assert!(stream.contains(&MOST.to_string()), "{stream}");
+        let player = Player::new(kind, move |_| Reply::Pieces(vec![stream.clone().into_bytes()]));
+        let answer = player.play(0).await.unwrap_or_else(|error| panic!("{kind:?}: {error}"));
+        let total = answer.usage.map(|usage| usage.total_tokens);
+        assert_eq!((answer.calls.len(), total), (1, Some(2 * MOST + 1)), "{kind:?}");
     }
 }

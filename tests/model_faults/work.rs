@@ -3,7 +3,7 @@
 use crate::model_faults::client::{ask, hello, port};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
-use bob_actors::llm::providers::ProviderKind::{self, Anthropic, OpenAi};
+use bob_actors::llm::providers::ProviderKind::{self, Anthropic, DeepSeek, Mistral, OpenAi};
 use bob_messages::llm::LlmErrorKind;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
@@ -83,7 +83,13 @@ async fn cost(kind: ProviderKind, what: What, bytes: usize, piece: usize) -> (Du
 /// Arguments cost as much as text: their work grows with their size and not with its square. It was 80 times as much.
 #[tokio::test]
 async fn l15_arguments_and_reasoning_cost_what_text_costs() {
-    for (kind, bytes, piece) in [(OpenAi, 6 << 20, 1 << 10), (OpenAi, 1 << 20, 30), (Anthropic, 2 << 20, 1 << 10)] {
+    for (kind, bytes, piece) in [
+        (OpenAi, 6 << 20, 1 << 10),
+        (OpenAi, 1 << 20, 30),
+        (Anthropic, 2 << 20, 1 << 10),
+        (DeepSeek, 6 << 20, 1 << 10),
+        (Mistral, 1 << 20, 30),
+    ] {
         let (text, is_answer) = cost(kind, What::Text, bytes, piece).await;
         assert!(is_answer);
         for what in [What::Reasoning, What::Arguments] {

@@ -69,7 +69,7 @@ async fn l3_an_error_whose_body_never_ends_is_a_failure_in_time() {
         let started = Stopwatch::start();
         let error = failure(Reply::status(500).stall_after(0), kind, SILENCE_MS).await;
         assert!(error.is_retryable(), "{kind:?}: {error:?}");
-        assert!(started.elapsed() < SILENCE + Duration::from_secs(5), "{kind:?} took {:?}", started.elapsed());
+        started.assert_within(SILENCE + Duration::from_secs(5), format!("{kind:?}"));
     }))
     .await;
 }

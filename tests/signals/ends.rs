@@ -93,10 +93,9 @@ impl Scene {
         let began = Stopwatch::start();
         running.signal(signal);
         let run = running.finish();
-        let took = began.elapsed();
         let doing = self.doing;
+        let took = began.assert_within(GRACE + BEYOND, format!("{doing:?}"));
         assert_eq!(run.code, Some(code), "{doing:?}: {run:?}");
-        assert!(took < GRACE + BEYOND, "{doing:?}: took {took:?}");
         assert!(!run.stderr.contains("panic"), "{doing:?}: {run:?}");
         let shown = self.shown("s");
         assert!(shown.contains("hi") && shown.contains("cancelled"), "{doing:?}: {shown}");

@@ -8,7 +8,7 @@ use rustix::process::{Pid, Signal, test_kill_process};
 use crate::support::clean::assert_clean;
 use crate::support::program::Program;
 use crate::support::scratch::Scratch;
-use crate::support::stopwatch::Stopwatch;
+use crate::support::stopwatch::{Stopwatch, Verdict, verdict};
 use crate::support::terminal::{CTRL_C, CTRL_D, Terminal};
 
 fn shell(script: &str) -> Program {
@@ -84,7 +84,7 @@ fn a_program_past_its_deadline_fails_the_test_and_is_killed() {
     }));
     let message = *hung.expect_err("a failed test").downcast::<String>().expect("a message");
     assert!(message.contains("exit None") && message.contains("started"), "{message}");
-    assert!(start.elapsed() < Duration::from_secs(30));
+    start.assert_within(Duration::from_secs(30), "the test that fails");
     let pid = Pid::from_raw(pid).expect("a process id");
     let deadline = Instant::now() + Duration::from_secs(5);
     while test_kill_process(pid).is_ok() {
@@ -143,4 +143,24 @@ fn a_screen_that_never_comes_fails_the_test_and_shows_what_is_there() {
     });
     let message = *missing.expect_err("a failed test").downcast::<String>().expect("a message");
     assert!(message.contains("\"elsewhere\" on the screen") && message.contains("here"), "{message}");
+}
+
+#[test]
+fn a_limit_that_was_missed_on_a_busy_machine_is_not_judged_and_any_other_is() {
+    let ms = Duration::from_millis;
+    for (took, busy, expected) in [
+        (99, 0, Verdict::Kept),
+        (99, 99, Verdict::Kept),
+        (100, 0, Verdict::Missed),
+        (100, 20, Verdict::Missed),
+        (100, 26, Verdict::NotJudged),
+        (1_000, 250, Verdict::Missed),
+        (1_000, 251, Verdict::NotJudged),
+        (30, 15, Verdict::Kept),
+    ] {
+        assert_eq!(verdict(ms(took), ms(busy), ms(100)), expected, "{took} ms, {busy} ms of them busy");
+    }
+    let watch = Stopwatch::start();
+    std::thread::sleep(ms(30));
+    assert!(watch.assert_within(Duration::from_secs(3_600), "a sleep") >= ms(30));
 }

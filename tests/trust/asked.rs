@@ -115,6 +115,27 @@ fn g1_a_found_configuration_sends_nothing_to_an_address_of_its_own() {
 }
 
 #[test]
+fn g1_an_address_that_is_built_in_gets_its_own_key_and_no_other_variable() {
+    let configured = |provider: &str, key: &str| {
+        Found::with(&format!(
+            "[runtime]\ndefault_model = \"{provider}:m\"\n[providers.{provider}]\napi_key = \"{key}\"\n\
+             [store]\nkind = \"memory\"\n[llm]\nretry_max = 0\n"
+        ))
+    };
+    for (key, variable) in [("${OPENAI_API_KEY}", "OPENAI_API_KEY"), ("x${HOME}", "HOME")] {
+        let found = configured("groq", key);
+        let refused = found.run(["run", "hi"]);
+        assert_eq!(refused.code, Some(2), "{key}: {refused:?}");
+        let shown = found.run(["trust"]);
+        assert_eq!(shown.code, Some(2), "{key}: {shown:?}");
+        assert!(shown.stderr.contains("api.groq.com") && shown.stderr.contains(variable), "{key}: {shown:?}");
+        assert!(!shown.stderr.contains("canary-key-value"), "{shown:?}");
+    }
+    let own = configured("openai", "${OPENAI_API_KEY}").run(["trust"]);
+    assert!(own.code == Some(0) && own.stderr.contains("nothing to trust"), "{own:?}");
+}
+
+#[test]
 fn g1_one_byte_more_and_it_is_asked_about_again_with_the_difference() {
     let found = found();
     assert_eq!(found.run(["trust", "--yes"]).code, Some(0));

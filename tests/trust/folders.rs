@@ -63,7 +63,7 @@ fn g19_a_script_with_a_policy_that_denies_nothing_runs_no_command() {
         "[policy]\ndeny_tools = []\ndeny_commands = []\nrequire_high_risk_approval = false\n[store]\nkind = \"memory\"\n",
     ));
     found.script("local/shell_exec", &shell(&found));
-    assert_untouched(&found, "local/shell_exec");
+    assert_untouched(&found, "deny_commands does not have sudo");
     assert!(!found.is_there("mark"));
 }
 

@@ -1,7 +1,7 @@
 //! Stores that came with a folder, or were emptied, replaced or removed.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
@@ -71,7 +71,7 @@ fn g19_a_store_that_came_with_a_folder_needs_trust() {
 
 #[cfg(feature = "sqlite")]
 #[test]
-fn s15_a_store_that_was_emptied_is_a_failure_and_not_an_empty_store() {
+fn s15_a_database_that_was_emptied_is_a_failure_and_not_an_empty_store() {
     let found = with_session("sqlite");
     fs::write(found.folder().join(".bob/sessions.db"), "").expect("emptied");
     for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "--output", "json", "hi"], &["doctor"]] {
@@ -83,22 +83,70 @@ fn s15_a_store_that_was_emptied_is_a_failure_and_not_an_empty_store() {
     }
 }
 
-#[cfg(feature = "sqlite")]
+#[test]
+fn s15_a_journal_that_was_emptied_is_a_failure_and_its_session_does_not_begin_anew() {
+    let found = with_session("json");
+    fs::write(found.folder().join(".bob/sessions/s.jsonl"), "").expect("emptied");
+    let listed = found.run(["sessions", "list"]);
+    assert!(listed.stderr.contains("s.jsonl: it is empty"), "{listed:?}");
+    assert!(!listed.stderr.contains("no sessions yet"), "{listed:?}");
+    for _again in 0..2 {
+        for command in [&["run", "--session", "s", "hi"][..], &["run", "--session", "s", "--output", "json", "hi"]] {
+            for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
+                assert_eq!(run.code, Some(7), "{command:?}: {run:?}");
+                let said = format!("{}{}", run.stdout, run.stderr);
+                assert!(said.contains("s.jsonl.corrupt-1") && said.contains("delete session s"), "{said}");
+            }
+        }
+    }
+    let run = found.run(["run", "--session", "other", "hi"]);
+    assert_eq!(run.code, Some(0), "one journal stops no other session: {run:?}");
+}
+
+/// Where a store of this kind is kept.
+fn place(found: &Found, kind: &str) -> PathBuf {
+    found.folder().join(if kind == "json" { ".bob/sessions" } else { ".bob/sessions.db" })
+}
+
 #[test]
 fn s15_a_store_that_was_replaced_is_reported_until_it_is_taken() {
-    let (found, other) = (with_session("sqlite"), with_session("sqlite"));
-    let store = found.folder().join(".bob/sessions.db");
-    fs::copy(other.folder().join(".bob/sessions.db"), found.scratch.join("other.db")).expect("a copy");
-    for end in ["-wal", "-shm"] {
-        let _folded_in_already = fs::remove_file(found.folder().join(format!(".bob/sessions.db{end}")));
+    for kind in STORES {
+        let (found, other) = (with_session(kind), with_session(kind));
+        let (store, new) = (place(&found, kind), found.scratch.join("other"));
+        match *kind {
+            "json" => copied(&place(&other, kind), &new),
+            _ => drop(fs::copy(place(&other, kind), &new).expect("a copy")),
+        }
+        for end in ["-wal", "-shm"] {
+            let _folded_in_already = fs::remove_file(found.folder().join(format!(".bob/sessions.db{end}")));
+        }
+        fs::rename(&store, found.scratch.join("aside")).expect("moved away");
+        fs::rename(new, &store).expect("replaced");
+        is_refused_until_it_is_taken(&found, kind);
     }
-    fs::rename(found.scratch.join("other.db"), &store).expect("replaced");
-    for run in [found.run(["sessions", "list"]), found.named(["sessions", "list"]), found.named(["run", "hi"])] {
-        assert_eq!(run.code, Some(7), "{run:?}");
-        assert!(run.stderr.contains("was replaced") && run.stderr.contains("trust"), "{run:?}");
+}
+
+#[test]
+fn s15_an_empty_folder_in_place_of_the_journals_is_a_store_that_was_replaced() {
+    let found = with_session("json");
+    let (store, aside) = (place(&found, "json"), found.scratch.join("aside"));
+    fs::rename(&store, &aside).expect("moved away");
+    fs::create_dir(&store).expect("a folder");
+    is_refused_until_it_is_taken(&found, "json");
+    let run = found.run(["run", "hi"]);
+    assert_eq!(run.code, Some(0), "taken, it is one's own: {run:?}");
+}
+
+#[track_caller]
+fn is_refused_until_it_is_taken(found: &Found, kind: &str) {
+    for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "--session", "b", "hi"]] {
+        for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
+            assert_eq!(run.code, Some(7), "{kind} {command:?}: {run:?}");
+            assert!(run.stderr.contains("was replaced") && run.stderr.contains("trust"), "{kind}: {run:?}");
+        }
     }
-    assert_eq!(found.named(["trust", "--yes"]).code, Some(0));
-    assert_eq!(found.named(["sessions", "list"]).code, Some(0));
+    assert_eq!(found.named(["trust", "--yes"]).code, Some(0), "{kind}");
+    assert_eq!(found.named(["sessions", "list"]).code, Some(0), "{kind}");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use super::testing::*;
 use super::*;
+use crate::stopwatch::Stopwatch;
 use std::ffi::OsString;
-use std::time::Instant;
 
 fn sh(script: &str) -> ChildSpec {
     ChildSpec::new("/bin/sh", ["-c", script])
@@ -203,9 +203,9 @@ async fn the_ladder_ends_a_child_that_ignores_input_and_term_within_5_s() {
     spec.stdin = Stdin::Piped;
     let mut child = spawn(spec);
     assert_eq!(next_line(&mut child).await, "ready");
-    let (group, started) = (child.id(), Instant::now());
+    let (group, started) = (child.id(), Stopwatch::start());
     assert_eq!(soon(child.stop(Ladder::default())).await, Exit::Signal(9));
-    assert!(started.elapsed() < Duration::from_secs(5), "{:?}", started.elapsed());
+    started.assert_within(Duration::from_secs(5), "the ladder");
     group_is_gone(group).await;
 }
 

@@ -5,6 +5,7 @@
 //! the provider's connection.
 
 use super::arguments::LlmArguments;
+use super::bounds;
 use super::deltas::DeltaSink;
 use super::retry::{Failure, Verdict};
 use crate::clock;
@@ -120,7 +121,8 @@ impl<'a> Call<'a> {
     async fn attempt(&self) -> Result<LlmAnswer, LlmError> {
         let pass = self.shared.breakers.pass(self.model.provider())?;
         let request = Arc::clone(self.request);
-        let result = self.shared.port.complete_stream(request, self.model, self.deltas.clone()).await;
+        let answered = self.shared.port.complete_stream(request, self.model, self.deltas.clone()).await;
+        let result = answered.and_then(|answer| bounds::check(answer, self.model));
         pass.tell(&result);
         result
     }

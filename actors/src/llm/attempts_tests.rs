@@ -8,10 +8,11 @@ use crate::llm::retry::RetryPolicy;
 use crate::llm::scripted::{ScriptedLlm, ScriptedReply};
 use crate::llm::testing::{model, plain_request, request};
 use bob_messages::event::Delta;
-use bob_messages::llm::LlmErrorKind;
+use bob_messages::llm::{LlmErrorKind, RawCall};
 use bob_messages::models::{ModelPrice, Rate};
 use futures_util::future::BoxFuture;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// As the actor asks, for a turn that keeps nothing of the answer.
 async fn answer(
@@ -153,6 +154,62 @@ async fn l10_a_failure_of_the_request_is_final_at_once() {
         let started = Instant::now();
         assert_eq!(answer(&desk(Arc::clone(&port)), &asked, 90_000).await.unwrap_err().kind, kind);
         assert_eq!((port.asked().len(), started.elapsed()), (1, Duration::from_millis(10)));
+    }
+}
+
+/// The port of real providers is bounded by itself; the others are bounded here.
+#[tokio::test(start_paused = true)]
+async fn l8_an_answer_of_any_port_is_bounded_and_what_is_too_large_is_not_asked_for_again() {
+    let call = |arguments: String| RawCall { name: "f".to_owned(), arguments, signatures: Vec::new() };
+    let most = bounds::MOST_ANSWER_BYTES;
+    let answer = |text: usize| LlmAnswer::text(model("a:b"), "x".repeat(text));
+    let third = || "x".repeat(most / 3);
+    let together = |more: usize| {
+        answer(most / 3).with_reasoning(Some(third())).with_calls(vec![call(third()), call("x".repeat(more))])
+    };
+    let calls = |count: usize| answer(0).with_calls(vec![call(String::new()); count]);
+    for (answer, refusal) in [
+        (answer(most), None),
+        (answer(most + 1), Some("8388608 bytes")),
+        (together(0), None),
+        (together(8), Some("8388608 bytes")),
+        (calls(bounds::MOST_CALLS), None),
+        (calls(bounds::MOST_CALLS + 1), Some("256 calls")),
+    ] {
+        let port = Arc::new(Whole { answer, asked: AtomicUsize::new(0) });
+        let shared =
+            LlmArguments::new(Arc::clone(&port) as Arc<dyn LlmPort>, Feed::new(Vec::new()), RetryPolicy::default());
+        let answered = self::answer(&shared, &request("x"), 60_000).await;
+        assert_eq!(port.asked.load(Ordering::SeqCst), 1);
+        match (answered, refusal) {
+            (Ok(_), None) => {}
+            (Err(error), Some(part)) => {
+                assert!(error.kind == LlmErrorKind::TooLarge && error.message.contains(part), "{error}");
+            }
+            (other, _) => panic!("wanted {refusal:?}: {:?}", other.map(|answer| answer.text.len())),
+        }
+    }
+}
+
+/// Always this answer.
+struct Whole {
+    answer: LlmAnswer,
+    asked: AtomicUsize,
+}
+
+impl LlmPort for Whole {
+    fn capabilities(&self, _model: &ModelName) -> Result<Capabilities, LlmError> {
+        Ok(Capabilities { native_tools: true, ..Capabilities::default() })
+    }
+
+    fn complete_stream(
+        &self,
+        _request: Arc<LlmRequest>,
+        _model: &ModelName,
+        _deltas: DeltaSink,
+    ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(Ok(self.answer.clone())))
     }
 }
 

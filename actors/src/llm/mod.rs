@@ -9,7 +9,7 @@
 //! | file | what it holds |
 //! |---|---|
 //! | [`actor`] | the mailbox: one task per call |
-//! | `attempts`, [`retry`], `budget`, `breakers` | one call with its retries and fallbacks |
+//! | `attempts`, `bounds`, [`retry`], `budget`, `breakers` | one call with its retries and fallbacks |
 //! | `admission`, `fairness` | places at a provider, and whose turn it is |
 //! | [`port`], [`deltas`], `envelope` | what a provider must do, and what is shown meanwhile |
 //! | [`providers`] | the well-known providers and what their models can do |
@@ -23,6 +23,7 @@ pub mod actor;
 mod admission;
 mod arguments;
 mod attempts;
+mod bounds;
 mod breakers;
 mod budget;
 mod caught;

@@ -21,7 +21,8 @@ pub trait LlmPort: Send + Sync + 'static {
 
     /// One attempt at an answer from `model` (the request names the first choice;
     /// a fallback is asked the same). Pieces go to `deltas` as they arrive. Dropping
-    /// the future closes the connection.
+    /// the future closes the connection. Of an answer with more than 256 calls, or more than 8 MiB of text,
+    /// reasoning and arguments, nothing counts: the call fails as `TooLarge`.
     ///
     /// # Errors
     /// Whatever kept the answer from being whole; see

@@ -4,6 +4,7 @@
 use super::testing::{Fixture, arguments};
 use super::web_testing::{Cut, UnknownSession, Web, spec};
 use crate::child::testing::{DEADLINE, soon, until};
+use crate::stopwatch::Stopwatch;
 use crate::tools::local::fixture::call;
 use axum::http::{StatusCode, header};
 use bob_messages::chat::CallStatus;
@@ -106,12 +107,12 @@ async fn h1_a_server_that_is_not_there_keeps_nobody_waiting() {
         (closed, format!("cannot be reached at http://{closed}: Connection refused")),
         (deaf, "was not ready within 700 ms".to_owned()),
     ] {
-        let asked = Instant::now();
+        let asked = Stopwatch::start();
         let mut arguments = arguments(spec(format!("http://{address}/mcp")));
         arguments.spec.startup_timeout_ms = 700;
         let mut fixture = Fixture::start(arguments).await;
         assert_eq!(fixture.status().state, ServerState::Starting);
-        assert!(asked.elapsed() < Duration::from_millis(500), "{:?}", asked.elapsed());
+        asked.assert_within(Duration::from_millis(500), "the start");
         let verdict = fixture.check(&call("mcp/sh/read", json!({}))).await;
         assert!(matches!(&verdict, Verdict::Unavailable { why } if why.starts_with("not run: ")), "{verdict:?}");
         let end = fixture.end().await;

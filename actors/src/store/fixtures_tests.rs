@@ -1,24 +1,39 @@
 //! Journals of every format there was, kept for ever: each is read by every store, and shows
 //! the session it showed to the program that wrote it.
 //!
-//! `tests/fixtures/journals/format-N` holds the same sessions three times: `records.jsonl` as
-//! `sessions export` prints them, `json` and `sqlite` as the stores of that program kept them.
-//! A released format's files are never written again. `BOB_WRITE_JOURNALS=1` makes the two
-//! stores of today's format from its `records.jsonl`.
+//! `tests/fixtures/journals/format-N` holds the same sessions several times: `records.jsonl` as
+//! `sessions export` prints them, `json` and `sqlite` as the stores of that program kept them,
+//! and since format 4 `postgres.sql`, which makes the tables of that program and fills them.
+//! A released format's files are never written again. `BOB_WRITE_JOURNALS=1` makes those of
+//! today's format: `records.jsonl` from that of the format before and [`added`], if there is
+//! none; the stores from that; `postgres.sql` where `BOB_TEST_POSTGRES` names a database.
 
 use super::*;
-use bob_messages::ids::SessionId;
+use bob_messages::agent::Delegation;
+use bob_messages::chat::{Asking, Delegated, GuardReason};
+use bob_messages::ids::{ApprovalId, CallId, RecordId, ResumeToken, SessionId, TurnId};
+use bob_messages::input::TurnInput;
+use bob_messages::limits::Limits;
 use bob_messages::replay;
 use bob_messages::session_state::Session;
-use bob_messages::store::{Append, FORMAT, Part, Record, SessionFilter, latest};
+use bob_messages::skills::{ReselectCause, Reselected, SelectedSkills};
+use bob_messages::store::{Append, AskedBelow, FORMAT, Fact, Part, Record, SessionFilter, latest};
+use bob_messages::tools::CallTraits;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Set, the stores of today's format are written.
+/// Set, the files of today's format are written.
 const WRITE: &str = "BOB_WRITE_JOURNALS";
+
+/// The session with a record of each kind.
+const EVERY_KIND: &str = "Every_kind";
+
+pub(super) fn is_writing() -> bool {
+    std::env::var_os(WRITE).is_some()
+}
 
 /// How many messages the sessions keep that are read from a snapshot.
 const MOST: usize = 1_000;
@@ -29,7 +44,7 @@ pub(super) fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/journals")
 }
 
-fn folder_of(format: u32) -> PathBuf {
+pub(super) fn folder_of(format: u32) -> PathBuf {
     fixtures().join(format!("format-{format}"))
 }
 
@@ -67,7 +82,7 @@ const ON_DISK: &[&str] = &[
 
 /// Stores journals as their owner would have: the first half of each under one epoch, the
 /// rest under the next. What is appended is released.
-async fn write(store: &Arc<dyn SessionStore>, journals: &Journals) {
+pub(super) async fn write(store: &Arc<dyn SessionStore>, journals: &Journals) {
     for (session, records) in journals {
         for part in records.chunks(records.len().div_ceil(2)) {
             let claim = store.claim(session).await.unwrap();
@@ -80,7 +95,7 @@ async fn write(store: &Arc<dyn SessionStore>, journals: &Journals) {
 }
 
 /// That a store holds these sessions, to be read and to be gone on with.
-async fn check(store: &Arc<dyn SessionStore>, journals: &Journals, what: &str) {
+pub(super) async fn check(store: &Arc<dyn SessionStore>, journals: &Journals, what: &str) {
     let page = store.list(&SessionFilter { limit: 1_000, ..SessionFilter::default() }, None).await.unwrap();
     let listed: BTreeSet<_> = page.sessions.iter().map(|summary| summary.session.clone()).collect();
     assert_eq!(listed, journals.keys().cloned().collect(), "{what}");
@@ -104,9 +119,66 @@ async fn check(store: &Arc<dyn SessionStore>, journals: &Journals, what: &str) {
     }
 }
 
+/// What the newest format may hold and the one before does not show.
+fn added(input: &TurnInput) -> Vec<Fact> {
+    let (call, turn) = (CallId::new("c1"), TurnId::new("t9"));
+    let session = SessionId::parse("agents.helper").unwrap();
+    let task = Delegation { session: session.clone(), input: input.clone() };
+    let child = Asking { session, turn, token: ResumeToken::new("secret-2"), used: Delegated::default() };
+    let child = AskedBelow { approval: ApprovalId::new("s-c1"), child, limits: Limits::default() };
+    let question = ApprovalId::new("s-limit9");
+    vec![
+        Fact::SkillsReselected(Box::new(Reselected {
+            causes: vec![ReselectCause::Steered, ReselectCause::ToolErrors],
+            skills: SelectedSkills { budget_bytes: 4_000, ..SelectedSkills::default() },
+        })),
+        Fact::Intent { call: call.clone(), traits: CallTraits::default(), task: Some(Arc::new(task)) },
+        Fact::Waits { call, what: "which?".into(), child: Some(Box::new(child)) },
+        Fact::LimitAsked { question: question.clone(), guard: GuardReason::MaxToolCalls },
+        Fact::LimitDecided { question, goes_on: true },
+    ]
+}
+
+/// The records of today's format: those of the one before, and what it [`added`].
+fn begun() -> String {
+    let mut journals = told(FORMAT - 1);
+    let every_kind = journals.get_mut(&SessionId::parse(EVERY_KIND).unwrap()).unwrap();
+    let input = |record: &Arc<Record>| match &record.fact {
+        Fact::Input(input) => Some(Arc::clone(input)),
+        _another_kind => None,
+    };
+    let input = every_kind.iter().find_map(input).unwrap();
+    for fact in added(&input) {
+        let last = every_kind.last().unwrap();
+        let version = last.version + 1;
+        every_kind.push(Arc::new(Record {
+            id: RecordId::new(format!("1-{version}")),
+            version,
+            fact,
+            ..Record::clone(last)
+        }));
+    }
+    let newest = |record: &Arc<Record>| Record { format: FORMAT, ..Record::clone(record) };
+    let lines = journals.values().flatten().map(|record| serde_json::to_string(&newest(record)).unwrap() + "\n");
+    lines.collect()
+}
+
+#[test]
+fn the_newest_journals_have_every_kind_of_fact() {
+    let of = |record: &Arc<Record>| serde_json::to_value(&record.fact).unwrap()["kind"].as_str().unwrap().to_owned();
+    let there: BTreeSet<String> = told(FORMAT).values().flatten().map(of).collect();
+    let all: BTreeSet<String> = Fact::kinds().iter().map(|kind| (*kind).to_owned()).collect();
+    assert_eq!(there, all, "a new kind of fact needs a new format, and journals of it");
+}
+
 #[tokio::test]
 async fn journals_of_every_format_are_read_and_gone_on_with_in_every_store() {
-    if std::env::var_os(WRITE).is_some() {
+    if is_writing() {
+        let records = folder_of(FORMAT).join("records.jsonl");
+        if !records.exists() {
+            fs::create_dir_all(folder_of(FORMAT)).unwrap();
+            fs::write(records, begun()).unwrap();
+        }
         for name in ON_DISK {
             let folder = folder_of(FORMAT).join(name);
             drop(fs::remove_dir_all(&folder));
@@ -114,6 +186,8 @@ async fn journals_of_every_format_are_read_and_gone_on_with_in_every_store() {
             write(&store, &told(FORMAT)).await;
             drop(store);
             drop(fs::remove_dir(folder.join("sessions.db-owners")));
+            // Made for a store of a user, it would keep these out of the repository.
+            drop(fs::remove_file(folder.join(".gitignore")));
         }
     }
     for format in 1..=FORMAT {

@@ -91,10 +91,10 @@ impl Folder {
         }
     }
 
-    /// Renames a file, durably and never over another one. Whether the new name was free.
+    /// Renames a file, never over another one. Whether the new name was free.
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
         match fs::renameat_with(&self.dir, from, &self.dir, to, RenameFlags::NOREPLACE) {
-            Ok(()) => self.sync().map(|()| true),
+            Ok(()) => Ok(true),
             Err(Errno::EXIST) => Ok(false),
             Err(error) => Err(error.into()),
         }

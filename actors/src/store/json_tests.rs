@@ -46,9 +46,9 @@ async fn a_journal_can_be_read_by_people() {
     let claim = text.lines().nth(1).unwrap();
     let told = text.replace(&claim[8..24], "SUM");
     expect_test::expect![[r#"
-        {"bob_journal":3,"session":"Chat_42"}
+        {"bob_journal":4,"session":"Chat_42"}
         {"sum":"SUM","claim":{"epoch":1,"owner":"bob in the tests"}}
-        {"sum":"fa04bb0c480a069c","record":{"format":3,"id":"Chat_42-1-r","session":"Chat_42","version":1,"epoch":1,"turn":null,"at":1,"kind":"started","body":{"model":"scripted:é\"\n\u0000"}}}
+        {"sum":"3156cb51b9c1b31f","record":{"format":4,"id":"Chat_42-1-r","session":"Chat_42","version":1,"epoch":1,"turn":null,"at":1,"kind":"started","body":{"model":"scripted:é\"\n\u0000"}}}
     "#]]
     .assert_eq(&told);
 }
@@ -89,4 +89,43 @@ async fn an_append_whose_asker_went_away_is_stored() {
 async fn an_owner_reads_nothing_before_the_last_snapshot() {
     let (store, _guard) = make();
     crate::store::contract::nothing_before_the_last_snapshot_is_read(store).await;
+}
+
+/// A disk that keeps one journal's write waiting: the folder's other journals are read and written beside it.
+#[tokio::test]
+async fn a_journal_that_is_held_holds_up_no_other() {
+    let folder = TempDir::new().unwrap();
+    let store = open(&folder, "test");
+    let (held, other) = (session("held"), session("other"));
+    let epoch = store.claim(&held).await.unwrap().epoch;
+    let (entered, is_entered) = std::sync::mpsc::channel();
+    let (let_go, is_let_go) = std::sync::mpsc::channel::<()>();
+    let holder = {
+        let (journals, held) = (Arc::clone(&store.journals), held.clone());
+        std::thread::spawn(move || {
+            journals.within(&held, |_slot| {
+                entered.send(()).unwrap();
+                is_let_go.recv().unwrap();
+            });
+        })
+    };
+    is_entered.recv().unwrap();
+    let waiting = {
+        let (store, append) = (Arc::clone(&store), append(&held, epoch, 0, 1));
+        tokio::spawn(async move { store.append(vec![append]).await })
+    };
+    let beside = async {
+        for version in 0..3 {
+            let epoch = store.claim(&other).await.unwrap().epoch;
+            assert_eq!(store.append(vec![append(&other, epoch, version, 1)]).await, [Ok(version + 1)]);
+            assert_eq!(store.load(&other).await.unwrap().len() as u64, version + 1);
+            assert_eq!(store.list(&SessionFilter::default(), None).await.unwrap().sessions.len(), 2);
+            store.release(&other, epoch).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(60), beside).await.expect("it does not wait");
+    assert!(!waiting.is_finished(), "it was held all the time");
+    let_go.send(()).unwrap();
+    holder.join().unwrap();
+    assert_eq!(waiting.await.unwrap(), [Ok(1)]);
 }

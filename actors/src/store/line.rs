@@ -2,9 +2,9 @@
 //! A journal in a file has all of them; a database keeps the records' lines.
 //!
 //! ```json
-//! {"bob_journal":3,"session":"chat_42"}
+//! {"bob_journal":4,"session":"chat_42"}
 //! {"sum":"0f1e2d3c4b5a6978","claim":{"epoch":1,"owner":"bob (process 7)"}}
-//! {"sum":"8877665544332211","record":{"format":3,"id":"…","session":"chat_42",…}}
+//! {"sum":"8877665544332211","record":{"format":4,"id":"…","session":"chat_42",…}}
 //! ```
 //!
 //! The header says the newest format of any line behind it. In format 1 a claim also names

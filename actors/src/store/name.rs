@@ -73,8 +73,8 @@ pub(super) fn aside(journal: &str, number: u32) -> String {
     format!("{journal}{ASIDE}{number}")
 }
 
-/// The name under which a journal is rewritten, until it takes the journal's own.
-pub(super) fn brought_up(journal: &str) -> String {
+/// The name under which a journal is made or rewritten, until it takes the journal's own.
+pub(super) fn beside(journal: &str) -> String {
     format!("{journal}.new")
 }
 

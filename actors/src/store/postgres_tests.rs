@@ -2,6 +2,8 @@
 
 #[path = "postgres/database_tests.rs"]
 mod database;
+#[path = "postgres/fixtures_tests.rs"]
+mod fixtures;
 #[path = "postgres/inbox_tests.rs"]
 mod inbox_tests;
 #[path = "postgres/node_tests.rs"]

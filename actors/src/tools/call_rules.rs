@@ -278,7 +278,7 @@ fn is_like(pattern: &str, word: &str) -> bool {
     pattern[of..].iter().all(|c| *c == '*')
 }
 
-fn is_like_whatever_case(pattern: &str, word: &str) -> bool {
+pub(super) fn is_like_whatever_case(pattern: &str, word: &str) -> bool {
     is_like(&pattern.to_lowercase(), &word.to_lowercase())
 }
 

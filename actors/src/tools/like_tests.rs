@@ -196,6 +196,37 @@ fn a_policy_that_denies_or_asks_stays_above_what_was_allowed() {
 }
 
 #[test]
+fn at_a_terminal_what_removes_files_asks_in_every_mode_and_a_yes_is_of_this_call() {
+    use bob_messages::permission::PermissionMode::{Ask, Auto, Edits};
+    let judged = |policy: Policy, line: &str, mode, standing: &[Standing]| {
+        gate(policy).check(&asks(line, standing), &CallContext { mode: Some(mode), ..context() })
+    };
+    for line in ["rm a", "rmdir old", "shred -u a", "cd src && rm -r old", "find . -exec rm {} +", "/bin/rm a", "$X a"]
+    {
+        for mode in [Ask, Edits, Auto] {
+            let verdict = judged(Policy::terminal(), line, mode, &[]);
+            let Verdict::Ask { tool, .. } = verdict else { panic!("{line} in {mode}: {verdict:?}") };
+            assert!(tool.like.is_empty() && tool.exact || line == "$X a", "{line}: {tool:?}");
+        }
+        let allow = Policy { allow: vec![format!("{SHELL}(*)"), format!("{SHELL}(rm *)")], ..Policy::terminal() };
+        assert!(matches!(judged(allow, line, Auto, &[]), Verdict::Ask { .. }), "{line}");
+    }
+    let check = asks("rm a", &[]);
+    let Verdict::Ask { tool, .. } = judged(Policy::terminal(), "rm a", Ask, &[]) else { panic!("not asked") };
+    let always = [Standing::of(&check.call, &tool, Scope::Always, (true, ""), Identity::default())];
+    assert!(matches!(judged(Policy::terminal(), "rm a", Ask, &always), Verdict::Allow { .. }));
+    for other in ["rm b", "rm a b", "rm -r a", "rm a; rm b"] {
+        assert!(matches!(judged(Policy::terminal(), other, Auto, &always), Verdict::Ask { .. }), "{other}");
+    }
+    for harmless in ["git rm --cached a", "echo rm", "ls", "grep rm a"] {
+        assert!(matches!(judged(Policy::terminal(), harmless, Auto, &[]), Verdict::Allow { .. }), "{harmless}");
+    }
+    for denied in ["sudo ls", "ls; su", "mkfs.ext4 /dev/x", "MKFS /dev/x", "dd if=a of=b", "shutdown now"] {
+        assert!(matches!(judged(Policy::terminal(), denied, Auto, &[]), Verdict::Deny { .. }), "{denied}");
+    }
+}
+
+#[test]
 fn rules_that_are_none_allow_nothing() {
     let broken = Standing { like: vec!["(".to_owned(), format!("{SHELL}(")], ..decided("git status", true) };
     let verdict = gate(policy()).check(&asks("git status -s", &[broken]), &context());

@@ -13,7 +13,7 @@
 //!   the one with the tool's own name, else the pattern with the longest beginning before its
 //!   first `*`, `?`, `[` or `{`.
 
-use super::call_rules::{CallRules, CallRuling};
+use super::call_rules::{CallRules, CallRuling, is_like_whatever_case};
 use super::patterns::{BadPattern, glob, glob_set};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
@@ -36,7 +36,7 @@ pub struct Policy {
     pub ask: Vec<String>,
     /// Rules over calls that are denied, also those that the others cover. One without arguments denies the tool.
     pub deny: Vec<String>,
-    /// Commands no shell line may name, each a single word.
+    /// Commands no shell line may name, each a single word, in which `*` stands for any characters and `?` for one.
     pub deny_commands: Vec<String>,
     /// How large a call's arguments may be, as JSON, in bytes.
     pub max_payload_bytes: usize,
@@ -66,6 +66,15 @@ pub struct ToolOverride {
 pub const DENIED_COMMANDS: [&str; 12] =
     ["rm", "rmdir", "shred", "sudo", "su", "doas", "dd", "mkfs", "shutdown", "reboot", "halt", "poweroff"];
 
+/// Commands a shell line may not name in [`Policy::terminal`]: they change who runs a command, a whole disk, or whether the
+/// machine runs.
+const DENIED_AT_A_TERMINAL: [&str; 11] =
+    ["sudo", "su", "doas", "pkexec", "dd", "mkfs*", "wipefs", "shutdown", "reboot", "halt", "poweroff"];
+
+/// Calls that [`Policy::terminal`] asks about in every mode: what they remove is not kept for an undo.
+const ASKED_AT_A_TERMINAL: [&str; 3] =
+    ["local/shell_exec(rm *)", "local/shell_exec(rmdir *)", "local/shell_exec(shred *)"];
+
 impl Default for Policy {
     fn default() -> Self {
         Self {
@@ -89,6 +98,18 @@ fn yes() -> bool {
 }
 
 impl Policy {
+    /// The policy for a person at work at a terminal, which the profile `terminal` of a configuration has: the shell is
+    /// offered, and asks like everything that changes something; commands that remove files ask in every mode; commands
+    /// that change who runs a command, a whole disk or whether the machine runs are denied.
+    pub fn terminal() -> Self {
+        Self {
+            deny_tools: Vec::new(),
+            ask: ASKED_AT_A_TERMINAL.map(str::to_owned).to_vec(),
+            deny_commands: DENIED_AT_A_TERMINAL.map(str::to_owned).to_vec(),
+            ..Self::default()
+        }
+    }
+
     /// The mode of sessions that name none.
     pub fn default_mode(&self) -> PermissionMode {
         let unnamed = if self.require_high_risk_approval { PermissionMode::Ask } else { PermissionMode::Auto };
@@ -270,7 +291,7 @@ impl Rules {
 
     /// The first command of a shell line that no line may name.
     pub fn denied_command(&self, line: &str) -> Option<String> {
-        let denied = |word: &String| self.policy.deny_commands.iter().any(|denied| denied.eq_ignore_ascii_case(word));
+        let denied = |word: &String| self.policy.deny_commands.iter().any(|denied| is_like_whatever_case(denied, word));
         super::commands::named_in(line).into_iter().find(denied)
     }
 

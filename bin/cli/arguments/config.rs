@@ -80,9 +80,9 @@ pub(crate) enum ToolsLevel {
     /// Read and search files
     Read,
     /// Also change files
-    #[default]
     Edit,
     /// Also run commands; each is asked about
+    #[default]
     Shell,
 }
 

@@ -60,6 +60,7 @@ impl<'a> Conductor<'a> {
         Self {
             opened,
             progress: Progress::new(manner.is_quiet),
+            stop: Stop::with_grace(manner.grace),
             manner,
             input,
             is_reading: true,
@@ -72,7 +73,6 @@ impl<'a> Conductor<'a> {
             earlier: HashMap::new(),
             outbox: Outbox::new(),
             tally: Tally::default(),
-            stop: Stop::default(),
             control,
         }
     }
@@ -247,9 +247,10 @@ impl<'a> Conductor<'a> {
         for (session, line) in std::mem::take(&mut self.in_flight) {
             self.refuse(line, Some(session.as_str()), &Failure::signalled(Exit::Interrupted));
         }
+        let unwritten = self.outbox.unwritten();
         let written = tokio::select! {
             written = self.outbox.finish() => written,
-            () = self.stop.out_of_patience() => Ok(()),
+            () = self.stop.out_of_patience_to_write() => Ok(()),
             caught = signals.next() => {
                 self.stop.signal(caught);
                 Ok(())
@@ -258,6 +259,9 @@ impl<'a> Conductor<'a> {
         self.progress.end();
         if let Err(error) = written {
             return self.stop.exit().map_or_else(|| Err(error.into()), Ok);
+        }
+        if let lost @ 1.. = unwritten.count() {
+            print::note(&format!("{} not written: stdout was not read", print::counted(lost as u64, "result")));
         }
         let not_run = self.input.total.get().map(|total| total.saturating_sub(self.tally.done()));
         if !self.manner.is_quiet {

@@ -10,6 +10,9 @@ use crate::runtime::signals::Caught;
 /// How long outcomes are still waited for once the running turns were cancelled.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
 
+/// How long the last results have to be written, if there was no time for them before.
+const LAST_WRITE: Duration = Duration::from_millis(500);
+
 /// Why no further line begins, if none does.
 #[derive(Debug, Default)]
 pub(crate) struct Stop {
@@ -17,6 +20,8 @@ pub(crate) struct Stop {
     stdout_closed: bool,
     is_drained: bool,
     gave_up: bool,
+    /// What running turns have to end by themselves in a shutdown.
+    grace: Duration,
     deadline: Option<Instant>,
 }
 
@@ -36,15 +41,30 @@ pub(crate) enum Wish {
 }
 
 impl Stop {
+    /// Nothing was asked yet.
+    pub(crate) fn with_grace(grace: Duration) -> Self {
+        Self { grace, ..Self::default() }
+    }
+
+    /// Outcomes are waited for so long from now on, or as long as they were to be before.
+    fn within(&mut self, time: Duration) {
+        let deadline = Instant::now() + time;
+        self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
+    }
+
     /// Handles a signal.
     pub(crate) fn signal(&mut self, caught: Caught) -> Wish {
         self.caught.push(caught);
         match self.caught.as_slice() {
             [Caught::Interrupt] => Wish::Drain,
-            [_] => Wish::ShutDown,
-            [_, second] => {
-                self.deadline = Some(Instant::now() + LAST_WAIT);
-                if *second == Caught::Interrupt { Wish::Cancel } else { Wish::CancelAndShutDown }
+            [_] => {
+                // A reader of the results that does not read keeps no process from its end.
+                self.within(self.grace + LAST_WAIT);
+                Wish::ShutDown
+            }
+            &[_, second] => {
+                self.within(LAST_WAIT);
+                if second == Caught::Interrupt { Wish::Cancel } else { Wish::CancelAndShutDown }
             }
             [first, ..] => Wish::Leave(first.exit()),
             [] => Wish::Drain,
@@ -54,7 +74,7 @@ impl Stop {
     /// Handles a closed stdout: nothing is worth waiting for.
     pub(crate) fn stdout_closed(&mut self) {
         self.stdout_closed = true;
-        self.deadline.get_or_insert(Instant::now() + LAST_WAIT);
+        self.within(LAST_WAIT);
     }
 
     /// A request to drain this process.
@@ -94,10 +114,19 @@ impl Stop {
 
     /// Ends when outcomes are not waited for any longer. Cancel-safe.
     pub(crate) async fn out_of_patience(&self) {
-        match self.deadline {
-            Some(deadline) => tokio::time::sleep_until(deadline).await,
-            None => std::future::pending().await,
-        }
+        sleep_until(self.deadline).await;
+    }
+
+    /// Ends when the writing of the last results, which begins now, is not waited for any longer. Cancel-safe.
+    pub(crate) async fn out_of_patience_to_write(&self) {
+        sleep_until(self.deadline.map(|deadline| deadline.max(Instant::now() + LAST_WRITE))).await;
+    }
+}
+
+async fn sleep_until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline).await,
+        None => std::future::pending().await,
     }
 }
 
@@ -122,5 +151,24 @@ mod tests {
             assert_eq!(stop.exit(), Some(signals[0].exit()));
             assert!(stop.is_asked() && stop.deadline.is_some());
         }
+    }
+
+    #[test]
+    fn one_signal_to_shut_down_is_a_deadline_behind_the_grace_and_a_second_one_is_an_earlier_one() {
+        let grace = Duration::from_secs(600);
+        for caught in [Terminate, HangUp] {
+            let (mut stop, began) = (Stop::with_grace(grace), Instant::now());
+            assert_eq!(stop.signal(caught), Wish::ShutDown);
+            let first = stop.deadline.expect("a deadline");
+            assert!(first >= began + grace + LAST_WAIT && first <= Instant::now() + grace + LAST_WAIT);
+            stop.signal(caught);
+            assert!(stop.deadline.is_some_and(|second| second < first));
+        }
+        let mut drained = Stop::with_grace(grace);
+        assert_eq!(
+            (drained.signal(Interrupt), drained.deadline),
+            (Wish::Drain, None),
+            "running lines end by themselves"
+        );
     }
 }

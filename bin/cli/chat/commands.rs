@@ -1,7 +1,6 @@
 //! The slash commands of the chat.
 
 use bob::sessions::{Change, OptionsPatch};
-use bob::tools::file_changes::of_records;
 use bob::tools::servers::ServerId;
 use bob::{AgentRuntime, ModelName, SessionId};
 use bob_config::sanitise;
@@ -13,6 +12,8 @@ use crate::commands::file_changes::{self, Which};
 use crate::commands::ps;
 use crate::commands::sessions::title;
 use crate::exit::Failure;
+use crate::runtime::OpenRuntime;
+use crate::runtime::origin::Origin;
 use crate::terminal::print;
 
 /// The result of a command.
@@ -63,7 +64,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         return Ok(Obeyed::Done);
     }
     match command {
-        "/mcp" => servers(chat, argument).await?,
+        "/mcp" => servers(&chat.opened, &chat.origin, argument).await?,
         "/new" | "/clear" => chat.begin_anew()?,
         "/compact" => return Ok(Obeyed::Compact),
         "/rewind" => chat.rewind(argument).await?,
@@ -74,15 +75,8 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
             chat.resume(session).await?;
         }
         "/model" => chat.use_model(argument)?,
-        "/rename" if argument.is_empty() || !chat.is_begun => {
-            print::note("usage: /rename TITLE; a session has a title once something was said");
-        }
-        "/rename" => {
-            let title = title(argument)?;
-            print::note(&format!("this session is now called: {title}"));
-            let patch = OptionsPatch { title: Change::Set(title), ..OptionsPatch::default() };
-            chat.opened.runtime.configure(chat.session.clone(), patch, None).await?;
-        }
+        "/rename" if !chat.is_begun => print::note(RENAME_USAGE),
+        "/rename" => rename(&chat.opened, &chat.session, argument).await?,
         "/undo" => chat.undo(argument).await?,
         "/memory" if argument.is_empty() => {
             let (file, text) = chat.memory.read(&chat.working_folder())?;
@@ -110,18 +104,40 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
     Ok(Obeyed::Done)
 }
 
-async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
+const RENAME_USAGE: &str = "usage: /rename TITLE; a session has a title once something was said";
+
+/// `/rename`.
+///
+/// # Errors
+/// When it is no title; errors of the store.
+pub(super) async fn rename(opened: &OpenRuntime, session: &SessionId, argument: &str) -> Result<(), Failure> {
+    if argument.is_empty() {
+        print::note(RENAME_USAGE);
+        return Ok(());
+    }
+    let title = title(argument)?;
+    let patch = OptionsPatch { title: Change::Set(title.clone()), ..OptionsPatch::default() };
+    opened.runtime.configure(session.clone(), patch, None).await?;
+    print::note(&format!("this session is now called: {title}"));
+    Ok(())
+}
+
+/// `/mcp` with an argument.
+///
+/// # Errors
+/// When there is no such server, or the configuration cannot be read.
+pub(super) async fn servers(opened: &OpenRuntime, origin: &Origin, argument: &str) -> Result<(), Failure> {
     match argument.split_once(char::is_whitespace).unwrap_or((argument, "")) {
         ("restart", id) if !id.trim().is_empty() => {
             let id = ServerId::new(id.trim());
-            match chat.opened.runtime.restart_server(id.clone()).await {
+            match opened.runtime.restart_server(id.clone()).await {
                 true => print::note(&format!("restarting {id}; /mcp shows its state")),
                 false => {
                     return Err(Failure::usage(format!("there is no tool server {id}; /mcp lists them")));
                 }
             }
         }
-        ("reload", "") => reload(chat)?,
+        ("reload", "") => reload(opened, origin)?,
         _what_else => print::note("/mcp shows the tool servers; /mcp restart ID and /mcp reload change them"),
     }
     Ok(())
@@ -129,9 +145,9 @@ async fn servers(chat: &mut Chat, argument: &str) -> Result<(), Failure> {
 
 /// Reads the servers from the configuration again. One that cannot be read changes nothing.
 #[cfg(feature = "mcp")]
-fn reload(chat: &Chat) -> Result<(), Failure> {
-    let config = chat.origin.read()?;
-    let reloaded = chat.opened.runtime.reload_servers(bob_config::assemble::tool_servers(&config)?)?;
+fn reload(opened: &OpenRuntime, origin: &Origin) -> Result<(), Failure> {
+    let config = origin.read()?;
+    let reloaded = opened.runtime.reload_servers(bob_config::assemble::tool_servers(&config)?)?;
     let names = |ids: &[ServerId]| ids.iter().map(ServerId::to_string).collect::<Vec<_>>();
     let [started, changed, stopped, kept] =
         [&reloaded.started, &reloaded.changed, &reloaded.stopped, &reloaded.kept].map(|ids| names(ids));
@@ -145,8 +161,8 @@ fn reload(chat: &Chat) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "mcp"))]
-fn reload(chat: &Chat) -> Result<(), Failure> {
-    chat.origin.read()?;
+fn reload(_opened: &OpenRuntime, origin: &Origin) -> Result<(), Failure> {
+    origin.read()?;
     Err(Failure::usage("this program was built without the cargo feature `mcp`"))
 }
 
@@ -169,7 +185,8 @@ impl Chat {
             Some(which) => (Which::parse(which.trim())?, true),
             None => (Which::parse(argument)?, false),
         };
-        let turns = of_records(&self.session, &self.opened.runtime.records(self.session.clone()).await?);
+        let records = self.opened.runtime.records(self.session.clone()).await?;
+        let turns = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
         let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
         let undone = move || file_changes::take_back(&turns, which, &workspace, overwrite);
         let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;

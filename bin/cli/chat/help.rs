@@ -170,6 +170,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_page_about_the_chat_has_the_help_as_it_is() {
+        let page = include_str!("../../../docs/chat.md");
+        let begins = page.find("```text\nLook, also").expect("the help on the page") + "```text\n".len();
+        let shown = &page[begins..begins + page[begins..].find("```").expect("its end")];
+        let help = help(80, &[]);
+        let commands = help.split("\nKeys and signs").next().unwrap_or_default();
+        assert_eq!(shown, commands);
+    }
+
+    #[test]
     fn the_help_names_every_command_and_fits() {
         for columns in [40, 80, 120] {
             let own =

@@ -5,7 +5,6 @@ use bob::model::ToolResult;
 use bob::store::Fact;
 use bob::store::{Record, StepCost};
 use bob::tools::BackgroundCommand;
-use bob::tools::file_changes::of_records;
 use bob::tools::servers::ServerState;
 use bob::{AgentRuntime, ModelName, SessionId};
 
@@ -117,7 +116,7 @@ impl View<'_> {
     }
 
     async fn diff(self, which: &str) -> Result<String, Failure> {
-        let turns = of_records(self.session, &self.records().await?);
+        let turns = file_changes::of_session(&*self.opened.store, self.session, &self.records().await?).await;
         let diff = file_changes::diff(&turns, Which::parse(which)?, &[self.opened.workspace.display().to_string()])?;
         Ok(if diff.is_empty() { format!("no changes of files; {OTHERS}\n") } else { diff })
     }

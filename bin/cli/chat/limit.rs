@@ -4,7 +4,7 @@ use bob::approvals::LimitQuestion;
 use bob::model::catalogue::Cost;
 use bob::sessions::GuardReason;
 
-use super::approvals::{row, unframed};
+use crate::terminal::question::{row, unframed};
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::{guard, took};
 
@@ -71,13 +71,13 @@ mod tests {
         assert_eq!(
             shown(GuardReason::MaxSteps, 200, 100),
             "┌ go on? 200 model calls used in this turn (runtime.max_steps)\n\
-             └ the turn ends in 10 min 0 s without an answer\n\
+             └ the turn ends in 10 min without an answer\n\
              y: yes, 100 more · n: no, end the turn\n"
         );
         let cost = shown(GuardReason::MaxCost, 1_500_000, 500_000);
         assert!(cost.contains("1.5 spent in this turn") && cost.contains("yes, 0.5 more"), "{cost}");
         let quiet = shown(GuardReason::NoProgress, 600_000, 600_000);
-        assert!(quiet.contains("no progress for 10 min 0 s") && quiet.contains("wait another 10 min 0 s"), "{quiet}");
+        assert!(quiet.contains("no progress for 10 min") && quiet.contains("wait another 10 min"), "{quiet}");
     }
 
     #[test]

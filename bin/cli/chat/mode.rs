@@ -16,18 +16,37 @@ pub(super) fn prompt(mode: PermissionMode) -> &'static str {
     }
 }
 
+/// `/mode next`, which is Shift-Tab during an answer.
+pub(super) const NEXT: &str = "next";
+
 /// `/mode`: shows the mode, or sets it from the next message on.
 ///
 /// # Errors
 /// When there is no mode of this name.
 pub(super) fn obey(chat: &mut Chat, name: &str) -> Result<(), Failure> {
-    if !name.is_empty() {
-        let name_of_none = print::first_line(name, 20);
-        let unknown = || Failure::usage(format!("there is no mode {name_of_none}; usage: /mode plan|ask|edits|auto"));
-        chat.mode = PermissionMode::named(name).ok_or_else(unknown)?;
-    }
-    print::note(&format!("mode {}: {}", chat.mode, means(chat.mode)));
+    chat.mode = chosen(chat.mode, name)?;
+    print::note(&told(chat.mode));
     Ok(())
+}
+
+/// The mode that the argument of `/mode` names, without one the mode that is.
+///
+/// # Errors
+/// When there is no mode of this name.
+pub(super) fn chosen(now: PermissionMode, name: &str) -> Result<PermissionMode, Failure> {
+    match name {
+        "" => Ok(now),
+        NEXT => Ok(now.next()),
+        name => PermissionMode::named(name).ok_or_else(|| {
+            let name = print::first_line(name, 20);
+            Failure::usage(format!("there is no mode {name}; usage: /mode plan|ask|edits|auto"))
+        }),
+    }
+}
+
+/// A mode and what it means.
+pub(super) fn told(mode: PermissionMode) -> String {
+    format!("mode {mode}: {}", means(mode))
 }
 
 /// What a mode means, in a few words.

@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn every_rule_of_the_policy_is_named() {
         let text = "runtime.default_model = 'a:b'\npolicy.allow = ['local/shell_exec(git *)']\npolicy.ask = ['local/todo']\n\
-                    policy.deny = ['local/write_file(src/**)']\n";
+                    policy.deny_tools = ['mcp/x/*']\npolicy.deny = ['local/write_file(src/**)']\n";
         let config = parse(text, Path::new("agent.toml"), &Environment::default(), &Overrides::default()).unwrap();
         let shown = Rules::of(&config).text(PermissionMode::Ask).unwrap();
         for row in [
@@ -88,7 +88,7 @@ mod tests {
             "allow    runs without asking: local/shell_exec(git *)",
             "ask      asks in every mode: local/todo",
             "deny     is denied: local/write_file(src/**)",
-            "never    not offered: ",
+            "never    not offered: mcp/x/*",
             "sandbox  off",
             "always   ",
         ] {

@@ -17,14 +17,14 @@ use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
-use super::approvals::{self, Said};
 use super::editor::Editor;
 #[cfg(feature = "mcp")]
 use super::forms;
 use super::terminal_owner::{self, Editing, Keyboard, TerminalOwner};
 use super::{Input, Source, limit};
+use crate::terminal::question::{self as asking, Said};
 use crate::terminal::screen::look::Look;
-use crate::terminal::{notify, print};
+use crate::terminal::{notify, print, settings};
 
 /// The prompt for editing arguments.
 const EDIT_PROMPT: &str = "arguments> ";
@@ -105,12 +105,12 @@ impl Asked {
         question: &ApprovalQuestion,
         editor: &mut Editor,
     ) -> Option<Decision> {
-        print::report(&approvals::shown_in(folder, question, Look::now(), false));
+        print::report(&asking::shown_in(folder, question, Look::now(), false));
         tokio::time::sleep(terminal_owner::PAUSE).await;
-        terminal_owner::throw_away();
+        settings::throw_away();
         let mut arguments: Option<String> = None;
         loop {
-            let prompt = if arguments.is_some() { EDIT_PROMPT.to_owned() } else { approvals::prompt(question) };
+            let prompt = if arguments.is_some() { EDIT_PROMPT.to_owned() } else { asking::prompt(question) };
             let line = match editor.answer(&prompt, arguments.as_deref().unwrap_or_default()).await {
                 Input::Line(line) => String::from_utf8_lossy(&line).into_owned(),
                 Input::Cleared | Input::NextMode(_) | Input::Output(_) | Input::LastMessage(_) => continue,
@@ -121,23 +121,23 @@ impl Asked {
                 }
             };
             let decision = match arguments.is_some() {
-                true => approvals::edited(&line).map_err(|complaint| {
+                true => asking::edited(&line).map_err(|complaint| {
                     arguments = Some(line);
                     format!("[{complaint}; correct it, or press Ctrl-C to give up]")
                 }),
-                false => match approvals::understood(&line, question) {
+                false => match asking::understood(&line, question) {
                     Said::Decided(decision) => Ok(decision),
                     Said::Edit => {
-                        arguments = Some(approvals::to_edit(question));
+                        arguments = Some(asking::to_edit(question));
                         continue;
                     }
-                    Said::Whole => Err(approvals::shown_in(folder, question, Look::now(), true)),
-                    Said::Unclear => Err(approvals::unclear(question)),
+                    Said::Whole => Err(asking::shown_in(folder, question, Look::now(), true)),
+                    Said::Unclear => Err(asking::unclear(question)),
                 },
             };
             match decision {
                 Ok(decision) => {
-                    print::note(&approvals::told(&decision));
+                    print::note(&asking::told(&decision));
                     return Some(decision);
                 }
                 Err(complaint) => print::note(&complaint),
@@ -274,23 +274,23 @@ async fn about_call(
     owner: &TerminalOwner<'_>,
     answer: &mut oneshot::Sender<Decision>,
 ) -> About<Decision> {
-    if !is_shown(&approvals::shown_in(folder, question, Look::now(), false), owner, answer).await {
+    if !is_shown(&asking::shown_in(folder, question, Look::now(), false), owner, answer).await {
         return About::TakenBack;
     }
     let mut keyboard = owner.ask();
     loop {
-        let line = match words(&approvals::prompt(question), editor, &mut keyboard, answer).await {
+        let line = match words(&asking::prompt(question), editor, &mut keyboard, answer).await {
             Ok(line) => line,
             Err(ended) => return ended,
         };
-        match approvals::understood(&line, question) {
+        match asking::understood(&line, question) {
             Said::Decided(decision) => {
-                print::note(&approvals::told(&decision));
+                print::note(&asking::told(&decision));
                 return About::Decided(decision);
             }
             Said::Edit => match edit(question, editor, owner, answer).await {
                 Some(Some(decision)) => {
-                    print::note(&approvals::told(&decision));
+                    print::note(&asking::told(&decision));
                     return About::Decided(decision);
                 }
                 Some(None) => {
@@ -300,8 +300,8 @@ async fn about_call(
                 }
                 None => return About::TakenBack,
             },
-            Said::Whole => print::report(&approvals::shown_in(folder, question, Look::now(), true)),
-            Said::Unclear => print::note(&approvals::unclear(question)),
+            Said::Whole => print::report(&asking::shown_in(folder, question, Look::now(), true)),
+            Said::Unclear => print::note(&asking::unclear(question)),
         }
     }
 }
@@ -339,7 +339,7 @@ async fn edit(
     answer: &mut oneshot::Sender<Decision>,
 ) -> Option<Option<Decision>> {
     let editing = owner.edit();
-    let mut arguments = approvals::to_edit(question);
+    let mut arguments = asking::to_edit(question);
     loop {
         let input = tokio::select! {
             input = editor.answer(EDIT_PROMPT, &arguments) => input,
@@ -354,7 +354,7 @@ async fn edit(
             | Input::End
             | Input::Interrupted => return Some(None),
         }
-        match approvals::edited(&arguments) {
+        match asking::edited(&arguments) {
             Ok(decision) => return Some(Some(decision)),
             Err(complaint) => print::note(&format!("[{complaint}; correct it, or press Ctrl-C to give up]")),
         }

@@ -2,7 +2,6 @@
 
 use bob::AgentRuntime;
 use bob::store::Fact;
-use bob::tools::file_changes::of_records;
 
 use super::Chat;
 use crate::arguments::Part;
@@ -58,7 +57,7 @@ impl Chat {
         }
         rewind::check(&self.session, at, turns.len())?;
         if part != Some(Part::Conversation) {
-            let changed = of_records(&self.session, &records);
+            let changed = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
             let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
             let which = Which::Behind(at as u64);
             let undone = move || file_changes::take_back(&changed, which, &workspace, overwrite);

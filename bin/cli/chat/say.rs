@@ -1,6 +1,6 @@
 //! One turn of a conversation: output, questions and typed input while it runs, and its usage at the end.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::time::Instant;
 
@@ -11,6 +11,7 @@ use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
 use bob::{AgentRequest, AgentRuntime};
 use bob_config::sanitise;
 
+use super::at_once::AtOnce;
 use super::help::{self, COMMANDS};
 use super::inform::View;
 use super::terminal_owner::{TerminalOwner, Typed};
@@ -141,7 +142,9 @@ impl Chat {
             is_person,
             mode: self.mode,
         };
-        let heard = hear(view, &owner, &mut self.typed, |line| waiting.push_back(line));
+        let next_mode = Cell::new(self.mode);
+        let at_once = AtOnce { view, origin: &self.origin, next_mode: &next_mode };
+        let heard = hear(at_once, &owner, &mut self.typed, |line| waiting.push_back(line));
         let followed = tokio::select! {
             followed = followed => followed,
             never = answered => match never {},
@@ -149,6 +152,7 @@ impl Chat {
             () = warned => return Ok(None),
         };
         drop(owner);
+        self.mode = next_mode.get();
         self.begun = self.typing.end(&mut self.typed, &mut self.waiting);
         let mut screen = screen.into_inner();
         let ended = match followed {
@@ -253,15 +257,15 @@ fn is_unknown(view: View<'_>, line: &str) -> bool {
         && view.own.listed().iter().all(|(own, _)| own != name)
 }
 
-/// Sends typed lines into the running turn, and obeys commands that only look. A line that the turn does not take, and
-/// a command that changes something, wait until it is over.
+/// Sends typed lines into the running turn, and obeys commands that only look, or that do not touch it. A line that the turn
+/// does not take, and any other command, wait until it is over.
 async fn hear(
-    view: View<'_>,
+    at_once: AtOnce<'_>,
     owner: &TerminalOwner<'_>,
     typed: &mut Typed,
     mut wait: impl FnMut(String),
 ) -> std::convert::Infallible {
-    let View { opened, session, .. } = view;
+    let View { opened, session, .. } = at_once.view;
     loop {
         for line in owner.next_lines(typed).await {
             if line.trim() == "/cancel" {
@@ -269,8 +273,14 @@ async fn hear(
                 continue;
             }
             if line.trim_start().starts_with(['/', '!']) {
-                match view.shown(&line).await {
-                    Some(Ok(text)) => print::report(&sanitise::clean(&print::wrapped(&text))),
+                // `/permissions` shows what is in force from the next message on.
+                let view = View { mode: at_once.next_mode.get(), ..at_once.view };
+                let obeyed = match view.shown(&line).await {
+                    Some(shown) => Some(shown.map(|text| print::report(&sanitise::clean(&print::wrapped(&text))))),
+                    None => at_once.obey(&line).await,
+                };
+                match obeyed {
+                    Some(Ok(())) => {}
                     Some(Err(failure)) => print::note(&format!("error: {failure}")),
                     None if is_unknown(view, line.trim()) => print::note(&help::unknown(&line)),
                     None => {

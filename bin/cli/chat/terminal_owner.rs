@@ -2,16 +2,16 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
-use std::io::stdin;
 use std::time::Duration;
 
-use rustix::termios::{QueueSelector, tcflush};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 
 use super::draft::Draft;
 use super::keys::Keys;
+use super::mode;
 use crate::terminal::screen::{Live, Screen};
+use crate::terminal::settings;
 
 /// The pause in typing, and the time on the screen, before a question takes the keyboard: the end of a line that was
 /// begun earlier, such as an `s` and Enter, must not answer it.
@@ -22,6 +22,9 @@ const ESCAPE: u8 = 0x1b;
 
 /// The byte of Ctrl-O.
 const SHOW_OUTPUT: u8 = 0x0f;
+
+/// The bytes of Shift-Tab.
+const NEXT_MODE: &[u8] = b"\x1b[Z";
 
 /// The commands that these keys stand for.
 const INTERRUPT: &str = "/cancel";
@@ -82,7 +85,8 @@ impl<'a> TerminalOwner<'a> {
         owner
     }
 
-    /// The next lines that are entered while the answer is written; Esc is the command `/cancel`, and Ctrl-O `/output`.
+    /// The next lines that are entered while the answer is written; Esc is the command `/cancel`, Ctrl-O `/output` and
+    /// Shift-Tab `/mode next`.
     /// Questions get their keys from here as well, so this must be polled all the time.
     pub(super) async fn next_lines(&self, keys: &mut Typed) -> Vec<String> {
         loop {
@@ -106,11 +110,13 @@ impl<'a> TerminalOwner<'a> {
                 let _nobody_asks_any_more = question.send(bytes);
                 continue;
             }
+            let modes = bytes.windows(NEXT_MODE.len()).filter(|bytes| *bytes == NEXT_MODE).count();
             let asks_for_output = bytes.contains(&SHOW_OUTPUT);
             let mut draft = self.typing.draft.borrow_mut();
             let mut lines = draft.take(&bytes);
             self.show_typed(&draft);
             lines.extend(asks_for_output.then(|| OUTPUT.to_owned()));
+            lines.extend((0..modes).map(|_| format!("/mode {}", mode::NEXT)));
             lines.extend(is_escape.then(|| INTERRUPT.to_owned()));
             if !lines.is_empty() {
                 return lines;
@@ -148,7 +154,7 @@ impl<'a> TerminalOwner<'a> {
             return Keyboard::OfEditor(self.edit());
         }
         let (keys, typed) = unbounded_channel();
-        throw_away();
+        settings::throw_away();
         self.question.replace(Some(keys));
         Keyboard::Drawn(OpenQuestion { owner: self, typed, rest: Vec::new() })
     }
@@ -163,7 +169,7 @@ impl<'a> TerminalOwner<'a> {
     /// typed before the question could be seen.
     pub(super) fn edit(&self) -> Editing<'_> {
         drop(self.typing.keys.take());
-        throw_away();
+        settings::throw_away();
         self.typing.draft.borrow_mut().interrupt();
         self.live.iter().for_each(|live| live.pause());
         Editing(self)
@@ -183,11 +189,6 @@ impl<'a> TerminalOwner<'a> {
             });
         });
     }
-}
-
-/// Discards typed input.
-pub(super) fn throw_away() {
-    let _as_it_is = tcflush(stdin(), QueueSelector::IFlush);
 }
 
 /// Holds back the turn's output while alive.

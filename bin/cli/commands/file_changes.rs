@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::SessionId;
-use bob::store::Record;
+use bob::sessions::TurnId;
+use bob::store::{Record, SessionStore};
 use bob::tools::FileChange;
-use bob::tools::file_changes::{TurnChanges, Undone, of_records, together, undo};
+use bob::tools::file_changes::{ChildRecords, TurnChanges, Undone, children, together, undo, with_children};
 use bob_config::Config;
 use serde_json::json;
 
@@ -32,6 +33,28 @@ pub(crate) enum Which {
     /// Of all turns behind this one.
     Behind(u64),
     All,
+}
+
+/// What the turns of a session changed of files, with what its sub-agents changed for them, at all levels.
+pub(crate) async fn of_session(
+    store: &dyn SessionStore,
+    session: &SessionId,
+    records: &[Arc<Record>],
+) -> Vec<TurnChanges> {
+    let mut read: Vec<ChildRecords> = Vec::new();
+    let mut unread: Vec<(TurnId, SessionId)> = children(session, records);
+    while let Some((turn, child)) = unread.pop() {
+        match store.load(&child).await {
+            Ok(records) => {
+                unread.extend(children(&child, &records).into_iter().map(|(_, below)| (turn.clone(), below)));
+                read.push(ChildRecords { turn, records });
+            }
+            Err(error) => {
+                print::note(&format!("warning: what the sub-agent's session {child} changed is unknown: {error}"))
+            }
+        }
+    }
+    with_children(session, records, &read)
 }
 
 /// The difference that these turns made, file by file; an empty one if there is none. Turns that were undone last are not
@@ -210,14 +233,14 @@ pub(crate) fn take_back(
 ///
 /// # Errors
 /// As [`show`] and [`take_back`].
-pub(crate) fn command(
-    session: &SessionId,
-    records: &[Arc<Record>],
+pub(crate) async fn command(
+    store: &dyn SessionStore,
+    (session, records): (&SessionId, &[Arc<Record>]),
     config: &Config,
     (which, undoes): (Which, Option<bool>),
     as_json: bool,
 ) -> Result<(), Failure> {
-    let turns = of_records(session, records);
+    let turns = of_session(store, session, records).await;
     match undoes {
         None if as_json => {
             let changes = changed(&turns, which, &workspace(config))?;

@@ -84,10 +84,10 @@ fn ask(files: &Files) -> Result<Chosen, Failure> {
     print::note("  1  read and search files");
     print::note("  2  also change files");
     print::note("  3  also run commands; each is asked about");
-    let tools = until_good("1, 2 or 3? [2] ", |answer| match answer {
+    let tools = until_good("1, 2 or 3? [3] ", |answer| match answer {
         "1" => Ok(ToolsLevel::Read),
-        "" | "2" => Ok(ToolsLevel::Edit),
-        "3" => Ok(ToolsLevel::Shell),
+        "2" => Ok(ToolsLevel::Edit),
+        "" | "3" => Ok(ToolsLevel::Shell),
         other => Err(format!("{other:?} is not one of 1, 2 and 3")),
     })?;
     let place = files.user_place.as_deref().map(|place| place.display().to_string()).unwrap_or_default();
@@ -170,7 +170,7 @@ mod tests {
                 bob_config::parse(&text, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
             let config = config.unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(config.runtime.default_model, "a:b\"c");
-            assert_eq!(config.policy.rules.deny_tools.is_empty(), tools == ToolsLevel::Shell);
+            assert_eq!(config.policy.rules.deny_tools.is_empty(), tools != ToolsLevel::Edit);
             assert_eq!(config.policy.rules.allow_tools == ["*"], tools != ToolsLevel::Read);
         }
     }

@@ -12,7 +12,8 @@ use bob::approvals::{DeniedCall, PermissionMode};
 use bob::model::catalogue::Cost;
 use bob::model::{Delegated, StopReason, Usage};
 use bob::sessions::{FinishReason, GuardReason, RequestId, ResumeToken, TranscriptEntry, TurnOutcome};
-use bob::tools::ToolName;
+use bob::tools::file_changes::together;
+use bob::tools::{FileChange, ToolName};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -40,6 +41,9 @@ pub(crate) struct ResultObject<'a> {
     token: Option<&'a ResumeToken>,
     stop_reason: Option<StopReason>,
     tool_transcript: &'a [TranscriptEntry],
+    /// What the file tools changed, also those of sub-agents: each file as it was before and as it is then.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<FileChange>,
     usage: Usage,
     /// What sub-agents used beside that.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -101,6 +105,7 @@ impl<'a> ResultObject<'a> {
             token: outcome.token.as_ref(),
             stop_reason: outcome.stop_reason,
             tool_transcript: &outcome.tool_transcript,
+            changes: Vec::new(),
             usage: outcome.usage,
             delegated: outcome.delegated.as_deref(),
             cost: outcome.cost,
@@ -131,6 +136,7 @@ impl<'a> ResultObject<'a> {
             token: None,
             stop_reason: None,
             tool_transcript: &[],
+            changes: Vec::new(),
             usage: Usage::default(),
             delegated: None,
             cost: Cost::ZERO,
@@ -142,6 +148,11 @@ impl<'a> ResultObject<'a> {
             error: (!is_cancelled).then_some(error),
             line: None,
         }
+    }
+
+    /// The result object with what the calls of the turn changed of files.
+    pub(crate) fn with_changes(self, changes: &[FileChange]) -> Self {
+        Self { changes: together(changes), ..self }
     }
 
     /// The result object for a line of a batch, counted from 1.

@@ -116,6 +116,25 @@ fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
     }
 }
 
+/// The next line that a person types; `None` at the end of the input.
+///
+/// # Errors
+/// When it cannot be read, or is too large or not UTF-8.
+pub(crate) async fn typed_line() -> Result<Option<String>, Failure> {
+    let read = tokio::task::spawn_blocking(|| {
+        let mut line = Vec::new();
+        next_line(&mut io::stdin().lock(), &mut line).map(|is_there| is_there.then_some(line))
+    });
+    let line = match read.await {
+        Ok(Ok(line)) => line,
+        Ok(Err(error)) => return Err(Failure::usage(format!("cannot read the terminal: {error}"))),
+        Err(error) => return Err(Failure::internal(format!("reading the terminal broke off: {error}"))),
+    };
+    // An empty line is an answer.
+    let is_blank = |line: &Vec<u8>| line.iter().all(u8::is_ascii_whitespace);
+    line.map(|line| if is_blank(&line) { Ok(String::new()) } else { checked(line) }).transpose()
+}
+
 /// Everything on stdin, but never more than is taken anyway.
 async fn stdin() -> Result<Vec<u8>, Failure> {
     tracing::debug!("reading the prompt from stdin");

@@ -1,8 +1,9 @@
 //! `resume`: resumes a suspended turn with a reply, in any process.
 
 use std::io::{self, IsTerminal};
+use std::path::{Path, PathBuf};
 
-use bob::approvals::Decision;
+use bob::approvals::{ApprovalQuestion, Decision};
 use bob::sessions::{ResumeReply, ResumeToken, SuspendReason};
 use bob::store::Session;
 use bob::{AgentRuntime, SessionId};
@@ -17,7 +18,10 @@ use crate::runtime::OpenRuntime;
 use crate::runtime::asking;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
-use crate::terminal::{approval, print, progress};
+use crate::terminal::approval::visible;
+use crate::terminal::question::{self, Said};
+use crate::terminal::screen::look::Look;
+use crate::terminal::{print, progress, settings};
 
 /// Syntax of the decisions that are offered.
 fn decisions(offers_always: bool) -> &'static str {
@@ -77,25 +81,64 @@ async fn reply(
     let suspension = open.suspended.as_ref().filter(|suspension| suspension.token == *token).ok_or_else(nobodys)?;
     let offers_always = opened.runtime.offers_always();
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
-    if given.is_none() && io::stdin().is_terminal() {
-        let question = asking::question(&opened.runtime, &folded, offers_always).await?;
-        match question.filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
-            Some(question) => {
-                if !question.agents.is_empty() {
-                    print::note(&format!("asked by the agent {}", question.agents.join(" > ")));
-                }
-                approval::lines(&question).iter().for_each(|line| print::note(line));
-                print::note(&format!("say {}", decisions(offers_always)));
-            }
-            None => print::note(&suspension.question),
+    if given.is_none() && args.reply.is_empty() && io::stdin().is_terminal() {
+        let asked = asking::question(&opened.runtime, &folded, offers_always).await?;
+        if let Some(asked) = asked.filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
+            let folder = folded.latest_options().cwd.clone();
+            let folder = folder.map_or_else(|| opened.workspace.clone(), PathBuf::from);
+            return decided(&folder, &asked, offers_always).await.map(ResumeReply::Decision);
         }
-        print::note("reading the reply from the terminal; end it with Ctrl-D");
+        if suspension.reason != SuspendReason::ApprovalRequired {
+            print::note(&suspension.question);
+            let answer = line("answer> ").await?.filter(|answer| !answer.is_empty());
+            return answer.map(ResumeReply::Answer).ok_or_else(unanswered);
+        }
     }
     let text = prompt::read(given.as_deref()).await?;
     match suspension.reason {
         SuspendReason::ApprovalRequired => decision(text.trim(), offers_always).map(ResumeReply::Decision),
         SuspendReason::AskUser | SuspendReason::ExternalWait => Ok(ResumeReply::Answer(text)),
     }
+}
+
+/// Asks the person at the terminal as a chat does, until an answer is one; each ends with Enter. What scripts say is taken
+/// as well.
+///
+/// # Errors
+/// When the input ends before that.
+async fn decided(folder: &Path, asked: &ApprovalQuestion, offers_always: bool) -> Result<Decision, Failure> {
+    print::report(&question::shown_in(folder, asked, Look::now(), false));
+    settings::throw_away();
+    loop {
+        let answer = line(&question::prompt(asked)).await?.ok_or_else(unanswered)?;
+        let made = match question::understood(&answer, asked) {
+            Said::Decided(decision) => Ok(decision),
+            Said::Whole => Err(question::shown_in(folder, asked, Look::now(), true)),
+            Said::Edit => {
+                print::note(&format!("the arguments: {}", visible(&question::to_edit(asked))));
+                let arguments = line("arguments> ").await?.ok_or_else(unanswered)?;
+                question::edited(&arguments).map_err(|complaint| format!("[{complaint}; the question is still open]"))
+            }
+            Said::Unclear => decision(answer.trim(), offers_always).map_err(|_invalid| question::unclear(asked)),
+        };
+        match made {
+            Ok(decision) => {
+                print::note(&question::told(&decision));
+                return Ok(decision);
+            }
+            Err(text) => print::note(text.trim_end_matches('\n')),
+        }
+    }
+}
+
+/// A line that the person types behind this; `None` at the end of the input.
+async fn line(prompt: &str) -> Result<Option<String>, Failure> {
+    print::report(prompt);
+    prompt::typed_line().await
+}
+
+fn unanswered() -> Failure {
+    Failure::usage("nothing was decided; the token stays valid")
 }
 
 /// Parses a decision.

@@ -7,7 +7,6 @@ use bob::SessionId;
 use bob::model::ContentPart;
 use bob::sessions::TurnId;
 use bob::store::{Fact, Record, SessionStore};
-use bob::tools::file_changes::of_records;
 use bob_config::Config;
 use serde_json::json;
 
@@ -74,7 +73,8 @@ pub(crate) async fn rewind(
     }
     let mut undone = Vec::new();
     if part != Some(Part::Conversation) {
-        let (turns, workspace) = (of_records(session, records), file_changes::workspace(config));
+        let (turns, workspace) =
+            (file_changes::of_session(store, session, records).await, file_changes::workspace(config));
         undone = file_changes::take_back(&turns, Which::Behind(at as u64), &workspace, overwrite)?;
         if undone.is_empty() {
             print::note("no file was changed after that turn");

@@ -25,6 +25,7 @@ use crate::runtime::taken;
 use crate::runtime::turn::{self, Work};
 use crate::terminal::print;
 use crate::terminal::progress;
+use crate::terminal::question;
 use crate::terminal::screen::{self, Live, Screen};
 use crate::terminal::settings;
 use crate::terminal::show::{self, Show};
@@ -176,19 +177,28 @@ pub(crate) async fn told(
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
     let session = stream.session().clone();
-    let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| match form {
-        OutputForm::Text | OutputForm::Json | OutputForm::StreamJson if event.session_id.as_ref() != Some(&session) => {
-            let shown = event.parent.iter().filter(|_| is_text).flat_map(|parent| shown.below(parent, &event.event));
-            screen.print(shown.collect())
+    let (mut folder, mut changes) = (opened.workspace.clone(), Vec::new());
+    let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| {
+        if let (false, AgentEvent::ToolCompleted { result, .. }) = (is_text, &event.event) {
+            changes.extend_from_slice(&result.output.changes);
         }
-        OutputForm::Text => {
-            spent.event(&event.event);
-            let (tokens, is_about) = spent.tokens();
-            screen.tokens(tokens, is_about);
-            screen.print(shown.event(&event.event, event.step))
+        match form {
+            OutputForm::Text | OutputForm::Json | OutputForm::StreamJson
+                if event.session_id.as_ref() != Some(&session) =>
+            {
+                let shown =
+                    event.parent.iter().filter(|_| is_text).flat_map(|parent| shown.below(parent, &event.event));
+                screen.print(shown.collect())
+            }
+            OutputForm::Text => {
+                spent.event(&event.event);
+                let (tokens, is_about) = spent.tokens();
+                screen.tokens(tokens, is_about);
+                screen.print(shown.event(&event.event, event.step))
+            }
+            OutputForm::Json => Ok(()),
+            OutputForm::StreamJson => print::json(&streamed(event, &mut folder)),
         }
-        OutputForm::Json => Ok(()),
-        OutputForm::StreamJson => print::json(&streamed(event, opened)),
     })
     .await?;
     if let Some(error) = ended.unread {
@@ -203,14 +213,15 @@ pub(crate) async fn told(
                 told?;
             }
         }
-        OutputForm::Json => ResultObject::of(&ended.outcome, opened.default_mode).print(form)?,
+        OutputForm::Json => {
+            ResultObject::of(&ended.outcome, opened.default_mode).with_changes(&changes).print(form)?;
+        }
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);
             let event = event.and_then(|event| if let Value::Object(keys) = event { Some(keys) } else { None });
             if output::claim_result() {
-                print::json(
-                    &ResultObject::of(&ended.outcome, opened.default_mode).as_event(event.unwrap_or_default()),
-                )?;
+                let result = ResultObject::of(&ended.outcome, opened.default_mode).with_changes(&changes);
+                print::json(&result.as_event(event.unwrap_or_default()))?;
             }
         }
     }
@@ -259,11 +270,21 @@ pub(crate) fn new_session() -> Result<SessionId, Failure> {
     Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
 }
 
-/// An event for programs; the first one has the location of the control socket.
-fn streamed(event: &Envelope, opened: &OpenRuntime) -> Value {
+/// An event for programs. The first one has the location of the control socket; a question about an edit has the
+/// difference that it would make, of a file below this folder.
+fn streamed(event: &Envelope, folder: &mut PathBuf) -> Value {
     let mut json = event.to_json();
-    if let (AgentEvent::TurnStarted { cwd, .. }, Some(keys)) = (&event.event, json.as_object_mut()) {
-        started(keys, cwd.clone().unwrap_or_else(|| opened.workspace.display().to_string()));
+    let Some(keys) = json.as_object_mut() else { return json };
+    match &event.event {
+        AgentEvent::TurnStarted { cwd, .. } => {
+            *folder = cwd.as_ref().map_or_else(|| folder.clone(), PathBuf::from);
+            started(keys, folder.display().to_string());
+        }
+        AgentEvent::ApprovalRequested { call, .. } => {
+            let difference = question::difference_in(folder, call);
+            keys.extend(difference.map(|difference| ("difference".to_owned(), difference.into())));
+        }
+        _another => {}
     }
     json
 }

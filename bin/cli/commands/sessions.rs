@@ -115,12 +115,14 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         SessionsAction::Diff { id, turn, json } => {
             let id = listing.find(id).await?;
             let which = turn.map_or(Which::All, Which::Turn);
-            file_changes::command(&id, &read(&*store, &id).await?, config, (which, None), *json)?;
+            let records = read(&*store, &id).await?;
+            file_changes::command(&*store, (&id, &records), config, (which, None), *json).await?;
         }
         SessionsAction::Undo { id, turn, all, force, json } => {
             let id = listing.find(id).await?;
             let which = if *all { Which::All } else { turn.map_or(Which::Last, Which::Turn) };
-            file_changes::command(&id, &read(&*store, &id).await?, config, (which, Some(*force)), *json)?;
+            let records = read(&*store, &id).await?;
+            file_changes::command(&*store, (&id, &records), config, (which, Some(*force)), *json).await?;
         }
         SessionsAction::Rewind { id, to, only, force, json } => {
             let id = listing.find(id).await?;
@@ -192,7 +194,7 @@ fn table(page: &SessionPage, every: &[SessionSummary], most: usize) -> Result<()
         print::note(&format!("damaged, left unchanged: {name}: {reason}"));
     }
     match all {
-        0 => print::note("no sessions yet"),
+        0 if page.quarantined.is_empty() => print::note("no sessions yet"),
         _ if all > most => print::note(&format!("{most} of {all} sessions; --limit 0 lists all")),
         _all_of_them => {}
     }

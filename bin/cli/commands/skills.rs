@@ -164,7 +164,7 @@ fn validate(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
         print::note(&format!(
             "{} can be used, {}, {}",
             print::counted(index.skills.len(), "skill"),
-            print::counted(broken, "fault"),
+            print::counted(broken, "error"),
             print::counted(index.findings.len() - broken, "remark")
         ));
     }
@@ -190,7 +190,7 @@ pub(crate) fn checked(config: &Config) -> Option<Result<String, String>> {
 }
 
 fn told(finding: &SkillFinding) -> String {
-    format!("{}: {finding}", if finding.is_broken { "fault" } else { "remark" })
+    format!("{}: {finding}", if finding.is_broken { "error" } else { "remark" })
 }
 
 fn described(skill: &Skill) -> Value {

@@ -51,6 +51,12 @@ pub(crate) fn result(result: &ToolResult) -> Option<String> {
     }
 }
 
+/// What is before the output of a call that was interrupted.
+const SO_FAR: &str = "; its output so far:\n";
+
+/// How many lines of it stay on the screen.
+const MOST_LAST: usize = 5;
+
 /// How a call ended, in a word or two.
 pub(crate) fn ended(result: &ToolResult) -> String {
     let word = match result.status {
@@ -66,6 +72,13 @@ pub(crate) fn ended(result: &ToolResult) -> String {
 /// Whether its turn was ended while it ran.
 pub(crate) fn is_interrupted(result: &ToolResult) -> bool {
     result.output.plain().starts_with("outcome unknown: the turn ended while the tool was running")
+}
+
+/// The last lines that an interrupted call had put out, indented: they were on the screen.
+pub(crate) fn last_output(result: &ToolResult) -> Vec<String> {
+    let text = if is_interrupted(result) { result.output.plain() } else { return Vec::new() };
+    let lines: Vec<&str> = text.split_once(SO_FAR).map_or("", |(_, output)| output).lines().collect();
+    lines[lines.len().saturating_sub(MOST_LAST)..].iter().map(|line| format!("  {line}")).collect()
 }
 
 /// The text of a result without the status that it begins with, which is shown beside it.
@@ -102,6 +115,16 @@ mod tests {
     use super::*;
     use bob::tools::{CallId, ToolOutput};
     use serde_json::{Value, json};
+
+    #[test]
+    fn the_last_lines_of_an_interrupted_call_stay() {
+        let text = "outcome unknown: the turn ended while the tool was running, after 4.0 s; its output so far:\n1\n2\n3\n4\n5\n6";
+        let cut = ToolResult { status: CallStatus::Unknown, ..came("local/shell_exec", text) };
+        assert_eq!(last_output(&cut), ["  2", "  3", "  4", "  5", "  6"]);
+        let silent = "outcome unknown: the turn ended while the tool was running, after 4.0 s";
+        assert_eq!(last_output(&came("local/shell_exec", silent)), [""; 0]);
+        assert_eq!(last_output(&came("local/shell_exec", "1\n2")), [""; 0]);
+    }
 
     fn came(name: &str, text: &str) -> ToolResult {
         let (call, name, output) = (CallId::new("c1"), ToolName::new(name), ToolOutput::text(text));

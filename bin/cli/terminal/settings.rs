@@ -33,6 +33,11 @@ fn is_in_front() -> bool {
     tcgetpgrp(stdin()).is_ok_and(|front| front == getpgrp())
 }
 
+/// Discards what was typed and not read: it was typed before what it would answer was visible.
+pub(crate) fn throw_away() {
+    let _the_terminal_may_be_gone = tcflush(stdin(), QueueSelector::IFlush);
+}
+
 /// Discards what was typed and not read, as the terminal does when Ctrl-C is pressed in a program that leaves it as it was:
 /// the shell behind this one must not take it for a command.
 pub(crate) fn forget_typed() {

@@ -150,7 +150,8 @@ impl Show {
                 }
                 let piece = self.result(result);
                 let mut pieces = self.beside(piece);
-                pieces.extend(diff::beside(&result.output.changes).into_iter().map(Piece::Change));
+                let beside = diff::beside(&result.output.changes).into_iter().chain(brief::last_output(result));
+                pieces.extend(beside.map(Piece::Change));
                 return pieces;
             }
             AgentEvent::LlmRequested { .. } => {
@@ -316,6 +317,7 @@ pub(crate) fn took(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
+        _ if ms % 60_000 < 1_000 => format!("{} min", ms / 60_000),
         _ => format!("{} min {} s", ms / 60_000, ms % 60_000 / 1_000),
     }
 }

@@ -62,7 +62,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
             let title = format!(" {} ", clean(session, 60));
             let room = usize::from(area.height.saturating_sub(4));
             let lines = match records {
-                None => vec![Line::raw(" reading its journal …")],
+                None => vec![Line::raw(" reading the session …")],
                 Some(records) => {
                     let last = records.len().saturating_sub(*scrolled);
                     records[last.saturating_sub(room)..last].iter().map(|entry| record(entry, area.width)).collect()

@@ -117,7 +117,7 @@ fn ends(metrics: &MetricsSnapshot) -> String {
     let turns = metrics.turns;
     let ends = [
         ("final", turns.ends[FinishReason::Final]),
-        ("guard", turns.ends[FinishReason::GuardExceeded]),
+        ("at a limit", turns.ends[FinishReason::GuardExceeded]),
         ("cancelled", turns.ends[FinishReason::Cancelled]),
         ("suspended", turns.ends[FinishReason::Suspended]),
         ("error", turns.ends[FinishReason::Error]),

@@ -367,6 +367,15 @@ fn b1_hostile_files_are_refused_in_bounded_space() {
 }
 
 #[test]
+fn the_profile_sets_the_policy_that_is_not_set() {
+    let of = |text: &str| accepted(&format!("{MODEL}{text}"), &Environment::default()).policy.rules;
+    assert_eq!(of(""), bob::tools::Policy::terminal());
+    assert_eq!(of("profile = 'strict'\n"), bob::tools::Policy::default());
+    let set = bob::tools::Policy { deny_tools: vec!["mcp/*".to_owned()], ..bob::tools::Policy::terminal() };
+    assert_eq!(of("[policy]\ndeny_tools = ['mcp/*']\n"), set);
+}
+
+#[test]
 fn the_profile_sets_the_limits_that_are_not_set() {
     let of = |text: &str| accepted(text, &Environment::default()).runtime;
     assert_eq!((of(MODEL).limits, of(MODEL).max_history_messages), (bob::config::Limits::terminal(), 1_000));

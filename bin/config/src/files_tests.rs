@@ -213,12 +213,32 @@ fn a_project_is_asked_about_for_what_it_adds_to_the_users_own_file() {
     };
     let own = of("[[mcp.servers]]\nid = 'p'\ncommand = 'p'\n");
     assert_eq!(own, [(PrivilegeKind::Starts, "the tool server p".to_owned())]);
-    // The default denies the shell, and the user denies everything: the project may not relax that unseen.
+    // The user denies everything local: the project may not relax that unseen.
     let loosens = of("[policy]\ndeny_tools = ['local/shell_exec']\n");
     assert!(
         matches!(&loosens[..], [(PrivilegeKind::Loosens, what)] if what.contains("`policy.deny_tools` replaces")),
         "{loosens:?}"
     );
+}
+
+#[test]
+fn a_project_does_not_leave_the_strict_profile_of_the_user_unseen() {
+    let user = format!("{MODEL}profile = 'strict'\n");
+    let of = |project: &str| {
+        let privileges = Place::new(Some(project), Some(&user)).load().privileges();
+        privileges.into_iter().map(|privilege| privilege.what).collect::<Vec<_>>()
+    };
+    assert_eq!(of("[log]\nlevel = 'info'\n"), [""; 0]);
+    let shell = "the model may call local/shell_exec, which is denied by default (deny_tools)";
+    assert_eq!(of("[policy]\ndeny_tools = []\n"), [shell]);
+    let terminal = of("[runtime]\nprofile = 'terminal'\n");
+    assert!(terminal.iter().any(|what| what == shell), "{terminal:?}");
+    assert!(terminal.iter().any(|what| what.contains("deny_commands does not have rm")), "{terminal:?}");
+    // A layer above the project chooses for it.
+    let place = Place::new(Some("[policy]\ndeny_tools = []\n"), Some(MODEL));
+    assert_eq!(place.load().privileges(), []);
+    let strict = place.load_with(&[("BOB__RUNTIME__PROFILE", "strict")]).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(strict.privileges().len(), 1);
 }
 
 #[test]

@@ -23,6 +23,8 @@ pub(super) struct Merged<'t> {
     is_broken: bool,
     /// Keys of the user's policy that the main file replaces.
     replaced: Vec<String>,
+    /// Whether any layer chooses the profile `strict`.
+    is_strict: bool,
     /// Whether the model on this machine is started by built-in scripts.
     has_scripts: bool,
 }
@@ -44,13 +46,14 @@ impl<'t> Merged<'t> {
         for text in &mut texts {
             text.masked = masked(text, &keys);
         }
-        let (mut root, mut is_broken, mut replaced) = (Table::new(), false, Vec::new());
+        let (mut root, mut is_broken, mut replaced, mut is_strict) = (Table::new(), false, Vec::new(), false);
         for text in &texts {
             let (mut over, errors) = tree::parse(&text.placed);
             let broken: Vec<usize> = errors.iter().map(|error| syntax::place(&text.placed, error).start).collect();
             is_broken |= syntax::take(&text.placed, &errors, &mut findings);
             tree::drop_broken(&mut over, &tree::Faults::at(&text.placed, &broken));
             aliases::rename(&mut over, &mut findings);
+            is_strict |= profile::is_strict(&over);
             replaced.extend(replaced_policy(&root, &over));
             forget_keys(&mut root, &over);
             tree::merge(&mut root, over);
@@ -59,6 +62,7 @@ impl<'t> Merged<'t> {
             let (mut over, errors) = tree::parse(layer);
             syntax::take(layer, &errors, &mut findings);
             aliases::rename(&mut over, &mut findings);
+            is_strict |= profile::is_strict(&over);
             tree::merge(&mut root, over);
         }
         let builtin = builtin::text(&root, environment, files);
@@ -66,7 +70,7 @@ impl<'t> Merged<'t> {
         tree::fill(&mut root, tree::parse(&builtin).0);
         let terminal = profile::terminal();
         profile::fill(&mut root, &terminal);
-        then(Merged { root, texts: &texts, layers: &layers, findings, is_broken, replaced, has_scripts })
+        then(Merged { root, texts: &texts, layers: &layers, findings, is_broken, replaced, is_strict, has_scripts })
     }
 
     /// The value at a path of keys, as TOML, and where it was written; nothing when no layer has one.
@@ -85,7 +89,7 @@ impl<'t> Merged<'t> {
     /// # Errors
     /// All errors at once.
     pub(super) fn config(self, files: &Files, environment: &Environment) -> Result<Config, ConfigError> {
-        let Self { mut root, texts, layers, mut findings, is_broken, replaced, has_scripts } = self;
+        let Self { mut root, texts, layers, mut findings, is_broken, replaced, is_strict, has_scripts } = self;
         let source = |span: Range<usize>| {
             let files = texts.iter().map(|text| &*text.placed);
             let mut all = files.chain([&*layers.environment, &*layers.options]);
@@ -108,7 +112,8 @@ impl<'t> Merged<'t> {
                 config.digest = digest(main.or(of_user).map_or("", |text| text.text));
                 config.filled = filled;
                 config.filled_at = filled_at;
-                config.source = Source { files: files.clone(), user, replaced, own: Vec::new(), has_scripts };
+                config.source =
+                    Source { files: files.clone(), user, replaced, is_strict, own: Vec::new(), has_scripts };
                 Ok(config)
             }
             _ => Err(ConfigError::new(files.first(), texts, layers, findings)),

@@ -20,7 +20,7 @@ use bob::tools::ToolOverride;
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpPool, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
-    SkillSource, Skills, SourceKind, Store, StoreKind, Telemetry, Transport,
+    SkillSource, Skills, SourceKind, Store, StoreKind, Telemetry, Transport, profile,
 };
 
 /// One thing a configuration does.
@@ -224,7 +224,7 @@ impl Config {
             max_payload_bytes: _,
             mode,
             allow,
-            ask: _,
+            ask,
             deny: _,
             require_high_risk_approval: _,
             offer_always: _,
@@ -235,11 +235,12 @@ impl Config {
         if loosens::is_outside(self, &real) {
             loosens(format!("tools work in {}, outside its folder", loosens::shown(self, &real)));
         }
-        let default = Policy::default();
+        let default = profile::policy(self.source.is_strict);
         let shorter = [
-            loosens::tools(rules),
-            loosens::shorter("deny_commands", deny_commands, &default.rules.deny_commands),
-            loosens::shorter("secret_files", secret_files, &default.secret_files),
+            loosens::tools(rules, &default),
+            loosens::shorter("deny_commands", deny_commands, &default.deny_commands),
+            loosens::shorter("ask", ask, &default.ask),
+            loosens::shorter("secret_files", secret_files, &Policy::default().secret_files),
         ];
         shorter.into_iter().flatten().for_each(&mut loosens);
         if *web_fetch {

@@ -1,13 +1,19 @@
-//! The limits that hold where a configuration sets none.
+//! The limits and the policy that hold where a configuration sets none.
 
 use bob::config::Limits;
+use bob::tools::Policy;
 
 use super::tree::{self, Table};
 
 /// Messages of history that a prompt takes along at most: a turn of many steps is bounded by the model's context.
 const TERMINAL_HISTORY: usize = 1_000;
 
-/// The limits of the profile `terminal`, as a document. Those of `strict` are the defaults of the schema.
+/// The policy of a profile.
+pub(super) fn policy(is_strict: bool) -> Policy {
+    if is_strict { Policy::default() } else { Policy::terminal() }
+}
+
+/// What the profile `terminal` sets, as a document. The values of `strict` are the defaults of the schema.
 pub(super) fn terminal() -> String {
     let Limits {
         max_steps,
@@ -22,6 +28,11 @@ pub(super) fn terminal() -> String {
         approval_timeout_ms,
         suspend_timeout_ms,
     } = Limits::terminal();
+    let Policy { deny_tools, ask, deny_commands, .. } = policy(false);
+    let list = |values: &[String]| {
+        format!("[{}]", values.iter().map(|value| tree::quoted(value)).collect::<Vec<_>>().join(", "))
+    };
+    let (deny_tools, ask, deny_commands) = (list(&deny_tools), list(&ask), list(&deny_commands));
     format!(
         "[runtime]\n\
          max_steps = {max_steps}\n\
@@ -35,13 +46,22 @@ pub(super) fn terminal() -> String {
          tool_timeout_ms = {tool_timeout_ms}\n\
          approval_timeout_ms = {approval_timeout_ms}\n\
          suspend_timeout_ms = {suspend_timeout_ms}\n\
-         max_history_messages = {TERMINAL_HISTORY}\n"
+         max_history_messages = {TERMINAL_HISTORY}\n\
+         [policy]\n\
+         deny_tools = {deny_tools}\n\
+         ask = {ask}\n\
+         deny_commands = {deny_commands}\n"
     )
 }
 
-/// Sets what the configuration leaves out to the limits of its profile. `terminal` is the text of that profile.
+/// Sets what the configuration leaves out to what its profile says. `terminal` is the text of that profile.
 pub(super) fn fill<'t>(root: &mut Table<'t>, terminal: &'t str) {
-    if tree::get(root, "runtime.profile").and_then(tree::text) != Some("strict") {
+    if !is_strict(root) {
         tree::fill(root, tree::parse(terminal).0);
     }
+}
+
+/// Whether this layer, or all of them together, chooses the profile `strict`.
+pub(super) fn is_strict(root: &Table<'_>) -> bool {
+    tree::get(root, "runtime.profile").and_then(tree::text) == Some("strict")
 }

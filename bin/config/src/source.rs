@@ -11,6 +11,8 @@ pub(super) struct Source {
     pub(super) user: OfUser,
     /// Keys of the user's policy that the project's file replaces.
     pub(super) replaced: Vec<String>,
+    /// Whether any layer chooses the profile `strict`. A file that replaces it with another one relaxes its policy.
+    pub(super) is_strict: bool,
     /// What the user's own file does by itself.
     pub(super) own: Vec<String>,
     /// Whether the model on this machine is started by built-in scripts.

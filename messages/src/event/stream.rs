@@ -79,8 +79,14 @@ pub enum AgentStreamEvent {
         call: Arc<ToolCall>,
         /// How risky it is.
         risk: Risk,
+        /// Why approval is needed.
+        #[serde(default)]
+        reason: String,
         /// The possible decisions.
         choices: Vec<String>,
+        /// How the tool's definition differs from the one that was decided about before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        changes: Option<String>,
     },
     /// The turn ended; comes last and once.
     Finished {
@@ -188,12 +194,14 @@ impl StreamView {
                 let known = self.calls.remove(&result.call).unwrap_or_else(|| unknown(result));
                 shown(known, CallState::Finished, None, Some(result))
             }
-            AgentEvent::ApprovalRequested { approval_id, call, risk, choices, .. } => {
+            AgentEvent::ApprovalRequested { approval_id, call, risk, reason, choices, changes } => {
                 AgentStreamEvent::ApprovalRequested {
                     approval_id: approval_id.clone(),
                     call: Arc::clone(call),
                     risk: *risk,
+                    reason: reason.clone(),
                     choices: choices.clone(),
+                    changes: changes.clone(),
                 }
             }
             AgentEvent::TurnFinished { outcome } => AgentStreamEvent::Finished { outcome: outcome.clone() },

@@ -136,7 +136,8 @@ pub enum Fact {
         call: CallId,
         /// What it waits for.
         what: String,
-        /// The sub-agent. A program that does not know this field takes the call for one that waits for something outside.
+        /// The sub-agent. Since format 4: a program that does not know this field would take the call for one that waits
+        /// for something outside.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<Box<AskedBelow>>,
     },

@@ -13,10 +13,11 @@
 //! | 1 | initial |
 //! | 2 | may contain snapshots; refused by programs that know only 1. Records of format 1 are unchanged |
 //! | 3 | a part may be an artifact. Records of format 2 are unchanged |
+//! | 4 | skills may be selected again in a turn, and a call may wait for a sub-agent (`child`). Records of format 3 are unchanged |
 //!
 //! To raise it: add a [`Step`] to [`Formats::KNOWN`] and, if the step changes records, its function and a step in
 //! `actors/src/store/sqlite/steps.rs`; add a row above; keep the journals of the previous format
-//! (`tests/fixtures/journals`).
+//! (`tests/fixtures/journals`), and make those of the new one (`actors/src/store/fixtures_tests.rs`).
 
 #[cfg(test)]
 #[path = "format_tests.rs"]
@@ -59,7 +60,7 @@ pub enum BadRecord {
 
 impl Formats {
     /// The formats of this version.
-    pub const KNOWN: Self = Self::new(1, &[Step::Adds, Step::Adds]);
+    pub const KNOWN: Self = Self::new(1, &[Step::Adds, Step::Adds, Step::Adds]);
 
     /// Formats from `oldest` on. Programs use [`KNOWN`](Self::KNOWN); tests may use others.
     pub const fn new(oldest: u32, steps: &'static [Step]) -> Self {

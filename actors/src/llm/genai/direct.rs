@@ -126,8 +126,7 @@ async fn read(
             if has_more {
                 rest(response);
             }
-            let usage = wire.usage.take();
-            return answer(&mut wire, usage, attempt, deltas);
+            return answer(&mut wire, attempt, deltas);
         }
         if !has_more {
             let what = "ended its answer without an end marker";

@@ -55,7 +55,7 @@ impl Pace {
     pub(super) async fn next(&mut self, stream: &mut ChatStream, tap: &Tap, silence: Duration) -> Result<Next, Halt> {
         std::future::poll_fn(|context| {
             let began = (self.reads >= UNMEASURED_READS).then(worked);
-            // A sum of token counts may be more than genai's numbers hold.
+            // Built with checks, it panics over a sum of Gemini's token counts that its numbers cannot hold.
             match catch_unwind(AssertUnwindSafe(|| stream.poll_next_unpin(context))) {
                 Ok(Poll::Ready(event)) => return Poll::Ready(Ok(event)),
                 Ok(Poll::Pending) => {}

@@ -90,7 +90,8 @@ pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilit
     let silence = Duration::from_millis(provider.limits.timeout_ms);
     let mut options = ChatOptions::default()
         .with_capture_content(false)
-        .with_capture_usage(true)
+        // The servers of OpenAI's format are asked for the usage only then; genai's sums for the others can overflow.
+        .with_capture_usage(!matches!(provider.kind, ProviderKind::Anthropic | ProviderKind::Gemini))
         .with_capture_tool_calls(false)
         .with_capture_reasoning_content(true)
         .with_stream_header_timeout(silence)

@@ -1,7 +1,7 @@
 //! Reads a stream to its end marker; whatever ends otherwise is a failure.
 //!
-//! genai is asked for the next event only so that it reads on, and at the end for the usage. What was said is what
-//! the [`Wire`](super::wire::Wire) read.
+//! genai is asked for the next event only so that it reads on. What was said, and what it took, is what the
+//! [`Wire`](super::wire::Wire) read.
 
 use super::pace::Pace;
 use super::tap::Tap;
@@ -9,10 +9,9 @@ use super::wire::{Said, Wire};
 use super::{Attempt, errors};
 use crate::llm::deltas::DeltaSink;
 use ::genai::chat::{self, ChatStream, ChatStreamEvent};
-use bob_messages::chat::{StopReason, Usage};
+use bob_messages::chat::StopReason;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmAnswer, LlmError, LlmErrorKind, RawCall};
-use futures_util::{FutureExt, StreamExt};
 use std::time::Duration;
 
 /// The whole answer, its pieces shown as they arrive.
@@ -26,7 +25,7 @@ pub(super) async fn read(
     let mut pace = Pace::default();
     let mut shown = Shown::default();
     loop {
-        let event = pace.next(&mut stream, tap, silence).await.map_err(|halt| errors::halt(halt, attempt))?;
+        let event = pace.next(&mut stream, tap, silence).await;
         // A provider that sends as fast as it is read would never let anything else run, nor the call be given up.
         tokio::task::coop::consume_budget().await;
         let (fault, has_ended, is_blocked) = tap.wire(|wire| {
@@ -37,13 +36,13 @@ pub(super) async fn read(
             return Err(errors::fault(fault, attempt));
         }
         if has_ended {
-            let usage = usage_of(event, &mut stream);
-            return tap.wire(|wire| answer(wire, usage, attempt, deltas));
+            // Also of one whose last frame genai could make nothing of.
+            return tap.wire(|wire| answer(wire, attempt, deltas));
         }
-        match event {
+        match event.map_err(|halt| errors::halt(halt, attempt))? {
             // For a refused prompt there is no candidate that could end.
             Some(Err(_)) | None if is_blocked => {
-                return tap.wire(|wire| answer(wire, None, attempt, deltas));
+                return tap.wire(|wire| answer(wire, attempt, deltas));
             }
             // genai makes up an end for a Gemini stream that has none.
             Some(Ok(ChatStreamEvent::End(_))) | None => break,
@@ -86,27 +85,10 @@ impl Shown {
     }
 }
 
-/// What genai made of the usage. It tells with its end, which it has ready once the end marker was read.
-fn usage_of(event: Option<Result<ChatStreamEvent, ::genai::Error>>, stream: &mut ChatStream) -> Option<Usage> {
-    let mut next = event;
-    loop {
-        match next? {
-            Ok(ChatStreamEvent::End(end)) => return end.captured_usage.as_ref().and_then(usage),
-            Ok(_) => next = stream.next().now_or_never()?,
-            Err(_) => return None,
-        }
-    }
-}
-
 /// What the wire read, as an answer.
-pub(super) fn answer(
-    wire: &mut Wire,
-    usage: Option<Usage>,
-    attempt: &Attempt<'_>,
-    deltas: &DeltaSink,
-) -> Result<LlmAnswer, LlmError> {
-    let (said, id, model, is_blocked) =
-        (std::mem::take(&mut wire.said), wire.id.take(), wire.model.take(), wire.is_blocked);
+pub(super) fn answer(wire: &mut Wire, attempt: &Attempt<'_>, deltas: &DeltaSink) -> Result<LlmAnswer, LlmError> {
+    let (said, id, model, usage, is_blocked) =
+        (std::mem::take(&mut wire.said), wire.id.take(), wire.model.take(), wire.usage.take(), wire.is_blocked);
     let Said { mut text, reasoning, refusal, calls, signatures, stop } = said;
     let calls = raw(calls.into_inner(), signatures);
     let mut stop_reason = stop_reason(stop.map(chat::StopReason::from), !calls.is_empty());
@@ -165,23 +147,4 @@ fn stop_reason(said: Option<chat::StopReason>, has_calls: bool) -> StopReason {
         Some(chat::StopReason::Completed(_) | chat::StopReason::StopSequence(_)) => StopReason::Stop,
         Some(chat::StopReason::Other(_)) | None => StopReason::Other,
     }
-}
-
-/// `None` when the provider said nothing of it.
-fn usage(said: &chat::Usage) -> Option<Usage> {
-    let tokens = |count: Option<i32>| count.and_then(|count| u64::try_from(count).ok());
-    let (input, output) = (tokens(said.prompt_tokens), tokens(said.completion_tokens));
-    if input.is_none() && output.is_none() && said.total_tokens.is_none() {
-        return None;
-    }
-    let (input_tokens, output_tokens) = (input.unwrap_or(0), output.unwrap_or(0));
-    let details = said.prompt_tokens_details.as_ref();
-    Some(Usage {
-        input_tokens,
-        output_tokens,
-        total_tokens: tokens(said.total_tokens).unwrap_or(input_tokens + output_tokens),
-        cached_input_tokens: tokens(details.and_then(|details| details.cached_tokens)),
-        cache_write_tokens: tokens(details.and_then(|details| details.cache_creation_tokens)),
-        reasoning_tokens: tokens(said.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens)),
-    })
 }

@@ -10,7 +10,9 @@ mod gemini;
 mod index;
 mod json;
 mod openai;
+mod usage;
 
+pub(super) use super::super::bounds::{MOST_ANSWER_BYTES, MOST_CALLS};
 use super::super::providers::ProviderKind;
 use bob_messages::chat::Usage;
 pub(super) use calls::Begun;
@@ -19,12 +21,6 @@ use index::Index;
 use json::Json;
 use serde_json::Value;
 use std::collections::HashMap;
-
-/// The most calls an answer may have.
-pub(super) const MOST_CALLS: usize = 256;
-
-/// The most that an answer may hold in text, arguments, reasoning and signatures together, in bytes.
-pub(super) const MOST_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 
 /// The most that may come over the wire for one answer, in bytes.
 pub(super) const MOST_WIRE_BYTES: usize = 64 * 1024 * 1024;
@@ -79,7 +75,7 @@ pub(super) struct Wire {
     pub(super) id: Option<String>,
     /// The model the provider says it used.
     pub(super) model: Option<String>,
-    /// The last usage that OpenAI's format reported. Of the other formats genai reads it.
+    /// The last usage that was reported.
     pub(super) usage: Option<Usage>,
     /// Whether Gemini refused the prompt, for which it has no answer at all.
     pub(super) is_blocked: bool,

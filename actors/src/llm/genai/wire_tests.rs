@@ -104,6 +104,59 @@ fn signatures_stand_with_their_thoughts_and_their_calls() {
     assert_eq!((wire.said.signatures, wire.said.reasoning.as_str()), (vec!["s1\nab".to_owned()], "aunsignedb"));
 }
 
+/// The usage after these frames.
+fn usage(kind: ProviderKind, frames: &[(Option<&str>, Value)]) -> Option<(u64, u64, u64, [Option<u64>; 3])> {
+    let mut wire = Wire::new(kind);
+    frames.iter().for_each(|(event, data)| wire.frame(*event, &data.to_string()));
+    assert_eq!(wire.fault, None);
+    wire.usage.map(|usage| {
+        let beside = [usage.cached_input_tokens, usage.cache_write_tokens, usage.reasoning_tokens];
+        (usage.input_tokens, usage.output_tokens, usage.total_tokens, beside)
+    })
+}
+
+#[test]
+fn the_usage_of_every_format_is_read_from_the_wire() {
+    const MOST: u64 = i32::MAX as u64;
+    let anthropic = |first: Value, last: Value| {
+        let frames = [
+            (Some("message_start"), json!({"message": {"usage": first}})),
+            (Some("message_delta"), json!({"delta": {}, "usage": last})),
+        ];
+        usage(ProviderKind::Anthropic, &frames)
+    };
+    let first =
+        json!({"input_tokens": 3, "output_tokens": 1, "cache_creation_input_tokens": 5, "cache_read_input_tokens": 7});
+    assert_eq!(anthropic(first, json!({"output_tokens": 20})), Some((15, 20, 35, [Some(7), Some(5), None])));
+    let most = json!({"input_tokens": MOST, "cache_creation_input_tokens": MOST, "cache_read_input_tokens": MOST});
+    let sum = 3 * MOST;
+    assert_eq!(
+        anthropic(most, json!({"output_tokens": MOST})),
+        Some((sum, MOST, sum + MOST, [Some(MOST), Some(MOST), None]))
+    );
+    for nothing in [
+        json!(null),
+        json!({}),
+        json!({"input_tokens": -1}),
+        json!({"input_tokens": MOST + 1}),
+        json!([1]),
+        json!({"input_tokens": "9"}),
+    ] {
+        assert_eq!(anthropic(nothing.clone(), nothing.clone()), None, "{nothing}");
+    }
+    let gemini = |said: Value| usage(ProviderKind::Gemini, &[(None, json!({"usageMetadata": said}))]);
+    let said = json!({"promptTokenCount": 10, "toolUsePromptTokenCount": 2, "cachedContentTokenCount": 4, "candidatesTokenCount": 5, "thoughtsTokenCount": 6, "totalTokenCount": 23});
+    assert_eq!(gemini(said), Some((12, 11, 23, [Some(4), None, Some(6)])));
+    let most = json!({"promptTokenCount": MOST, "toolUsePromptTokenCount": MOST, "candidatesTokenCount": MOST, "thoughtsTokenCount": MOST});
+    assert_eq!(gemini(most), Some((2 * MOST, 2 * MOST, 4 * MOST, [None, None, Some(MOST)])));
+    assert_eq!(gemini(json!({"promptTokenCount": {}})), None);
+    let openai =
+        json!({"prompt_tokens": 1, "completion_tokens": 2, "completion_tokens_details": {"reasoning_tokens": 4}});
+    let reported = [(None, json!({"usage": null, "x_groq": {"usage": openai}})), (None, json!({"usage": null}))];
+    assert_eq!(usage(ProviderKind::Groq, &reported), Some((1, 2, 3, [None, None, Some(4)])));
+    assert_eq!(usage(ProviderKind::Xai, &[(None, json!({"usage": openai}))]), Some((1, 6, 7, [None, None, Some(4)])));
+}
+
 /// Frames of every format out of any bytes: some as they are, the others of the words such frames are made of.
 fn frames(input: &[u8]) -> (Wire, usize) {
     const KINDS: [ProviderKind; 4] =

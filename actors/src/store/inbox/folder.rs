@@ -154,7 +154,8 @@ impl Shared {
         )?;
         // What was said of it before is over. Behind the new name nothing is left to be done that may fail.
         folder.remove(&format!("{name}{REFUSED}"))?;
-        let is_new = match folder.rename(&new, &name) {
+        let renamed = folder.rename(&new, &name).and_then(|is_new| folder.sync().map(|()| is_new));
+        let is_new = match renamed {
             Ok(is_new) => is_new,
             // Its name is there, and may not be durable.
             Err(error) if folder.look(&name)?.is_some() => return Err(StoreError::InDoubt(self.why(&error)).into()),

@@ -23,12 +23,13 @@ impl Journals {
     ) -> Result<Vec<Result<u64, StoreError>>, StoreError> {
         self.hold.take()?;
         let is_known = slot.known.is_some() || slot.doubt.is_some();
-        let mut entered = match self.enter(session, false)? {
+        let mut entered = match self.enter(session)? {
             Some(entered) => entered,
             None if is_known => return Err(self.gone(session)),
             None => return Err(StoreError::Fenced { epoch: 0 }),
         };
         self.settle(slot, &mut entered, session)?;
+        Self::refuse_shortened(slot, &entered).map_err(|error| self.unreadable(session, error))?;
         let position = self.catch_up(slot, &mut entered, session)?;
         if let Some(first) = appends.iter().filter_map(|append| position.ledger.wants(append)).min() {
             // It is sent again, and more was written since than is remembered.
@@ -67,9 +68,9 @@ impl Journals {
         session: &SessionId,
     ) -> Result<&'a mut Position, StoreError> {
         let seen = entered.seen;
-        slot.known.take_if(|(position, inode)| *inode != seen.inode || position.end > seen.size);
+        slot.known.take_if(|(_, inode)| *inode != seen.inode);
         let (position, _) = slot.known.get_or_insert_with(|| (Position::new(self.formats), seen.inode));
-        if position.end < seen.size {
+        if position.end < seen.size || seen.size == 0 {
             if let Err(error) = position.read_on(&entered.file, None, session, drop) {
                 slot.known = None;
                 return Err(self.unreadable(session, error));

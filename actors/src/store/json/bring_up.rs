@@ -26,7 +26,7 @@ impl Journals {
     ) -> Result<(Entered, Position), StoreError> {
         self.refuse_old_owner(position)?;
         let journal = name::of(session);
-        let new = name::brought_up(&journal);
+        let new = name::beside(&journal);
         let failed = |error: io::Error| self.unavailable("write", &new, &error);
         let bytes = self.rewritten(session, &old.file, position)?;
         self.disk.remove(&new).map_err(failed)?;
@@ -44,7 +44,7 @@ impl Journals {
         self.disk.sync_names().map_err(failed)?;
         let (from, to) = (position.format(), self.formats.newest());
         tracing::info!(%session, journal, from, to, "a journal of an older format was brought up to date");
-        let entered = self.enter(session, false)?;
+        let entered = self.enter(session)?;
         entered.map(|entered| (entered, end)).ok_or_else(|| self.gone(session))
     }
 

@@ -7,7 +7,7 @@ use super::watch::Step as Done;
 use crate::store::contract::{append, record, session};
 use crate::store::line;
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Formats, Record, Step, StoreError};
+use bob_messages::store::{FORMAT, Formats, Record, Step, StoreError};
 use rustix::io::Errno;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,7 +22,8 @@ pub(in crate::store) fn zero_to_one(record: &mut serde_json::Value) -> Result<()
     Ok(())
 }
 
-pub(in crate::store) const FROM_ZERO: Formats = Formats::new(0, &[Step::Changes(zero_to_one), Step::Adds, Step::Adds]);
+pub(in crate::store) const FROM_ZERO: Formats =
+    Formats::new(0, &[Step::Changes(zero_to_one), Step::Adds, Step::Adds, Step::Adds]);
 
 /// A record's line as a program of format 0 wrote it, with its own sum.
 pub(in crate::store) fn line_of_zero(record: &Record) -> Vec<u8> {
@@ -74,7 +75,7 @@ fn s14_an_older_journal_is_read_as_it_is_and_rewritten_by_a_claim() {
         assert_eq!((claim.epoch, claim.version, &claim.records), (4, 5, &records));
         assert_eq!(store(&journals, append(&one, 4, 5, 2)), Ok(7));
         let text = fs::read_to_string(path(folder.path())).unwrap();
-        assert!(text.starts_with("{\"bob_journal\":3,") && !text.contains("begun"), "{text}");
+        assert!(text.starts_with(&format!("{{\"bob_journal\":{FORMAT},")) && !text.contains("begun"), "{text}");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "the journal and the lock");
         drop(journals);
         // A program that knows no format 0 reads it now.
@@ -111,7 +112,10 @@ fn whichever_step_on_the_disk_fails_the_journal_is_the_old_one_or_the_new_one() 
             assert!(matches!(refused, StoreError::Unavailable(_) | StoreError::InDoubt(_)), "step {nth}: {refused}");
             // As a kill there would have left it, too.
             let left = fs::read(path(folder.path())).unwrap();
-            assert!(left == before || left.starts_with(b"{\"bob_journal\":3,"), "step {nth}");
+            assert!(
+                left == before || left.starts_with(format!("{{\"bob_journal\":{FORMAT},").as_bytes()),
+                "step {nth}"
+            );
             assert_eq!(from_zero(folder.path()).load(&one).unwrap(), records, "step {nth}");
             let claim = journals.claim(&one).unwrap();
             assert_eq!((claim.version, &claim.records), (5, &records), "step {nth}: it is done at the next try");
@@ -124,7 +128,7 @@ fn whichever_step_on_the_disk_fails_the_journal_is_the_old_one_or_the_new_one() 
 fn what_a_kill_left_beside_a_journal_is_not_read_and_goes_with_the_session() {
     let folder = TempDir::new().unwrap();
     let (one, records) = old(folder.path(), b"");
-    fs::write(folder.path().join("one.jsonl.new"), "{\"bob_journal\":3,\"sess").unwrap();
+    fs::write(folder.path().join("one.jsonl.new"), "{\"bob_journal\":4,\"sess").unwrap();
     let journals = from_zero(folder.path());
     let page = journals.list(&Default::default(), None).unwrap();
     assert_eq!((page.sessions.len(), page.quarantined.len()), (1, 0));
@@ -165,7 +169,7 @@ fn s14_a_fact_that_is_not_known_makes_a_journal_too_new_and_leaves_it_alone() {
     let mut bytes = fs::read(path(folder.path())).unwrap();
     bytes.extend(line.into_bytes());
     fs::write(path(folder.path()), &bytes).unwrap();
-    let too_new = StoreError::TooNew { found: 4, known: 3 };
+    let too_new = StoreError::TooNew { found: 5, known: 4 };
     assert_eq!(journals.load(&one), Err(too_new.clone()));
     assert_eq!(journals.claim(&one), Err(too_new));
     assert_eq!(fs::read(path(folder.path())).unwrap(), bytes);

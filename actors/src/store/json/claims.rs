@@ -22,10 +22,16 @@ impl Journals {
 
     fn claim_in(&self, slot: &mut Slot, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
         self.hold.take()?;
-        slot.known = None;
         self.refuse_set_aside(session)?;
-        let mut entered = self.enter(session, true)?.ok_or_else(|| self.gone(session))?;
+        let Some(mut entered) = self.enter(session)? else {
+            return self.begin(slot, session);
+        };
         self.settle(slot, &mut entered, session)?;
+        let shortened = Self::refuse_shortened(slot, &entered);
+        slot.known = None;
+        if let Err(Unreadable::Damaged(what)) = shortened {
+            return Err(self.set_damaged_aside(session, &what));
+        }
         let latest = if whole { None } else { self.read_latest(&entered, session) };
         let (mut position, records) = latest.map_or_else(|| self.read_to_claim(&entered, session), Ok)?;
         if position.is_older() {
@@ -37,11 +43,41 @@ impl Journals {
             self.cut(&mut entered, &journal, position.end)?;
         }
         let version = position.ledger.version();
-        let before = if position.end == 0 { self.epochs.before_the_first() } else { position.ledger.epoch() };
-        let epoch = before + 1;
+        let epoch = position.ledger.epoch() + 1;
         self.epochs.given(epoch);
-        self.write_claim(slot, &entered, session, position, epoch)?;
+        let (start, mut bytes) = (position.end, Vec::new());
+        self.write_claim_line(&mut bytes, epoch);
+        if let Err(error) = self.write(&entered, &bytes) {
+            return Err(self.doubt(slot, session, start, &error));
+        }
+        self.claimed(slot, &entered, position, &bytes, epoch);
         Ok(Claim { epoch, version, records })
+    }
+
+    /// Makes a journal and claims it. It is written beside its place and gets its name when it is whole, so none
+    /// without a header and a claim ever has the name.
+    fn begin(&self, slot: &mut Slot, session: &SessionId) -> Result<Claim, StoreError> {
+        *slot = Slot::default();
+        let journal = name::of(session);
+        let beside = name::beside(&journal);
+        let epoch = self.epochs.before_the_first() + 1;
+        self.epochs.given(epoch);
+        let mut bytes = line::header(self.formats.newest(), session);
+        bytes.push(b'\n');
+        self.write_claim_line(&mut bytes, epoch);
+        let failed = |error| self.unavailable("make", &journal, &error);
+        self.disk.remove(&beside).map_err(failed)?;
+        let entered = self.make(&beside).map_err(failed)?;
+        let in_doubt = |error: std::io::Error| {
+            StoreError::InDoubt(format!("cannot write {}: {error}", self.folder.path_of(&journal)))
+        };
+        self.write(&entered, &bytes).map_err(in_doubt)?;
+        if !self.disk.rename(&beside, &journal).map_err(in_doubt)? {
+            return Err(failed(std::io::ErrorKind::AlreadyExists.into()));
+        }
+        self.disk.sync_names().map_err(in_doubt)?;
+        self.claimed(slot, &entered, Position::new(self.formats), &bytes, epoch);
+        Ok(Claim { epoch, version: 0, records: Vec::new() })
     }
 
     /// Reads the journal from its last snapshot on; `None` when it must be read whole, to be understood or to see
@@ -66,41 +102,34 @@ impl Journals {
             Ok(_torn) => Ok((position, records)),
             Err(Unreadable::Damaged(what)) => {
                 self.refuse_old_owner(&position)?;
-                let journal = name::of(session);
-                let aside = self.set_aside(&journal);
-                let aside = aside.map_err(|error| self.unavailable("set aside", &journal, &error))?;
-                tracing::error!(%session, journal, aside, what, "a journal is damaged and was set aside");
-                Err(self.set_aside_error(session, &aside, &what))
+                Err(self.set_damaged_aside(session, &what))
             }
             Err(other) => Err(self.unreadable(session, other)),
         }
     }
 
-    fn write_claim(
-        &self,
-        slot: &mut Slot,
-        entered: &Entered,
-        session: &SessionId,
-        mut position: Position,
-        epoch: u64,
-    ) -> Result<(), StoreError> {
-        let start = position.end;
-        let mut bytes = Vec::new();
-        if start == 0 {
-            bytes.extend_from_slice(&line::header(self.formats.newest(), session));
-            bytes.push(b'\n');
-        }
+    fn write_claim_line(&self, bytes: &mut Vec<u8>, epoch: u64) {
         let owner = self.hold.name().to_owned();
-        line::write_claim(&mut bytes, &ClaimLine { epoch, owner, lock: String::new() });
-        let written = self.write(entered, &bytes);
-        let written = written.and_then(|()| if start == 0 { self.disk.sync_names() } else { Ok(()) });
-        if let Err(error) = written {
-            return Err(self.doubt(slot, session, start, &error));
-        }
-        position.wrote(&bytes);
+        line::write_claim(bytes, &ClaimLine { epoch, owner, lock: String::new() });
+    }
+
+    /// Notes a claim whose lines are on the disk.
+    fn claimed(&self, slot: &mut Slot, entered: &Entered, mut position: Position, bytes: &[u8], epoch: u64) {
+        position.wrote(bytes);
         position.ledger.claimed(epoch);
         slot.known = Some((position, entered.seen.inode));
-        Ok(())
+    }
+
+    /// Sets a damaged journal aside. Answers what its claim is answered.
+    fn set_damaged_aside(&self, session: &SessionId, what: &str) -> StoreError {
+        let journal = name::of(session);
+        match self.set_aside(&journal) {
+            Ok(aside) => {
+                tracing::error!(%session, journal, aside, what, "a journal is damaged and was set aside");
+                self.set_aside_error(session, &aside, what)
+            }
+            Err(error) => self.unavailable("set aside", &journal, &error),
+        }
     }
 
     /// Renames a journal so that it is not continued, and never over another file.
@@ -110,6 +139,7 @@ impl Journals {
         loop {
             let aside = name::aside(journal, number);
             if self.disk.rename(journal, &aside)? {
+                self.disk.sync_names()?;
                 return Ok(aside);
             }
             number += 1;
@@ -158,7 +188,7 @@ impl Journals {
         // Before anything is removed: a deletion that fails may have removed the journal.
         self.epochs.deleted();
         let mut found = self.disk.remove(&journal).map_err(failed)?;
-        self.disk.remove(&name::brought_up(&journal)).map_err(failed)?;
+        self.disk.remove(&name::beside(&journal)).map_err(failed)?;
         for number in 1.. {
             if !self.disk.remove(&name::aside(&journal, number)).map_err(failed)? {
                 break;

@@ -74,6 +74,14 @@ fn again<T>(mut attempt: impl FnMut() -> Result<T, StoreError>) -> T {
     attempt().expect("the disk works again")
 }
 
+/// A claim that failed late may have taken its epoch.
+fn without_epochs(known: &Confirmed) -> BTreeMap<SessionId, Vec<Record>> {
+    let of = |records: &Vec<Arc<Record>>| {
+        records.iter().map(|record| Record { epoch: 0, ..Record::clone(record) }).collect()
+    };
+    known.iter().map(|(session, records)| (session.clone(), of(records))).collect()
+}
+
 fn store_claimed(journals: &Journals, append: &Append) -> Result<u64, StoreError> {
     store(journals, append.clone())
 }
@@ -100,10 +108,10 @@ fn s3_whichever_step_on_the_disk_fails_nothing_confirmed_is_lost_and_all_goes_on
                     check(&journals, known);
                 }
             });
-            assert_eq!(lived, expected);
+            assert_eq!(without_epochs(&lived), without_epochs(&expected));
             assert!(lock(&journals.disk.watch).count >= nth, "step {nth} was tried");
             drop(journals);
-            check(&super::tests::journals(&folder, "next"), &expected);
+            check(&super::tests::journals(&folder, "next"), &lived);
         }
     }
     assert!(steps >= 50, "{steps} steps are few");
@@ -158,11 +166,12 @@ enum Traced {
     Confirmed(Confirmed),
 }
 
-/// A whole trace, with the inode of each name that was made.
+/// A whole trace, with the inode of each name that was made or renamed.
 fn traced() -> (Vec<Traced>, BTreeMap<usize, Inode>) {
     let folder = quick_folder();
     let journals = journals(&folder, "test");
     let (mut trace, mut made, mut taken) = (Vec::new(), BTreeMap::new(), 0);
+    let mut names = BTreeMap::new();
     let mut take = |known: Option<&Confirmed>| {
         let watch = lock(&journals.disk.watch);
         for step in &watch.steps[taken..] {
@@ -173,7 +182,16 @@ fn traced() -> (Vec<Traced>, BTreeMap<usize, Inode>) {
                     Step::Write(inode, ..) => Some(*inode),
                     _ => None,
                 });
-                made.insert(trace.len(), inode.expect("a file that is made is written"));
+                let inode = inode.expect("a file that is made is written");
+                made.insert(trace.len(), inode);
+                if let Step::Make(name) = step {
+                    names.insert(name.clone(), inode);
+                }
+            }
+            if let Step::Rename(from, to) = step {
+                let inode = names.remove(from).expect("a file that is renamed was made");
+                made.insert(trace.len(), inode);
+                names.insert(to.clone(), inode);
             }
             trace.push(Traced::Step(step.clone()));
         }
@@ -245,6 +263,10 @@ fn crash_states(trace: &[Traced], made: &BTreeMap<usize, Inode>) -> BTreeSet<OnD
     let (mut names, mut names_since) = (BTreeMap::new(), Vec::new());
     let rename = |names: &mut BTreeMap<String, Inode>, step: &(Step, Option<Inode>)| match step {
         (Step::Make(name), Some(inode)) => drop(names.insert(name.clone(), *inode)),
+        (Step::Rename(from, to), Some(inode)) => {
+            names.remove(from);
+            names.insert(to.clone(), *inode);
+        }
         (Step::Remove(name), _) => drop(names.remove(name)),
         (step, _) => panic!("{step:?} changes no name in this trace"),
     };

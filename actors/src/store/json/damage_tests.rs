@@ -49,7 +49,8 @@ fn s5_a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
     let (bytes, records) = written(&folder);
     let one = session(ID);
     let mut longest = 0;
-    for cut in 0..=bytes.len() {
+    let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    for cut in header..=bytes.len() {
         std::fs::write(path(&folder), &bytes[..cut]).unwrap();
         let journals = journals(&folder, "second");
         let loaded = journals.load(&one).unwrap();
@@ -64,6 +65,52 @@ fn s5_a_journal_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
         }
     }
     assert_eq!(longest, 4);
+}
+
+#[test]
+fn s15_a_journal_that_lacks_its_beginning_is_damage_and_never_a_new_one() {
+    let folder = TempDir::new().unwrap();
+    let (bytes, _) = written(&folder);
+    let header = bytes.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    for cut in 0..header {
+        check_refused(&bytes[..cut], |error| matches!(error, StoreError::Corrupt(_)), false);
+    }
+    let (journals, one) = (journals(&folder, "second"), session(ID));
+    std::fs::write(path(&folder), "").unwrap();
+    let page = journals.list(&SessionFilter::default(), None).unwrap();
+    assert!(page.sessions.is_empty(), "{:?}", page.sessions);
+    assert!(matches!(&*page.quarantined, [(name, why)] if name == "one.jsonl" && why.contains("empty")));
+    let answer = journals.claim(&one).unwrap_err().to_string();
+    assert!(answer.contains("empty") && answer.contains("delete session one"), "{answer}");
+    assert_eq!(journals.delete(&one), Ok(true));
+    goes_on(&journals, &one);
+}
+
+#[test]
+fn s15_a_journal_that_is_cut_while_it_is_in_use_is_damage_at_the_end_of_a_line_too() {
+    for is_appended in [true, false] {
+        let folder = TempDir::new().unwrap();
+        let (journals, one) = (journals(&folder, "first"), session(ID));
+        let epoch = journals.claim(&one).unwrap().epoch;
+        let mut ends = vec![0];
+        for version in 0..3 {
+            ends.push(std::fs::metadata(path(&folder)).unwrap().len());
+            assert_eq!(store(&journals, append(&one, epoch, version, 1)), Ok(version + 1));
+        }
+        let whole = std::fs::read(path(&folder)).unwrap();
+        for end in ends {
+            std::fs::OpenOptions::new().write(true).open(path(&folder)).unwrap().set_len(end).unwrap();
+            let refused = match is_appended {
+                true => store(&journals, append(&one, epoch, 3, 1)).map(drop),
+                false => journals.claim(&one).map(drop),
+            };
+            assert!(matches!(refused, Err(StoreError::Corrupt(_))), "cut to {end}: {refused:?}");
+            if !is_appended {
+                break;
+            }
+            std::fs::write(path(&folder), &whole).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -189,12 +236,12 @@ fn s2_a_block_of_zeros_is_damage_wherever_it_may_have_been_confirmed() {
 
 #[test]
 fn s2_a_newer_journal_is_refused_and_left_alone() {
-    let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 4, known: 3 });
-    check_refused(b"{\"bob_journal\":4,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
+    let is_too_new = |error: &StoreError| matches!(error, StoreError::TooNew { found: 5, known: 4 });
+    check_refused(b"{\"bob_journal\":5,\"session\":\"one\",\"more\":[]}\n{\"new\":1}\n", is_too_new, true);
     let mut lines = crate::store::line::header(FORMAT, &session(ID));
     lines.push(b'\n');
     let mut newer = record(&session(ID), 1, 1, "r").as_ref().clone();
-    newer.format = 4;
+    newer.format = FORMAT + 1;
     crate::store::line::write_record(&mut lines, &newer).unwrap();
     check_refused(&lines, is_too_new, true);
 }

@@ -39,7 +39,7 @@ impl Disk {
         }
     }
 
-    /// Opens a journal, and makes it if it may. Its name is not durable by that.
+    /// Opens a file, and makes it if it may. Its name is not durable by that.
     pub(super) fn open(&self, name: &str, access: OFlags) -> io::Result<Option<File>> {
         #[cfg(test)]
         let is_new = access.contains(OFlags::CREATE) && self.folder.look(name)?.is_none();
@@ -76,7 +76,7 @@ impl Disk {
         file.sync_all()
     }
 
-    /// Renames a journal, durably and never over another file. Whether the name was free.
+    /// Renames a journal, never over another file. Whether the name was free. Durable by [`sync_names`](Self::sync_names).
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<bool> {
         watched!(self, Step::Rename(from.to_owned(), to.to_owned()));
         self.folder.rename(from, to)

@@ -98,11 +98,13 @@ impl Journals {
         done
     }
 
-    /// Opens a journal; `None` when there is none and none is to be made.
-    pub(super) fn enter(&self, session: &SessionId, create: bool) -> Result<Option<Entered>, StoreError> {
+    /// Opens a journal; `None` when there is none.
+    pub(super) fn enter(&self, session: &SessionId) -> Result<Option<Entered>, StoreError> {
         let name = name::of(session);
-        let access = OFlags::RDWR | OFlags::APPEND | if create { OFlags::CREATE } else { OFlags::empty() };
-        let opened = self.disk.open(&name, access).map_err(|error| self.unavailable("open", &name, &error))?;
+        let opened = self
+            .disk
+            .open(&name, OFlags::RDWR | OFlags::APPEND)
+            .map_err(|error| self.unavailable("open", &name, &error))?;
         let entered = opened.map(Entered::of).transpose();
         entered.map_err(|error| self.unavailable("look at", &name, &error))
     }
@@ -143,6 +145,19 @@ impl Journals {
         slot.known = None;
         slot.doubt = Some(end);
         StoreError::InDoubt(format!("cannot write {}: {error}", self.folder.path_of(&name::of(session))))
+    }
+
+    /// Fails if a journal is shorter than what was written to it here.
+    pub(super) fn refuse_shortened(slot: &Slot, entered: &Entered) -> Result<(), Unreadable> {
+        let is_shortened =
+            |(position, inode): &(Position, Inode)| *inode == entered.seen.inode && position.end > entered.seen.size;
+        match slot.known.as_ref().filter(|known| is_shortened(known)) {
+            Some((position, _)) => Err(Unreadable::Damaged(format!(
+                "it has {} bytes, and {} were written to it while it was in use",
+                entered.seen.size, position.end
+            ))),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn gone(&self, session: &SessionId) -> StoreError {

@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// The smallest part of a file that reaches a disk, or does not, in bytes.
 const BLOCK: u64 = 512;
 
-/// No claim and record together have fewer bytes.
-const SMALLEST_CLAIM_AND_RECORD: usize = 250;
+/// What is wrong with a file of no bytes. Programs before this one could leave one behind, whose session had nothing.
+pub(super) const EMPTY: &str = "it is empty: what was written to it was cut off";
 
 /// What is known of a journal.
 #[derive(Debug)]
@@ -66,7 +66,8 @@ impl Position {
     ///
     /// A torn write is one whose writer ended before all of it was written: its last line
     /// has no end, or, when the machine went down with its writer, some of its blocks never
-    /// reached the disk and read as zeros. Everything else that does not read is damage.
+    /// reached the disk and read as zeros. Everything else that does not read is damage, a missing
+    /// header included: a journal gets its name only with its header and its first claim.
     pub(super) fn read_on(
         &mut self,
         mut file: &File,
@@ -82,14 +83,17 @@ impl Position {
             bytes.clear();
             let count = reader.read_until(b'\n', &mut bytes).map_err(Unreadable::Io)? as u64;
             let Some(whole) = bytes.strip_suffix(b"\n") else {
-                return match self.is_torn(&bytes, session) {
+                if self.end == 0 {
+                    return Err(self.damaged(if bytes.is_empty() { EMPTY } else { "it is no header" }));
+                }
+                return match self.is_torn(&bytes) {
                     true => Ok(count),
                     false => Err(self.damaged("it is no torn line, and its end is missing")),
                 };
             };
             match self.take(whole, session, &mut sink) {
                 Ok(()) => {}
-                Err(Unreadable::Damaged(_)) if has_hole(whole, self.end) => {
+                Err(Unreadable::Damaged(_)) if self.end > 0 && has_hole(whole, self.end) => {
                     let behind = behind_a_hole(&mut reader)?;
                     let damaged = || self.damaged("a part of it was lost, and it is not of the last write");
                     return behind.map(|behind| count + behind).ok_or_else(damaged);
@@ -155,10 +159,9 @@ impl Position {
 
     /// A beginning of a line is what a torn write leaves. A whole line with one
     /// strange byte behind it is not: there its end was damaged.
-    fn is_torn(&self, bytes: &[u8], session: &SessionId) -> bool {
+    fn is_torn(&self, bytes: &[u8]) -> bool {
         match bytes {
             [] => true,
-            _ if self.end == 0 => is_torn_start(bytes, session, &self.formats),
             // Of a line that fills its blocks the end alone may not have reached the disk.
             [whole @ .., 0] if (self.end + whole.len() as u64).is_multiple_of(BLOCK) => true,
             [whole @ .., _strange] => line::parse(whole, &self.formats).is_err(),
@@ -174,18 +177,6 @@ impl Position {
 
     fn damaged(&self, what: &str) -> Unreadable {
         Unreadable::Damaged(format!("line {}: {what}", self.lines + 1))
-    }
-}
-
-/// A header is known to the byte, so nothing foreign passes for the beginning of one. Zeros
-/// may follow it; there may be nothing else if so few that no record can have stood there.
-fn is_torn_start(bytes: &[u8], session: &SessionId, formats: &Formats) -> bool {
-    let header = |format| line::header(format, session);
-    let start = bytes.len() - bytes.iter().rev().take_while(|&&byte| byte == 0).count();
-    match bytes.get(..start) {
-        Some([]) => bytes.len() < header(formats.newest()).len() + SMALLEST_CLAIM_AND_RECORD,
-        Some(begun) => formats.all().any(|format| header(format).starts_with(begun)),
-        None => false,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::glances;
 use super::journals::Journals;
 use super::name;
-use super::position::{Position, Unreadable};
+use super::position::{EMPTY, Position, Unreadable};
 use crate::store::listing;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
@@ -73,11 +73,12 @@ impl Journals {
                 if !listing::wanted(filter, session.as_str()) {
                     continue;
                 }
-                // One that was removed meanwhile is no session, nor one that was
-                // never claimed to the end, or a link.
-                if let Ok(Some(seen)) = self.folder.look(&name)
-                    && seen.size > 0
-                {
+                // One that was removed meanwhile is no session, nor is a link.
+                if let Ok(Some(seen)) = self.folder.look(&name) {
+                    if seen.size == 0 {
+                        quarantined.push((name, EMPTY.to_owned()));
+                        continue;
+                    }
                     let summary = SessionSummary::bare(session, seen.modified_at, seen.size);
                     let summary = if looks { self.glanced(summary) } else { summary };
                     if listing::wants(filter, &summary) {

@@ -12,7 +12,6 @@ pub(super) enum Step {
     Write(Inode, u64, Vec<u8>),
     Sync(Inode),
     Cut(Inode, u64),
-    /// Its name is durable at once, as the folder syncs it.
     Rename(String, String),
     Replace(String, String),
     Remove(String),

@@ -48,10 +48,10 @@ fn s2_another_programs_database_is_refused_and_left_as_it_is() {
 fn s2_a_newer_database_is_refused_and_left_as_it_is() {
     let folder = TempDir::new().unwrap();
     let path = path(folder.path());
-    Database::open(&path).unwrap().tamper("PRAGMA user_version = 9");
+    Database::open(&path).unwrap().tamper("PRAGMA user_version = 10");
     let content = fs::read(&path).unwrap();
     let answer = SqliteStore::open(&path, StoreOptions::default()).map(drop);
-    assert_eq!(answer, Err(StoreError::TooNew { found: 9, known: 8 }));
+    assert_eq!(answer, Err(StoreError::TooNew { found: 10, known: 9 }));
     assert_eq!(fs::read(&path).unwrap(), content);
 }
 
@@ -176,11 +176,11 @@ async fn s2_a_newer_record_is_refused_and_left_alone() {
     let (store, one) = (open(&folder), session("one"));
     let epoch = claim(&store, &one).await;
     let mut newer = record(&one, epoch, 1, "r").as_ref().clone();
-    newer.format = 4;
+    newer.format = bob_messages::store::FORMAT + 1;
     let records = vec![Arc::new(newer)];
     let stored = store_one(&store, Append { session: one.clone(), epoch, expected_version: 0, records }).await;
     assert_eq!(stored, Ok(1));
-    let is_too_new = |answer: &StoreError| matches!(answer, StoreError::TooNew { found: 4, known: 3 });
+    let is_too_new = |answer: &StoreError| matches!(answer, StoreError::TooNew { found: 5, known: 4 });
     assert!(store.load(&one).await.is_err_and(|error| is_too_new(&error)));
     assert!(store.claim(&one).await.is_err_and(|error| is_too_new(&error)));
     let page = store.list(&SessionFilter::default(), None).await.unwrap();

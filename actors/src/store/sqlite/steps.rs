@@ -67,4 +67,6 @@ pub(super) const STEPS: &[Step] = &[
     Step::Records,
     // The greatest epoch of a session that was deleted, in one row. A session that begins anew goes on behind it.
     Step::Tables("CREATE TABLE deletions (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL) STRICT;"),
+    // Format 4.
+    Step::Records,
 ];

@@ -2,4 +2,4 @@
 
 #[cfg(feature = "local-tools")]
 pub use bob_actors::tools::local::{Undone, undo};
-pub use bob_messages::file_changes::{TurnChanges, of_records, together};
+pub use bob_messages::file_changes::{ChildRecords, TurnChanges, children, of_records, together, with_children};

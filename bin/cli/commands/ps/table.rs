@@ -47,7 +47,7 @@ fn turns(metrics: &MetricsSnapshot) -> String {
     let (now, turns) = (metrics.sessions, metrics.turns);
     let ends = [
         ("final", turns.ends[FinishReason::Final]),
-        ("guard", turns.ends[FinishReason::GuardExceeded]),
+        ("at a limit", turns.ends[FinishReason::GuardExceeded]),
         ("cancelled", turns.ends[FinishReason::Cancelled]),
         ("suspended", turns.ends[FinishReason::Suspended]),
         ("error", turns.ends[FinishReason::Error]),

@@ -89,8 +89,12 @@ impl Kept {
         let found = self.found().map(|found| Identity::of(&found));
         match (found, known) {
             (None, None) => Standing::New,
-            // A folder of journals is recorded while it is empty.
-            (None, Some(_)) if self.path.is_dir() => Standing::New,
+            // A folder of journals is recorded while it is empty. Another empty one in its place lacks them.
+            (None, Some(known)) if self.path.is_dir() => match fs::symlink_metadata(&self.path) {
+                Ok(found) if Identity::of(&found) == known => Standing::Known,
+                Ok(_) => Standing::Replaced,
+                Err(_removed_meanwhile) => Standing::Gone,
+            },
             (None, Some(_)) if self.is_absent() => Standing::Gone,
             // A folder above it cannot be read now: opening the store says why.
             (None, Some(_)) => Standing::Known,

@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(calls, expected);
         let quiet = remark(GuardReason::NoProgress, Some(600_000), false, false);
         let expected =
-            "Stopped: no progress for 10 min 0 s. Send a message to go on, or raise runtime.progress_timeout_ms.";
+            "Stopped: no progress for 10 min. Send a message to go on, or raise runtime.progress_timeout_ms.";
         assert_eq!(quiet, expected);
         assert!(remark(GuardReason::MaxSteps, None, true, false).starts_with("Stopped: all model calls used"));
         let timed = remark(GuardReason::TurnTimeout, None, false, false);

@@ -52,8 +52,8 @@ pub(super) fn shown(config: &Config, path: &Path) -> String {
 }
 
 /// The default's denied tools that may be called here.
-pub(super) fn tools(policy: &Policy) -> Option<String> {
-    let denied = Policy::default().deny_tools;
+pub(super) fn tools(policy: &Policy, default: &Policy) -> Option<String> {
+    let denied = &default.deny_tools;
     let is_callable = |name: &&String| match Rules::new(policy.clone()) {
         Ok(rules) => rules.allows(&ToolName::new(name.as_str())),
         Err(_unreadable) => true,

@@ -11,13 +11,21 @@ use bob::model::providers::KNOWN;
 use super::{Privilege, PrivilegeKind};
 use crate::{Config, Secret};
 
-/// An address of a provider that is not the built-in one.
+/// An address of a provider that is not the built-in one, or a key that is another variable than the provider's own.
 pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: Option<&Secret>) -> Option<Privilege> {
     let known = KNOWN.iter().find(|known| known.name == name);
-    let address = address?;
-    if known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/')) {
-        return None;
-    }
+    let is_built_in = |address: &str| {
+        known.is_some_and(|known| known.base_url.trim_end_matches('/') == address.trim_end_matches('/'))
+    };
+    let Some(address) = address.filter(|address| !is_built_in(address)) else {
+        let own = known.and_then(|known| known.key_variable);
+        // By its place: the value of a variable may be too short to be known again in a text.
+        let filled = config.filled_at.iter().filter(|(place, _)| *place == ["providers", name, "api_key"]);
+        let others: Vec<String> =
+            filled.map(|(_, variable)| variable.clone()).filter(|it| Some(it.as_str()) != own).collect();
+        let address = known.map_or("its own address", |known| known.base_url);
+        return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), address, others));
+    };
     let key = match key {
         Some(key) => variables(config, key.expose()),
         None => known.and_then(|known| known.key_variable).map(str::to_owned).into_iter().collect(),

@@ -2,7 +2,7 @@
 
 use super::index::Index;
 use super::json::Json;
-use super::{Fault, MOST_COPIED_BYTES, Wire, json, words};
+use super::{Fault, MOST_COPIED_BYTES, Wire, json, usage, words};
 use crate::llm::genai::render;
 use serde_json::Value;
 use std::borrow::Cow;
@@ -39,8 +39,13 @@ pub(super) fn read(wire: &mut Wire, event: Option<&str>, data: &str) -> Result<(
         "message_start" => {
             let frame = json(data)?;
             wire.headlines(frame.at(&["message", "id"]), frame.at(&["message", "model"]));
+            wire.usage = frame.at(&["message", "usage"]).map_or(wire.usage, |said| usage::anthropic(said, wire.usage));
         }
-        "message_delta" => wire.stop(json(data)?.at(&["delta", "stop_reason"])),
+        "message_delta" => {
+            let frame = json(data)?;
+            wire.stop(frame.at(&["delta", "stop_reason"]));
+            wire.usage = frame.get("usage").map_or(wire.usage, |said| usage::anthropic(said, wire.usage));
+        }
         "message_stop" => close_all(wire),
         "content_block_start" => return start(wire, &json(data)?),
         "content_block_delta" => return delta(wire, &json(data)?),

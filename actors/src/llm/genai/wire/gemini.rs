@@ -2,7 +2,7 @@
 
 use super::calls::Begun;
 use super::json::Json;
-use super::{Fault, Wire, json, words};
+use super::{Fault, Wire, json, usage, words};
 
 pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
     if data.is_empty() {
@@ -13,6 +13,7 @@ pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
         return Err(Fault::Reported(frame.to_value()));
     }
     wire.headlines(frame.get("responseId"), frame.get("modelVersion"));
+    wire.usage = frame.get("usageMetadata").and_then(usage::gemini).or(wire.usage);
     wire.is_blocked |= frame.at(&["promptFeedback", "blockReason"]).and_then(Json::text).is_some();
     let Some(candidate) = wire.chosen(frame.get("candidates")) else { return Ok(()) };
     if let Some(Json::List(parts)) = candidate.at(&["content", "parts"]) {

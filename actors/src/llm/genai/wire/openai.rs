@@ -3,12 +3,9 @@
 use super::calls::Piece;
 use super::index::Index;
 use super::json::Json;
-use super::{Fault, Wire, json, words};
-use bob_messages::chat::Usage;
+use super::{Fault, Wire, json, usage, words};
+use crate::llm::providers::ProviderKind;
 use std::borrow::Cow;
-
-/// The most tokens that are believed.
-const MOST_TOKENS: u64 = i32::MAX as u64;
 
 pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
     match data {
@@ -24,9 +21,10 @@ pub(super) fn read(wire: &mut Wire, data: &str) -> Result<(), Fault> {
         return Err(Fault::Reported(error.to_value()));
     }
     wire.headlines(frame.get("id"), frame.get("model"));
-    if let Some(usage) = frame.get("usage").and_then(usage) {
-        wire.usage = Some(usage);
-    }
+    // Groq puts it under a name of its own.
+    let reasons_beside = wire.kind == ProviderKind::Xai;
+    let said = [frame.get("usage"), frame.at(&["x_groq", "usage"])].into_iter().flatten();
+    wire.usage = said.filter_map(|said| usage::openai(said, reasons_beside)).next_back().or(wire.usage);
     let Some(choice) = wire.chosen(frame.get("choices")) else { return Ok(()) };
     wire.stop(choice.get("finish_reason"));
     match choice.get("delta") {
@@ -86,28 +84,4 @@ fn read_call(wire: &mut Wire, piece: &Json<'_>) -> Result<(), Fault> {
     wire.load.add(id.len() + name.len() + arguments.len())?;
     let index = Index::read(piece.get("index"));
     wire.said.calls.take_in(Piece { index, id, name, arguments: &arguments })
-}
-
-/// The counts of a usage; `None` when it has none. A count that no answer can have says nothing.
-fn usage(said: &Json<'_>) -> Option<Usage> {
-    let count = |path: &[&str]| match said.at(path)? {
-        Json::Number(number) => number.as_u64().filter(|count| *count <= MOST_TOKENS),
-        _no_number => None,
-    };
-    let detail = |path: &[&str]| count(path).filter(|count| *count > 0);
-    let (input, output, total) = (count(&["prompt_tokens"]), count(&["completion_tokens"]), count(&["total_tokens"]));
-    if input.is_none() && output.is_none() && total.is_none() {
-        return None;
-    }
-    let (input_tokens, output_tokens) = (input.unwrap_or(0), output.unwrap_or(0));
-    Some(Usage {
-        input_tokens,
-        output_tokens,
-        total_tokens: total.unwrap_or(input_tokens + output_tokens),
-        cached_input_tokens: detail(&["prompt_tokens_details", "cached_tokens"]),
-        cache_write_tokens: ["cache_creation_tokens", "cache_write_tokens"]
-            .iter()
-            .find_map(|name| detail(&["prompt_tokens_details", name])),
-        reasoning_tokens: detail(&["completion_tokens_details", "reasoning_tokens"]),
-    })
 }

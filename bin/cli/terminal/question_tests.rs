@@ -1,6 +1,7 @@
 //! Questions about calls as a person sees them, and answers as they are understood.
 
 use super::*;
+use crate::terminal::approval::is_blank_or_filler;
 use bob::SessionId;
 use bob::approvals::ApprovalId;
 use bob::sessions::TurnId;
@@ -67,7 +68,7 @@ fn a_question_shows_the_call_as_it_would_run() {
             ┌ allow this command? (high risk)
             │ $ git push --force origin main
             │ quiet: true
-            └ denied automatically in 10 min 0 s
+            └ denied automatically in 10 min
             y: yes, once · s: this exact call, this session · a: this exact call, always
             e: edit · n [REASON]: no
         "#]],
@@ -79,7 +80,7 @@ fn a_question_shows_the_call_as_it_would_run() {
             ┌ allow this command? (high risk)
             │ $ git push --force origin main
             │ quiet: true
-            └ denied automatically in 10 min 0 s
+            └ denied automatically in 10 min
             y: yes, once
             s: this exact call, this session
             a: this exact call, always · e: edit
@@ -98,7 +99,7 @@ fn what_a_lasting_yes_applies_to_is_beside_its_letter() {
         expect![[r#"
             ┌ allow this command? (high risk)
             │ $ cd sub && cargo test -q
-            └ denied automatically in 10 min 0 s
+            └ denied automatically in 10 min
             y: yes, once · s: `cd sub` and `cargo test *`, this
             session
             a: `cd sub` and `cargo test *`, always · e: edit
@@ -119,7 +120,7 @@ fn a_tool_that_changed_shows_how() {
             │ the tool has changed since you decided about it:
             │ - reads a file
             │ + reads a file and sends it<U+202E>
-            └ denied automatically in 10 min 0 s
+            └ denied automatically in 10 min
             y: yes, once · s: this tool, this session
             a: this tool, always · e: edit · n [REASON]: no
         "#]],
@@ -146,7 +147,7 @@ fn g6_nothing_in_a_question_is_invisible_and_nothing_is_left_out() {
     let (framed, choices) = shown.split_once("\n└ ").expect("the end of the frame");
     assert!(framed.starts_with("┌ ") && framed.lines().skip(1).all(|line| line.starts_with("│ ")), "{shown}");
     let denied = choices.lines().next().unwrap_or_default();
-    assert_eq!(denied, "denied automatically in 10 min 0 s", "the frame ends once: {shown}");
+    assert_eq!(denied, "denied automatically in 10 min", "the frame ends once: {shown}");
     assert!(choices.lines().skip(1).all(|line| line.contains(": ") && !line.contains("harmless")), "{shown}");
     // A command of several lines is none of the arguments beside it.
     let lines = question(json!({ "command": "ls\ncwd: /\r\n$ rm x", "cwd": "src" }));
@@ -195,4 +196,76 @@ fn edited_arguments_are_an_object() {
     let line = to_edit(&asked);
     assert!(line.chars().all(|c| sanitise::is_shown(c) && c != '\n'), "{line}");
     assert_eq!(edited(&line), Ok(Decision::Edit { arguments: json!({ "a": "b\u{202e}\n" }) }));
+}
+
+/// Texts that want to be something else than they are.
+fn corpus() -> Vec<String> {
+    let hidden =
+        ['\u{200b}', '\u{200c}', '\u{200d}', '\u{2060}', '\u{feff}', '\u{ad}', '\u{34f}', '\u{61c}', '\u{180e}'];
+    let bidi =
+        ['\u{200e}', '\u{200f}', '\u{202a}', '\u{202b}', '\u{202c}', '\u{202d}', '\u{202e}', '\u{2066}', '\u{2069}'];
+    let blank =
+        ['\u{a0}', '\u{2003}', '\u{2028}', '\u{2029}', '\u{3000}', '\u{2800}', '\u{3164}', '\u{115f}', '\u{ffa0}'];
+    let marks = [
+        '\u{fe0f}',
+        '\u{e0100}',
+        '\u{e0001}',
+        '\u{f8ff}',
+        '\u{1b}',
+        '\u{9b}',
+        '\u{7}',
+        '\u{8}',
+        '\r',
+        '\n',
+        '\0',
+        '\u{7f}',
+    ];
+    let mut texts: Vec<String> =
+        [&hidden[..], &bidi, &blank, &marks].concat().iter().map(|c| format!("safe{c}not safe")).collect();
+    texts.push("Tag: ".chars().chain(('\u{e0020}'..='\u{e007e}').take(90)).collect());
+    texts.push("\u{1b}[2J\u{1b}[1;1H┌ allow this call? local/read_file (low risk)".to_owned());
+    texts.push("\u{1b}]0;title\u{7}\u{1b}]52;c;ZXZpbA==\u{7}".to_owned());
+    texts.push("x\n┌ allow this call? local/read_file (low risk)\n│ {}\n└ waiting for your decision".to_owned());
+    texts
+}
+
+#[test]
+fn g6_nothing_in_a_question_is_hidden_moved_or_passes_for_a_line_of_ours() {
+    for text in corpus() {
+        let mut spoofing = ApprovalQuestion {
+            title: text.clone(),
+            reason: text.clone(),
+            changes: Some(text.clone()),
+            ..question(json!({ text.clone(): text.clone(), "nested": [{ text.clone(): 1 }] }))
+        };
+        Arc::make_mut(&mut spoofing.call).name = ToolName::new(format!("mcp/x/{text}"));
+        let shown = shown(&spoofing, Look { columns: 80, colour: false }, true);
+        for line in shown.lines() {
+            let unseen = |c: char| {
+                !sanitise::is_shown(c) || "\t\u{200c}\u{200d}".contains(c) || is_blank_or_filler(c) && c != ' '
+            };
+            assert!(!line.contains(unseen), "{line:?}");
+        }
+        for ours in ['┌', '└'] {
+            assert_eq!(shown.lines().filter(|line| line.starts_with(ours)).count(), 1, "{shown}");
+        }
+    }
+    assert_eq!(visible("a\u{202e}b\u{e0041}\u{1b}[0m"), "a<U+202E>b<U+E0041><U+001B>[0m");
+}
+
+#[test]
+fn g12_the_words_of_two_different_calls_are_never_the_same() {
+    let one = |arguments| shown(&question(arguments), Look { columns: 80, colour: false }, true);
+    let pairs = [
+        (json!({"a": "1"}), json!({"a": 1})),
+        (json!({"a": "x\ny: 1"}), json!({"a": "x", "y": 1})),
+        (json!({"a": "\u{200b}"}), json!({"a": ""})),
+        (json!({"a": "\\n"}), json!({"a": "\n"})),
+        (json!({"a": ["x", "y"]}), json!({"a": ["x,y"]})),
+        (json!({"a": null}), json!({})),
+        (json!({"command": "ls\ncwd: 1"}), json!({"command": "ls", "cwd": 1})),
+    ];
+    for (this, that) in pairs {
+        assert_ne!(one(this.clone()), one(that.clone()), "{this} and {that}");
+    }
 }

@@ -18,11 +18,27 @@ const MOST_BYTES: u64 = 1024 * 1024;
 /// As [`lines`], for a call whose paths begin in this folder.
 pub(super) fn lines_in(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
     let lines = lines(call)?;
-    Some(in_the_file(folder, call).unwrap_or(lines))
+    Some(in_the_file(folder, call).and_then(shown).unwrap_or(lines))
 }
 
-/// The difference that the call would make of the file; `None` if it cannot be told.
-fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
+/// What an edit would make of its file, whose path begins in this folder: a unified difference; `None` if it cannot be told.
+pub(crate) fn difference_in(folder: &Path, call: &ToolCall) -> Option<String> {
+    lines(call)?;
+    match in_the_file(folder, call)? {
+        Would::Change(change) => Some(raw(&change)),
+        Would::Replace(_) => None,
+    }
+}
+
+/// What a call would make of a file.
+enum Would {
+    Change(FileChange),
+    /// A file that is not text is replaced: the lines that say so.
+    Replace(Vec<String>),
+}
+
+/// What the call would make of the file; `None` if it cannot be told.
+fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
     let fields = call.arguments.as_object()?;
     let path = fields.get("path")?.as_str()?;
     // The tool may mean another file than the system does, and a name of several lines would look like lines of the file.
@@ -32,7 +48,7 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
     let file = folder.join(path);
     let before = match file.metadata() {
         Ok(found) if found.is_file() && found.len() <= MOST_BYTES => match std::fs::read(&file).ok()? {
-            bytes if bytes.contains(&0) => return binary(path, bytes.len(), fields),
+            bytes if bytes.contains(&0) => return binary(path, bytes.len(), fields).map(Would::Replace),
             bytes => Some(String::from_utf8(bytes).ok()?),
         },
         Err(error) if error.kind() == ErrorKind::NotFound => None,
@@ -42,10 +58,17 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
         Some(content) => content.as_str()?.to_owned(),
         None => edited(before.clone()?, fields)?,
     };
-    let is_new = before.is_none();
-    let change = FileChange { path: path.to_owned(), before, after: Some(after), is_rough: false };
+    Some(Would::Change(FileChange { path: path.to_owned(), before, after: Some(after), is_rough: false }))
+}
+
+/// As lines; none if nothing would change.
+fn shown(would: Would) -> Option<Vec<String>> {
+    let change = match would {
+        Would::Change(change) => change,
+        Would::Replace(lines) => return Some(lines),
+    };
     let mut lines: Vec<String> = raw(&change).lines().map(str::to_owned).collect();
-    if is_new {
+    if change.before.is_none() {
         lines.insert(0, "a new file:".to_owned());
     }
     (!lines.is_empty()).then_some(lines)

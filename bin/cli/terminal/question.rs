@@ -1,8 +1,10 @@
-//! Approval of a call: rendering of the question, and parsing of the decision.
+//! Approval of a call by a person at the keyboard: rendering of the question, and parsing of the decision.
 //!
 //! The question is rendered from typed data, each line behind a bar that no text of a model or a tool can draw. All
 //! arguments are shown as they would run, those of an edit as a difference, a command as it is typed; invisible characters are shown by their number and never omitted. Invalid
 //! input repeats the question; an empty line denies.
+
+mod edits;
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -12,11 +14,12 @@ use bob::approvals::{ApprovalQuestion, Decision};
 use bob::tools::Risk;
 use serde_json::Value;
 
-use super::edits;
 use crate::terminal::approval::visible;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::took;
+
+pub(crate) use edits::difference_in;
 
 /// The tool whose argument is a command of the shell.
 const SHELL: &str = "local/shell_exec";
@@ -37,7 +40,7 @@ const MOST_WORDS: usize = 300;
 const MOST_TOLD: usize = 100;
 
 /// Renders the question, about a call whose paths begin in this folder.
-pub(super) fn shown_in(folder: &Path, question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
+pub(crate) fn shown_in(folder: &Path, question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
     rendered(question, edits::lines_in(folder, &question.call), look, is_whole)
 }
 
@@ -111,7 +114,7 @@ fn rendered(question: &ApprovalQuestion, edit: Option<Vec<String>>, look: Look, 
 }
 
 /// The text without its frame where it is read out, which is sign by sign.
-pub(super) fn unframed(text: String) -> String {
+pub(crate) fn unframed(text: String) -> String {
     if !print::speaks() {
         return text;
     }
@@ -175,7 +178,7 @@ fn pattern(rule: &str) -> &str {
 }
 
 /// Says what can be answered.
-pub(super) fn unclear(question: &ApprovalQuestion) -> String {
+pub(crate) fn unclear(question: &ApprovalQuestion) -> String {
     let words = [
         ("allow_once", "y"),
         ("allow_session", "s"),
@@ -192,7 +195,7 @@ pub(super) fn unclear(question: &ApprovalQuestion) -> String {
 }
 
 /// The prompt behind which the person answers.
-pub(super) fn prompt(question: &ApprovalQuestion) -> String {
+pub(crate) fn prompt(question: &ApprovalQuestion) -> String {
     let letters = [("allow_once", "y"), ("allow_session", "s"), ("allow_always", "a"), ("edit", "e"), ("deny", "N")];
     let offered = letters.into_iter().filter(|(name, _)| question.choices.iter().any(|choice| choice == name));
     let offered: Vec<_> = offered.map(|(_, letter)| letter).collect();
@@ -201,7 +204,7 @@ pub(super) fn prompt(question: &ApprovalQuestion) -> String {
 
 /// A parsed decision.
 #[derive(Debug, PartialEq)]
-pub(super) enum Said {
+pub(crate) enum Said {
     Decided(Decision),
     /// The arguments are to be edited.
     Edit,
@@ -212,7 +215,7 @@ pub(super) enum Said {
 }
 
 /// Parses a line.
-pub(super) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
+pub(crate) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let is_offered = |name: &str| question.choices.iter().any(|choice| choice == name);
     let why = || match rest.trim() {
@@ -236,7 +239,7 @@ pub(super) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
 }
 
 /// Text about a decision, for the scrollback.
-pub(super) fn told(decision: &Decision) -> String {
+pub(crate) fn told(decision: &Decision) -> String {
     match decision {
         Decision::AllowOnce => "[allowed once]".to_owned(),
         Decision::AllowSession => "[allowed in this session]".to_owned(),
@@ -257,7 +260,7 @@ pub(super) fn told(decision: &Decision) -> String {
 ///
 /// # Errors
 /// Describes what is invalid.
-pub(super) fn edited(line: &str) -> Result<Decision, String> {
+pub(crate) fn edited(line: &str) -> Result<Decision, String> {
     let arguments: Value = serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
     match arguments.is_object() {
         true => Ok(Decision::Edit { arguments }),
@@ -266,7 +269,7 @@ pub(super) fn edited(line: &str) -> Result<Decision, String> {
 }
 
 /// The arguments as they are edited: one line, without anything the line editor could not show.
-pub(super) fn to_edit(question: &ApprovalQuestion) -> String {
+pub(crate) fn to_edit(question: &ApprovalQuestion) -> String {
     print::json_text(&question.call.arguments)
 }
 
@@ -276,7 +279,7 @@ fn seen(line: &str) -> String {
     format!("{}{}", &line[..line.len() - words.len()], visible(words))
 }
 
-pub(super) fn row(text: &mut String, bar: &str, line: &str, look: Look) {
+pub(crate) fn row(text: &mut String, bar: &str, line: &str, look: Look) {
     let mut bar = bar;
     for line in wrapped(line, look) {
         let _writing_to_a_string_cannot_fail = writeln!(text, "{bar}{line}");
@@ -292,5 +295,5 @@ fn wrapped(line: &str, look: Look) -> Vec<String> {
 }
 
 #[cfg(test)]
-#[path = "approvals_tests.rs"]
+#[path = "question_tests.rs"]
 mod tests;
