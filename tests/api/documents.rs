@@ -25,6 +25,25 @@ fn each_port_and_the_builder_have_an_example() {
     assert!(without.is_empty(), "without an example: {without:?}");
 }
 
+/// The workspace in `examples/embedding` depends on the library alone.
+#[test]
+fn each_port_is_implemented_from_outside() {
+    let sources = Sources::read(root());
+    let mut texts = String::new();
+    let mut folders = vec![root().join("examples/embedding/src"), root().join("examples/embedding/tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => texts.push_str(&fs::read_to_string(path).unwrap()),
+            }
+        }
+    }
+    for (path, port) in Interface::of(&sources).ports() {
+        assert!(texts.contains(&format!("impl {} for ", port.ident)), "{path} is not implemented");
+    }
+}
+
 #[test]
 fn the_front_page_and_the_page_of_packages_have_each_feature() {
     let manifest = read("bin/bob/Cargo.toml");
