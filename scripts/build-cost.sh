@@ -20,13 +20,23 @@ row() {
     (
         cd "$folder"
         cargo fetch --quiet
-        packages=$(cargo tree --quiet --edges normal,build --prefix none --format '{p}' | sed 's/ (\*)$//' | sort -u | wc -l)
-        # The shell has the CPU time of its children, in minutes and seconds; the second line is that of the children.
+        cargo tree --quiet --edges normal,build --prefix none --format '{p}' >tree
+        packages=$(sed 's/ (\*)$//' tree | sort -u | wc -l)
+        # The second line is the CPU time of this shell's children, in minutes and seconds. In a pipe `times` would be
+        # that of another process, which has none.
+        times >before
         CARGO_TARGET_DIR="$folder/target" CARGO_INCREMENTAL=0 cargo build --quiet
-        seconds=$(times | sed -n 2p | awk '{
+        times >after
+        seconds=$(cat before after | awk 'NR % 2 == 0 {
+            sum = 0
             for (i = 1; i <= 2; i++) { split($i, part, /[ms]/); sum += part[1] * 60 + part[2] }
-            printf "%d", sum
+            if (NR == 2) before = sum; else printf "%d", sum - before
         }')
+        # The program itself is one package.
+        if [ "$seconds" -le 0 ] || [ "$packages" -le 1 ]; then
+            echo "$1: $packages packages and $seconds s cannot be right" >&2
+            exit 1
+        fi
         printf '%-36s %4d packages %5d s of CPU\n' "$1" "$((packages - 1))" "$seconds"
     )
 }

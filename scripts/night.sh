@@ -72,7 +72,7 @@ phase sh scripts/package.sh --verify
 phase sh scripts/semver.sh
 # Each feature of the library alone: CI checks none and all of them.
 for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' bin/bob/Cargo.toml); do
-    phase cargo check -p bob-agents --no-default-features --features "$feature"
+    phase cargo clippy -p bob-agents --no-default-features --features "$feature" -- -D warnings
 done
 phase sh scripts/build-cost.sh
 phase sh scripts/fuzz.sh 3600
