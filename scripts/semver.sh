@@ -1,7 +1,8 @@
 #!/bin/sh
 # What changed in the library's interface since another commit, by cargo-semver-checks: a break of what is public fails.
 #
-#   scripts/semver.sh [REVISION]     by default the commit in scripts/semver-baseline: that of the last version
+#   scripts/semver.sh [REVISION]     by default the commit in scripts/semver-baseline: that of the last version, or of the last
+#                                    break that was decided since (docs/packages.md)
 #
 # The tool is installed on first use under .tools/semver, from the package registry: 13 minutes of CPU, which is why no
 # phase of CI does it. The rustdoc of both revisions is built in target/semver-checks. It looks at what the package

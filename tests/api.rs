@@ -10,6 +10,8 @@ mod baseline;
 mod documents;
 #[path = "api/interface.rs"]
 mod interface;
+#[path = "api/lines.rs"]
+mod lines;
 #[path = "api/names.rs"]
 mod names;
 #[path = "api/print.rs"]
