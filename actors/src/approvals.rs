@@ -54,9 +54,9 @@ impl fmt::Debug for Approver {
 /// A decision belongs to the [`Identity`] in it. The runtime applies it to requests of that tenant and principal only,
 /// and drops any other that the store returns.
 ///
-/// Actors call these methods, so none may block: implementations write in a task or a thread of their own. A panic in
-/// `recall` or `is_taken_back` denies the call about which they were asked, since a denial may be among what is not known
-/// then; a panic in `keep` is logged, and the decision applies to its session only.
+/// Actors call these methods, so none may block: implementations write in a task or a thread of their own. After a
+/// panic in `recall` or `is_taken_back` the call about which they were asked is not run, since a denial may be among what is
+/// not known then, and a question about it that was asked before stays open; a panic in `keep` is logged, and the decision applies to its session only.
 pub trait ApprovalMemory: Send + Sync + 'static {
     /// Returns the decisions about this tool that belong to this identity.
     fn recall(&self, tool: &ToolName, identity: &Identity) -> Vec<Arc<Standing>>;
@@ -91,7 +91,7 @@ impl Memory {
     /// Adds the remembered decisions about the tool to the request and removes revoked ones, and those of others.
     ///
     /// # Errors
-    /// The denial of the call, if the store panicked.
+    /// Why the call is not judged, if the store panicked. A question about it that a person looks at stays open.
     pub(crate) fn recalled(&self, mut check: CheckRequest, context: &CallContext) -> Result<CheckRequest, Verdict> {
         let context = context.context.as_deref();
         if let Some(Port { memory, panics }) = self.0.as_deref() {
@@ -101,8 +101,8 @@ impl Memory {
                 let recalled = memory.recall(&check.call.name, &Identity::of(context));
                 standing.into_iter().filter(holds).chain(recalled).collect()
             });
-            let reason = "the memory of approvals panicked, so it is not known what was decided about the tool";
-            check.standing = known.ok_or_else(|| Verdict::Deny { reason: reason.to_owned() })?;
+            let why = "not run: the memory of approvals panicked, so it is not known what was decided about the tool";
+            check.standing = known.ok_or_else(|| Verdict::Unavailable { why: why.to_owned() })?;
         }
         check.standing.retain(|standing| standing.identity.is_of(context));
         Ok(check)

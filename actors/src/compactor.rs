@@ -31,12 +31,18 @@ pub trait ContextCompactorPort: Send + Sync + 'static {
 
 /// The summariser of a runtime; by default its models.
 #[derive(Clone, Default)]
-pub struct Compactor(Option<Arc<dyn ContextCompactorPort>>);
+pub struct Compactor(Option<Arc<Custom>>);
+
+/// The port of a program, with its panics.
+struct Custom {
+    port: Arc<dyn ContextCompactorPort>,
+    panics: Panics,
+}
 
 impl Compactor {
     /// Uses this port instead of the runtime's models.
     pub fn new(port: Arc<dyn ContextCompactorPort>) -> Self {
-        Self(Some(port))
+        Self(Some(Arc::new(Custom { port, panics: Panics::of("compactor") })))
     }
 
     /// Asks for a summary in a task. The reply answers also when the port panics.
@@ -46,11 +52,14 @@ impl Compactor {
         request: Arc<CondenseRequest>,
         mut reply: Reply<Result<Arc<Summary>, AgentError>>,
     ) {
-        let port = self.0.clone().unwrap_or_else(|| Arc::new(ModelCompactor { llm: llm.clone() }));
+        let custom = self.0.clone().unwrap_or_else(|| {
+            let port = Arc::new(ModelCompactor { llm: llm.clone() });
+            Arc::new(Custom { port, panics: Panics::of("compactor") })
+        });
         let within = Duration::from_millis(request.within_ms);
         let within_ms = request.within_ms;
         tokio::spawn(async move {
-            let panics = Panics::of("compactor");
+            let Custom { port, panics } = &*custom;
             tokio::select! {
                 biased;
                 () = reply.abandoned() => {}

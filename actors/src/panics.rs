@@ -1,21 +1,22 @@
 //! Panics of ports: caught, and logged without filling a log.
 
 use futures_util::FutureExt;
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Calls one port and catches its panics. The first is logged, and then the second, the fourth, the eighth and so on, with
-/// their number, so that a port that always panics does not fill a log.
+/// Calls one port and catches its panics. The first of each method is logged, and then the second, the fourth, the eighth
+/// and so on, with their number, so that a port that always panics does not fill a log.
 #[derive(Debug)]
 pub(crate) struct Panics {
     port: &'static str,
-    times: AtomicU64,
+    times: Mutex<Option<HashMap<&'static str, u64>>>,
 }
 
 impl Panics {
     /// Of the port of this name, which is shown in the log.
     pub(crate) const fn of(port: &'static str) -> Self {
-        Self { port, times: AtomicU64::new(0) }
+        Self { port, times: Mutex::new(None) }
     }
 
     /// Calls a method; `None` if it panicked.
@@ -40,7 +41,12 @@ impl Panics {
         if !has_panicked {
             return;
         }
-        let times = self.times.fetch_add(1, Ordering::Relaxed) + 1;
+        let times = {
+            let mut counts = self.times.lock().unwrap_or_else(PoisonError::into_inner);
+            let times = counts.get_or_insert_default().entry(method).or_default();
+            *times += 1;
+            *times
+        };
         if times.is_power_of_two() {
             tracing::error!(port = self.port, method, times, "a port panicked");
         }

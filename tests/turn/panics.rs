@@ -1,6 +1,7 @@
 //! A port that panics is called one that panicked: by the kind of the error, or by its text.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use bob::approvals::{
     ApprovalMemory, ApprovalPort, ApprovalQuestion, ApprovalsMode, Decision, PermissionMode, Standing,
@@ -10,13 +11,14 @@ use bob::events::{AgentEvent, Envelope, EventSink};
 use bob::model::catalogue::ModelPrice;
 use bob::model::{
     Capabilities, CondenseRequest, ContextCompactorPort, DeltaSink, LlmAnswer, LlmError, LlmErrorKind, LlmPort,
-    LlmRequest, ProviderLimits, ScriptedLlm, ScriptedReply, Summary,
+    LlmRequest, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply, Summary,
 };
 use bob::sessions::{FinishReason, SessionOptions};
 use bob::tools::{Risk, ToolName, tool};
 use bob::{AgentError, AgentRequest, AgentRuntime, BoxFuture, ModelName, RuntimeBuilder};
 use bob_drill::store::{Fault, FaultStore, Operation};
 use serde_json::json;
+use tokio::sync::Notify;
 
 use crate::support::runtime::{Nothing, Recorder, build, say, session, turn};
 
@@ -193,7 +195,7 @@ impl ApprovalMemory for Forgets {
 }
 
 #[tokio::test]
-async fn a_memory_of_approvals_that_panics_denies_the_call_and_ends_no_actor() {
+async fn the_calls_a_memory_of_approvals_panics_about_are_not_run_and_no_actor_ends() {
     // What was decided for good is asked about when the call is checked after the decision.
     for (method, runs) in [("recall", [false, false]), ("is_taken_back", [false, false]), ("keep", [true, true])] {
         let (seen, port) = (Recorder::new(), Arc::new(Forgets(method)));
@@ -212,6 +214,70 @@ async fn a_memory_of_approvals_that_panics_denies_the_call_and_ends_no_actor() {
         runtime.shutdown().await;
         assert_eq!(seen.count(is_restart), 0, "{method}");
     }
+}
+
+/// A person who allows the first of two calls for the session and the second once it is told what became of the first. The
+/// memory panics in between.
+#[derive(Default)]
+struct TwoQuestions {
+    both_asked: Notify,
+    first_ended: Notify,
+    is_broken: AtomicBool,
+}
+
+impl ApprovalPort for TwoQuestions {
+    fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
+        Box::pin(async move {
+            if question.call.arguments["number"] == 1 {
+                self.both_asked.notified().await;
+                self.is_broken.store(true, Ordering::SeqCst);
+                return Decision::AllowSession;
+            }
+            self.both_asked.notify_one();
+            self.first_ended.notified().await;
+            self.is_broken.store(false, Ordering::SeqCst);
+            Decision::AllowOnce
+        })
+    }
+}
+
+impl ApprovalMemory for TwoQuestions {
+    fn recall(&self, _tool: &ToolName, _identity: &Identity) -> Vec<Arc<Standing>> {
+        assert!(!self.is_broken.load(Ordering::SeqCst), "a fault of the port");
+        Vec::new()
+    }
+
+    fn keep(&self, _standing: Arc<Standing>) {}
+}
+
+impl EventSink for TwoQuestions {
+    fn emit(&self, event: &Envelope) {
+        if matches!(event.event, AgentEvent::ToolCompleted { .. }) {
+            self.first_ended.notify_one();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_memory_of_approvals_that_panics_takes_no_question_from_the_person_who_looks_at_it() {
+    let port = Arc::new(TwoQuestions::default());
+    let pays = |number: u32| ScriptedCall { name: "bank/pay".to_owned(), arguments: json!({ "number": number }) };
+    let replies = vec![ScriptedReply::Calls(vec![pays(1), pays(2)]), ScriptedReply::text("done")];
+    let pay = tool("bank/pay", "Pays.", |pays: Pays, _| async move { Ok(format!("paid {}", pays.number)) });
+    let builder = builder(ScriptedLlm::replies(replies)).permission_mode(PermissionMode::Ask).local_tools(false);
+    let builder = builder.tools(Arc::new(pay.risk(Risk::High))).approvals(port.clone()).sink(port.clone());
+    let runtime = build(builder.approval_memory(port)).await;
+    let outcome = turn(&runtime, AgentRequest { approvals: ApprovalsMode::Wait, ..say("pay") }).await;
+    let results: Vec<_> = outcome.tool_transcript.iter().map(|entry| format!("{entry:?}")).collect();
+    assert_eq!(results.len(), 2, "{results:?}");
+    assert!(results[0].contains("the memory of approvals panicked"), "{results:?}");
+    assert!(results[1].contains("paid 2"), "{results:?}");
+    runtime.shutdown().await;
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Pays {
+    number: u32,
 }
 
 /// Panics in the method, or in the future that it returns.

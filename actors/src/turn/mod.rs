@@ -325,7 +325,7 @@ impl TurnState {
                 let rooms = &self.started.rooms;
                 match rooms.memory.recalled(check, &context) {
                     Ok(check) => rooms.tools.tell(ToolsMessage::Check { check, context, reply }),
-                    Err(denied) => reply.send(denied),
+                    Err(not_run) => reply.send(not_run),
                 }
             }
             Effect::Call { ticket, call, grant, context } => {

@@ -72,7 +72,14 @@ fn empty(memory: &Memory) -> Found {
 fn recalled(memory: &Memory) -> Found {
     for (number, text) in ODD_TEXTS.into_iter().enumerate() {
         let (name, owner) = (format!("my/tool-{number}"), identity(Some("acme"), Some("ann")));
-        let kept = standing(&name, owner.clone(), text);
+        let mut decided = Standing::clone(&standing(&name, owner.clone(), text));
+        decided.allowed = number % 2 == 0;
+        match number % 3 {
+            0 => decided.arguments = None,
+            1 => decided.like = vec![format!("{name}(*)")],
+            _exact => {}
+        }
+        let kept = Arc::new(decided);
         memory.keep(Arc::clone(&kept));
         is(&memory.recall(&tool(&name), &owner), &[kept], &owner)?;
     }

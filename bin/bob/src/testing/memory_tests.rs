@@ -14,6 +14,9 @@ enum Fault {
     Forgets,
     AnyTool,
     AnyIdentity,
+    AnyTenant,
+    AnyPrincipal,
+    FlipsAllowed,
     LastOnly,
     TakesBack,
 }
@@ -24,10 +27,19 @@ impl ApprovalMemory for Memory {
     fn recall(&self, tool: &ToolName, identity: &Identity) -> Vec<Arc<Standing>> {
         let kept = self.1.lock().unwrap();
         let is_it = |one: &&Arc<Standing>| {
-            (self.0 == Fault::AnyTool || one.tool == *tool)
-                && (self.0 == Fault::AnyIdentity || one.identity == *identity)
+            let is_theirs = match self.0 {
+                Fault::AnyIdentity => true,
+                Fault::AnyTenant => one.identity.principal == identity.principal,
+                Fault::AnyPrincipal => one.identity.tenant == identity.tenant,
+                _with_another_fault => one.identity == *identity,
+            };
+            (self.0 == Fault::AnyTool || one.tool == *tool) && is_theirs
         };
         let mut found: Vec<_> = kept.iter().filter(is_it).cloned().collect();
+        if self.0 == Fault::FlipsAllowed {
+            let flipped = |one: Arc<Standing>| Arc::new(Standing { allowed: !one.allowed, ..Standing::clone(&one) });
+            found = found.into_iter().map(flipped).collect();
+        }
         if self.0 == Fault::LastOnly {
             found.drain(..found.len().saturating_sub(1));
         }
@@ -58,8 +70,11 @@ async fn each_rule_of_a_memory_of_approvals_is_broken_by_one_with_its_fault() {
     for (rule, fault) in [
         ("an empty memory recalls nothing", Fault::NeverEmpty),
         ("a decision is recalled as it was made", Fault::Forgets),
+        ("a decision is recalled as it was made", Fault::FlipsAllowed),
         ("a decision is recalled for its tool only", Fault::AnyTool),
         ("a decision is recalled for its tenant and principal only", Fault::AnyIdentity),
+        ("a decision is recalled for its tenant and principal only", Fault::AnyTenant),
+        ("a decision is recalled for its tenant and principal only", Fault::AnyPrincipal),
         ("decisions about different arguments are all recalled", Fault::LastOnly),
         ("a decision that was just made is not taken back", Fault::TakesBack),
     ] {
