@@ -12,7 +12,6 @@ cargo test --quiet --locked --test library
 cargo build --quiet --locked --bins
 for source in src/bin/*.rs; do
     program=$(basename "$source" .rs)
-    lines=$(grep -cv '^ *\(//.*\)\{0,1\}$' "$source")
-    printf '\n-- %s (%s lines)\n' "$program" "$lines"
+    printf '\n-- %s\n' "$program"
     "$CARGO_TARGET_DIR/debug/$program"
 done

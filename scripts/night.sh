@@ -70,6 +70,11 @@ phase sh scripts/mcp-conformance.sh
 phase sh scripts/genai-range.sh
 phase sh scripts/package.sh --verify
 phase sh scripts/semver.sh
+# Each feature of the library alone: CI checks none and all of them.
+for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' bin/bob/Cargo.toml); do
+    phase cargo clippy -p bob-agents --no-default-features --features "$feature" -- -D warnings
+done
+phase sh scripts/build-cost.sh
 phase sh scripts/fuzz.sh 3600
 
 if [ -n "$failed" ]; then

@@ -1,11 +1,13 @@
 #!/bin/sh
 # What changed in the library's interface since another commit, by cargo-semver-checks: a break of what is public fails.
 #
-#   scripts/semver.sh [REVISION]     the newest tag by default, or the first parent of HEAD where there is none
+#   scripts/semver.sh [REVISION]     by default the commit in scripts/semver-baseline: that of the last version, or of the last
+#                                    break that was decided since (docs/packages.md)
 #
 # The tool is installed on first use under .tools/semver, from the package registry: 13 minutes of CPU, which is why no
 # phase of CI does it. The rustdoc of both revisions is built in target/semver-checks. It looks at what the package
-# bob-agents declares itself; what it exports from the packages below is in docs/api.txt.
+# bob-agents declares itself; what it exports from the packages below is in docs/api.txt, which a test compares with
+# docs/api-baseline.txt in every run of the tests.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -14,6 +16,6 @@ tool=.tools/semver/bin/cargo-semver-checks
 if ! [ -x "$tool" ] || [ "$("$tool" --version)" != "cargo-semver-checks $version" ]; then
     cargo install --quiet --locked --root .tools/semver --version "$version" cargo-semver-checks
 fi
-baseline=${1:-$(git describe --tags --abbrev=0 2>/dev/null || git rev-parse 'HEAD^')}
+baseline=${1:-$(cat scripts/semver-baseline)}
 printf 'compared with %s\n' "$baseline"
 exec "$tool" semver-checks --package bob-agents --all-features --release-type minor --baseline-rev "$baseline"

@@ -4,10 +4,16 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+#[path = "api/baseline.rs"]
+mod baseline;
 #[path = "api/documents.rs"]
 mod documents;
 #[path = "api/interface.rs"]
 mod interface;
+#[path = "api/lines.rs"]
+mod lines;
+#[path = "api/names.rs"]
+mod names;
 #[path = "api/print.rs"]
 mod print;
 #[path = "api/tree.rs"]
@@ -20,21 +26,6 @@ use syn::{Item, parse_quote};
 
 use interface::Interface;
 use tree::Sources;
-
-/// The traits that programs implement, and the modules of the library in which they are.
-const TRAITS: [(&str, &str); 11] = [
-    ("store", "SessionStore"),
-    ("model", "LlmPort"),
-    ("model", "ContextCompactorPort"),
-    ("model", "Readiness"),
-    ("tools", "ToolPort"),
-    ("tools::skills", "SkillPort"),
-    ("events", "EventSink"),
-    ("approvals", "ApprovalMemory"),
-    ("approvals", "ApprovalPort"),
-    ("config", "Hook"),
-    ("hub", "ChatChannel"),
-];
 
 #[test]
 fn the_interface_is_the_one_that_is_kept() {
@@ -100,11 +91,20 @@ fn signatures_fields_and_variants_are_kept_and_bodies_and_texts_are_not() {
 fn no_method_of_a_trait_depends_on_a_feature() {
     let sources = Sources::read(root());
     let interface = Interface::of(&sources);
-    for (module, name) in TRAITS.into_iter().chain([("", "AgentRuntime")]) {
-        let Some(Item::Trait(port)) = interface.item(module, name) else { panic!("no trait {module}::{name}") };
+    let ports = interface.ports();
+    assert!(ports.len() >= 18, "only {} ports were found", ports.len());
+    for (path, port) in ports {
         let methods: Vec<_> = port.items.iter().filter_map(tree::feature_of_trait_item).collect();
-        assert!(methods.is_empty(), "{name}: {methods:?}");
+        assert!(methods.is_empty(), "{path}: {methods:?}");
     }
+}
+
+/// A program can name each type that a public signature, field or variant has.
+#[test]
+fn each_type_of_a_signature_has_a_public_path() {
+    let sources = Sources::read(root());
+    let unnamed = Interface::of(&sources).unnamed();
+    assert!(unnamed.is_empty(), "no path of the library leads to:\n{}", unnamed.join("\n"));
 }
 
 fn root() -> &'static Path {

@@ -7,6 +7,7 @@
 pub mod contract;
 
 use crate::address::Address;
+use crate::panics::Panics;
 use bob_messages::chat::StopReason;
 use bob_messages::condense::{CondenseRequest, Summary};
 use bob_messages::error::AgentError;
@@ -21,7 +22,7 @@ use std::time::Duration;
 pub trait ContextCompactorPort: Send + Sync + 'static {
     /// Returns a summary of at most `max_bytes` bytes. An empty or larger one counts as an error: the port is called
     /// once more with the next `attempt`, and then the turn continues without a summary. Its cost is counted in the
-    /// turn. The future is dropped when the turn is cancelled and after `within_ms`.
+    /// turn. The future is dropped when the turn is cancelled and after `within_ms`. A panic counts as an error.
     ///
     /// # Errors
     /// Any error; the turn continues without a summary.
@@ -30,12 +31,18 @@ pub trait ContextCompactorPort: Send + Sync + 'static {
 
 /// The summariser of a runtime; by default its models.
 #[derive(Clone, Default)]
-pub struct Compactor(Option<Arc<dyn ContextCompactorPort>>);
+pub struct Compactor(Option<Arc<Custom>>);
+
+/// The port of a program, with its panics.
+struct Custom {
+    port: Arc<dyn ContextCompactorPort>,
+    panics: Panics,
+}
 
 impl Compactor {
     /// Uses this port instead of the runtime's models.
     pub fn new(port: Arc<dyn ContextCompactorPort>) -> Self {
-        Self(Some(port))
+        Self(Some(Arc::new(Custom { port, panics: Panics::of("compactor") })))
     }
 
     /// Asks for a summary in a task. The reply answers also when the port panics.
@@ -45,16 +52,22 @@ impl Compactor {
         request: Arc<CondenseRequest>,
         mut reply: Reply<Result<Arc<Summary>, AgentError>>,
     ) {
-        let port = self.0.clone().unwrap_or_else(|| Arc::new(ModelCompactor { llm: llm.clone() }));
+        let custom = self.0.clone().unwrap_or_else(|| {
+            let port = Arc::new(ModelCompactor { llm: llm.clone() });
+            Arc::new(Custom { port, panics: Panics::of("compactor") })
+        });
         let within = Duration::from_millis(request.within_ms);
         let within_ms = request.within_ms;
         tokio::spawn(async move {
+            let Custom { port, panics } = &*custom;
             tokio::select! {
                 biased;
                 () = reply.abandoned() => {}
-                summary = tokio::time::timeout(within, port.condense(request)) => {
+                summary = tokio::time::timeout(within, panics.catch_in("condense", || port.condense(request))) => {
                     let late = || AgentError::timeout("the summary was not written in time", "summary", within_ms);
-                    reply.send(summary.unwrap_or_else(|_elapsed| Err(late())).map(Arc::new));
+                    let panicked = || AgentError::Internal("the compactor panicked: it has a fault of its own".to_owned());
+                    let summary = summary.unwrap_or_else(|_elapsed| Some(Err(late())));
+                    reply.send(summary.unwrap_or_else(|| Err(panicked())).map(Arc::new));
                 }
             }
         });

@@ -21,6 +21,7 @@
 //! | [`child`] | child processes: group, stderr, exit, stopping | – |
 //! | [`telemetry`] | events as `tracing` spans | – |
 //! | [`prompt_files`] | the files before a conversation | – |
+//! | `panics` | panics of ports, caught | – |
 //! | `secrets` | redaction of secrets | – |
 //! | `contract` | what the contract suites of the ports share |
 //! | [`watchdog`] | warnings about actors whose handlers block | – |
@@ -47,6 +48,7 @@ pub mod mcp;
 pub mod metrics;
 pub mod model_server;
 pub mod models;
+mod panics;
 #[cfg(any(test, feature = "local-tools"))]
 pub mod prompt_files;
 pub mod rooms;

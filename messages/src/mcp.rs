@@ -3,11 +3,13 @@
 //! A server is one actor with one child process (or one HTTP session). Its tools use the messages of
 //! [`crate::tools`]; this module has the status of the server itself.
 
-use crate::ids::ServerId;
+use crate::context::RequestContext;
+use crate::ids::{ServerId, SessionId};
 use crate::pool::ServerOwner;
 use crate::tools::ToolsMessage;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::sync::Arc;
 
 /// The mailbox of one tool server's actor.
 ///
@@ -119,12 +121,25 @@ pub struct Elicitation {
     pub message: String,
     /// The JSON schema of the form: a flat object of texts, numbers, flags and choices.
     pub schema: Value,
+    /// The session for whose call the server asks, where that is certain: the form is part of the call's result
+    /// (version 2026-07-28 of the protocol), or no other session has this process of the server. `None` for a process
+    /// that several sessions share and that asks in a request of its own, which does not say for which call.
+    pub session: Option<SessionId>,
+    /// On whose behalf the call is made: the context of its turn's request where the form is part of a call's result, and
+    /// a context with only the tenant where a tenant has this process of the server for itself.
+    pub context: Option<Arc<RequestContext>>,
 }
 
 impl Elicitation {
-    /// A form of this server.
+    /// A form of this server, which is for no session in particular.
     pub fn new(server: ServerId, message: impl Into<String>, schema: Value) -> Self {
-        Self { server, message: message.into(), schema }
+        Self { server, message: message.into(), schema, session: None, context: None }
+    }
+
+    /// The form with the session and the context for which it is requested.
+    #[must_use]
+    pub fn asked_for(self, session: Option<SessionId>, context: Option<Arc<RequestContext>>) -> Self {
+        Self { session, context, ..self }
     }
 }
 

@@ -7,19 +7,40 @@ use quote::ToTokens;
 use syn::Attribute;
 
 use crate::api::interface::Interface;
+use crate::api::root;
 use crate::api::tree::{Sources, attributes};
-use crate::api::{TRAITS, root};
 
 #[test]
 fn each_port_and_the_builder_have_an_example() {
     let sources = Sources::read(root());
     let interface = Interface::of(&sources);
-    let others = [("", "RuntimeBuilder"), ("", "AgentRuntime"), ("", "Agent"), ("tools", "tool")];
-    for (module, name) in TRAITS.into_iter().chain(others) {
-        let item = interface.item(module, name).unwrap_or_else(|| panic!("no {module}::{name}"));
-        let of_use = interface.used(module, name).map(|used| text(&used.attrs)).unwrap_or_default();
+    let others = ["bob::RuntimeBuilder", "bob::Agent", "bob::tools::tool"].map(str::to_owned);
+    let mut without = Vec::new();
+    for path in interface.ports().into_keys().chain(others) {
+        let item = interface.item(&path).unwrap_or_else(|| panic!("no {path}"));
+        let of_use = interface.used(&path).map(|used| text(&used.attrs)).unwrap_or_default();
         let documentation = text(attributes(item)) + &of_use;
-        assert!(documentation.contains("```"), "{module}::{name} has no example:\n{documentation}");
+        without.extend((!documentation.contains("```")).then_some(path));
+    }
+    assert!(without.is_empty(), "without an example: {without:?}");
+}
+
+/// The workspace in `examples/embedding` depends on the library alone.
+#[test]
+fn each_port_is_implemented_from_outside() {
+    let sources = Sources::read(root());
+    let mut texts = String::new();
+    let mut folders = vec![root().join("examples/embedding/src"), root().join("examples/embedding/tests")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap().flatten() {
+            match entry.path() {
+                path if path.is_dir() => folders.push(path),
+                path => texts.push_str(&fs::read_to_string(path).unwrap()),
+            }
+        }
+    }
+    for (path, port) in Interface::of(&sources).ports() {
+        assert!(texts.contains(&format!("impl {} for ", port.ident)), "{path} is not implemented");
     }
 }
 
@@ -65,6 +86,22 @@ fn each_guide_is_found() {
         assert!(guides.contains(&format!("[`{name}`]")), "{file} is not in the list");
         assert_eq!(fs::read_to_string(entry.path()).unwrap(), read(&format!("docs/{file}")), "{file}");
     }
+}
+
+#[test]
+fn each_result_with_a_text_as_its_error_is_named() {
+    let (page, mut name, mut found) = (read("docs/api.md"), String::new(), BTreeSet::new());
+    for line in read("docs/api.txt").lines() {
+        if let Some((_, rest)) = line.split_once("fn ") {
+            name = rest.split(['(', '<']).next().unwrap_or_default().to_owned();
+        }
+        if line.contains("-> Result<") && line.contains(", String>") {
+            found.insert(name.clone());
+        }
+    }
+    assert!(found.contains("check_schema"), "{found:?}");
+    let unnamed: Vec<_> = found.iter().filter(|name| !page.contains(&format!("{name}`"))).collect();
+    assert!(unnamed.is_empty(), "docs/api.md does not name {unnamed:?}");
 }
 
 /// The texts of doc comments.

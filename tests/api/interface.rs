@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use syn::{Item, ItemUse, Type};
+use syn::{Item, ItemImpl, ItemTrait, ItemUse, Type};
 
-use crate::api::print;
 use crate::api::tree::{ModulePath, Sources, Target, attributes, features, imports, is_public, name};
+use crate::api::{names, print};
 
 pub(crate) struct Interface<'s> {
     sources: &'s Sources,
@@ -94,15 +94,47 @@ impl<'s> Interface<'s> {
         text.trim_start().to_owned()
     }
 
-    /// The item of this name in a module of the library.
-    pub(crate) fn item(&self, module: &str, name: &str) -> Option<&'s Item> {
-        let (Target::Item(at, name), _) = self.paths.get(&public_path(module, name))? else { return None };
+    /// The item of this path.
+    pub(crate) fn item(&self, path: &str) -> Option<&'s Item> {
+        let (Target::Item(at, name), _) = self.paths.get(path)? else { return None };
         self.sources.item(at, name)
     }
 
     /// The `use` that makes it public, which may have a text of its own.
-    pub(crate) fn used(&self, module: &str, name: &str) -> Option<&'s ItemUse> {
-        self.used.get(&public_path(module, name)).copied()
+    pub(crate) fn used(&self, path: &str) -> Option<&'s ItemUse> {
+        self.used.get(path).copied()
+    }
+
+    /// The traits that programs implement, by their paths: all but the one that is implemented for every runtime.
+    pub(crate) fn ports(&self) -> BTreeMap<String, &'s ItemTrait> {
+        let traits = self.paths.keys().filter_map(|path| match self.item(path)? {
+            Item::Trait(port) => Some((path.clone(), port)),
+            _another => None,
+        });
+        traits.filter(|(_, port)| port.ident != "AgentRuntimeExt").collect()
+    }
+
+    /// The types of public signatures, fields and variants that no public path leads to, each with the path of an item that
+    /// has it.
+    pub(crate) fn unnamed(&self) -> Vec<String> {
+        let public: BTreeSet<_> = self.paths.values().map(|(target, _)| target).collect();
+        let mut unnamed = BTreeSet::new();
+        for (path, (target, _)) in &self.paths {
+            let Target::Item(module, name) = target else { continue };
+            let mut named = names::of_item(self.sources.item(module, name).unwrap()).into_iter().map(|at| (module, at));
+            let blocks = self.blocks(module, name);
+            let of_blocks =
+                blocks.iter().flat_map(|(at, block)| names::of_block(block).into_iter().map(move |of| (*at, of)));
+            for (at, steps) in named.by_ref().chain(of_blocks) {
+                let found = self.sources.resolve(at, &steps);
+                if let Some(Target::Item(of, name)) = &found
+                    && !found.as_ref().is_some_and(|found| public.contains(found))
+                {
+                    unnamed.insert(format!("{}::{name}, in {path}", of.join("::")));
+                }
+            }
+        }
+        unnamed.into_iter().collect()
     }
 
     /// The modules of the library, without those in them.
@@ -114,8 +146,15 @@ impl<'s> Interface<'s> {
 
     fn of_item(&self, module: &ModulePath, name: &str) -> String {
         let item = self.sources.item(module, name).unwrap();
+        let blocks = self.blocks(module, name);
+        let blocks: BTreeSet<_> = blocks.into_iter().filter_map(|(_, block)| print::implemented(block)).collect();
+        blocks.into_iter().fold(print::interface(item), |text, block| text + &block)
+    }
+
+    /// The `impl` blocks of an item, with the modules in which they are.
+    fn blocks(&self, module: &ModulePath, name: &str) -> Vec<(&'s ModulePath, &'s ItemImpl)> {
         let target = Target::Item(module.clone(), name.to_owned());
-        let mut blocks = BTreeSet::new();
+        let mut blocks = Vec::new();
         for (at, items) in self.sources.all() {
             for item in items {
                 let Item::Impl(block) = item else { continue };
@@ -123,13 +162,9 @@ impl<'s> Interface<'s> {
                 let steps: Vec<_> = of.path.segments.iter().map(|step| step.ident.to_string()).collect();
                 let is_its_own = steps.last().is_some_and(|last| last == name)
                     && self.sources.resolve(at, &steps).as_ref() == Some(&target);
-                blocks.extend(is_its_own.then(|| print::implemented(block)).flatten());
+                blocks.extend(is_its_own.then_some((at, block)));
             }
         }
-        blocks.into_iter().fold(print::interface(item), |text, block| text + &block)
+        blocks
     }
-}
-
-fn public_path(module: &str, name: &str) -> String {
-    if module.is_empty() { format!("bob::{name}") } else { format!("bob::{module}::{name}") }
 }

@@ -19,6 +19,8 @@ pub(crate) fn interface(item: &Item) -> String {
         }
         Item::Enum(item) => {
             clean(&mut item.attrs);
+            let shown = std::mem::take(&mut item.variants).into_iter().filter(|variant| !is_hidden(&variant.attrs));
+            item.variants = shown.collect();
             for variant in &mut item.variants {
                 clean(&mut variant.attrs);
                 variant.fields.iter_mut().for_each(|field| clean(&mut field.attrs));
@@ -34,6 +36,7 @@ pub(crate) fn interface(item: &Item) -> String {
         }
         Item::Trait(item) => {
             clean(&mut item.attrs);
+            item.items.retain(|item| !matches!(item, TraitItem::Fn(function) if is_hidden(&function.attrs)));
             item.items.iter_mut().for_each(clean_of_trait);
         }
         Item::Type(item) => clean(&mut item.attrs),
@@ -52,7 +55,7 @@ pub(crate) fn implemented(block: &syn::ItemImpl) -> Option<String> {
         return Some(printed(Item::Impl(block)));
     }
     block.items.retain(|item| match item {
-        ImplItem::Fn(function) => matches!(function.vis, Visibility::Public(_)),
+        ImplItem::Fn(function) => matches!(function.vis, Visibility::Public(_)) && !is_hidden(&function.attrs),
         ImplItem::Const(constant) => matches!(constant.vis, Visibility::Public(_)),
         _others => false,
     });
@@ -70,6 +73,14 @@ pub(crate) fn implemented(block: &syn::ItemImpl) -> Option<String> {
         }
     }
     (!block.items.is_empty()).then(|| printed(Item::Impl(block)))
+}
+
+/// Whether documentation leaves it out: then it is for the packages of the library, and no program relies on it.
+pub(crate) fn is_hidden(attributes: &[Attribute]) -> bool {
+    attributes.iter().any(|attribute| {
+        attribute.path().is_ident("doc")
+            && matches!(&attribute.meta, Meta::List(list) if list.tokens.to_string() == "hidden")
+    })
 }
 
 fn clean_of_trait(item: &mut TraitItem) {

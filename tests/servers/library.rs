@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::approvals::{ApprovalPort, Elicitation, ElicitationAnswer, PermissionMode};
+use bob::context::RequestContext;
 use bob::events::AgentEvent;
 use bob::model::{ScriptedLlm, ScriptedReply};
-use bob::tools::servers::{ServerId, ServerSpec, ServerState};
+use bob::tools::servers::{Isolation, ServerId, ServerSpec, ServerState};
 use bob::{AgentRuntime, BuildError, RuntimeBuilder};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -146,6 +147,36 @@ async fn a_program_answers_what_a_server_asks() {
     // Missing fields have the schema's defaults.
     assert!(transcript.contains("Grace") && transcript.contains("green"), "{transcript}");
     runtime.shutdown().await;
+}
+
+/// Keeps for whom it is asked, and panics.
+#[derive(Default)]
+struct Asked(std::sync::Mutex<Vec<(Option<bob::SessionId>, Option<Arc<RequestContext>>)>>);
+
+impl ApprovalPort for Asked {
+    fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        self.0.lock().expect("no panic while it is held").push((question.session, question.context));
+        std::future::ready(()).map(|()| panic!("a fault of the port")).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_form_names_the_session_or_the_tenant_that_has_its_server_alone_and_a_panic_declines_it() {
+    let acme = || RequestContext::of_tenant("acme").principal("ann");
+    for (isolation, session, context) in [
+        (Isolation::Shared, None, None),
+        (Isolation::Tenant, None, Some(Arc::new(RequestContext::of_tenant("acme")))),
+        (Isolation::Session, Some(crate::support::runtime::session("s")), None),
+    ] {
+        let replies = vec![ScriptedReply::call("mcp/drill/ask", serde_json::json!({})), ScriptedReply::text("done")];
+        let (server, asked) = (ServerSpec { isolation, ..spec("drill", &[]) }, Arc::new(Asked::default()));
+        let runtime = over(replies).tool_server(server).approvals(asked.clone()).build().await.expect("a runtime");
+        let result = within(runtime.run(say("ask").context(acme()))).await.expect("a turn");
+        let transcript = format!("{:?}", result.response().tool_transcript);
+        assert!(transcript.contains("decline"), "{isolation:?}: {transcript}");
+        assert_eq!(*asked.0.lock().expect("no panic"), [(session, context)], "{isolation:?}");
+        within(runtime.shutdown()).await;
+    }
 }
 
 #[tokio::test]

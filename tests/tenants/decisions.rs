@@ -3,12 +3,19 @@
 use std::sync::Arc;
 
 use bob::approvals::{ApprovalsMode, Decision};
+use bob::config::Limits;
 use bob::context::RequestContext;
-use bob::events::AgentEvent;
-use bob::tools::Policy;
+use bob::events::{AgentEvent, EventsFrom};
+use bob::inbox::{InboxMessage, InboxRequest, SubmitRequest, Submitter, Worker};
+use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
+use bob::sessions::RequestId;
+use bob::store::MemoryStore;
+use bob::tools::{Policy, tool};
 use bob::{AgentRequest, AgentRuntime};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
-use crate::support::runtime::{Recorder, build, say, session, turn, within};
+use crate::support::runtime::{Nothing, Recorder, build, say, session, turn, within};
 use crate::tenants::stage::{Notebook, Person, Seen, asks, context, paying};
 
 #[tokio::test]
@@ -81,4 +88,82 @@ async fn a_policy_leaves_always_out_of_questions_and_then_it_decides_about_one_c
         assert_eq!(asked.take().len(), 1, "{id} is asked again");
     }
     assert_eq!(paid.take().len(), 3);
+}
+
+#[tokio::test]
+async fn a_late_reader_of_a_question_is_offered_what_a_decision_would_count_as() {
+    for offer_always in [true, false] {
+        let policy = Policy { offer_always, ..Policy::default() };
+        let runtime = build(paying(&Seen::default()).policy(policy)).await;
+        let suspended = AgentRequest { approvals: ApprovalsMode::Suspend, ..say("pay") };
+        within(runtime.run(suspended)).await.unwrap();
+        let mut late = within(runtime.subscribe(session("s"), EventsFrom::Beginning)).await.unwrap();
+        let offered = loop {
+            match &within(late.next()).await.unwrap().unwrap().event {
+                AgentEvent::ApprovalRequested { choices, .. } => break choices.clone(),
+                _other => {}
+            }
+        };
+        let offers_always = offered.iter().any(|choice| choice.ends_with("_always"));
+        assert_eq!(offers_always, offer_always, "{offered:?}");
+        within(runtime.shutdown()).await;
+    }
+}
+
+fn choices_of(event: &AgentEvent) -> Option<&[String]> {
+    match event {
+        AgentEvent::ApprovalRequested { choices, .. } => Some(choices),
+        _other => None,
+    }
+}
+
+#[tokio::test]
+async fn a_reader_that_fell_behind_is_offered_what_a_decision_would_count_as() {
+    let mut replies = vec![ScriptedReply::call("bank/look", json!({})); 300];
+    replies.push(ScriptedReply::call("bank/pay", json!({})));
+    let look = tool("bank/look", "Looks.", |_: Nothing, _| async { Ok("fine") }).read_only();
+    let policy = Policy { offer_always: false, ..Policy::default() };
+    let builder = paying(&Seen::default()).model(Arc::new(ScriptedLlm::replies(replies)));
+    let runtime = build(builder.tools(Arc::new(look)).policy(policy)).await;
+    let mut slow = within(runtime.subscribe(session("s"), EventsFrom::Now)).await.unwrap();
+    let limits = Limits { max_steps: 310, max_tool_calls: 310, ..Limits::default() };
+    let request = AgentRequest { approvals: ApprovalsMode::Suspend, limits: Some(limits), ..say("pay") };
+    within(runtime.run(request)).await.unwrap();
+    let mut prompts = 0;
+    let offered = loop {
+        let event = within(slow.next()).await.unwrap().unwrap();
+        prompts += usize::from(matches!(event.event, AgentEvent::PromptBuilt { .. }));
+        if let Some(choices) = choices_of(&event.event) {
+            break choices.to_vec();
+        }
+    };
+    assert!(prompts < 301, "it did fall behind");
+    assert!(!offered.iter().any(|choice| choice.ends_with("_always")), "{offered:?}");
+    within(runtime.shutdown()).await;
+}
+
+#[tokio::test]
+async fn who_submits_to_a_worker_is_offered_no_decision_that_may_count_for_less() {
+    for offer_always in [true, false] {
+        let policy = Policy { offer_always, ..Policy::default() };
+        let store = MemoryStore::new();
+        let runtime = build(paying(&Seen::default()).policy(policy).store(store.clone())).await;
+        let worker = Worker::new(runtime, store.clone()).unwrap();
+        let until = CancellationToken::new();
+        let works = tokio::spawn(worker.run(until.clone()));
+        let approvals = Some(ApprovalsMode::Suspend);
+        let submit = SubmitRequest { parts: vec![ContentPart::text("pay")], approvals, ..SubmitRequest::default() };
+        let request = InboxRequest::Submit(Box::new(submit));
+        let message = InboxMessage::new(session("s"), RequestId::new("r"), 1, request);
+        let mut pending = within(Submitter::new(store).unwrap().put(message)).await.unwrap();
+        let offered = loop {
+            let event = within(pending.next_event()).await.unwrap().expect("a question comes before the end");
+            if let Some(choices) = choices_of(&event.event) {
+                break choices.to_vec();
+            }
+        };
+        assert_eq!(offered, ["allow_once", "allow_session", "edit", "deny"]);
+        until.cancel();
+        within(works).await.unwrap();
+    }
 }

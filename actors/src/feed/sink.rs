@@ -1,10 +1,10 @@
 //! One sink: its bounded queue, and the thread that calls it.
 
 use super::EventSink;
+use crate::panics::Panics;
 use bob_messages::event::Envelope;
 use bob_messages::ids::TurnId;
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -21,9 +21,29 @@ const MOST_BYTES: usize = 64 * 1024 * 1024;
 /// How the feed reaches a sink.
 pub(super) enum SinkSeat {
     /// Called by the thread that tells the event.
-    InPlace(Arc<dyn EventSink>),
+    InPlace(Sink),
     /// Called by a thread of its own.
-    Queued(Arc<Queue>, Arc<dyn EventSink>),
+    Queued(Arc<Queue>, Arc<Sink>),
+}
+
+/// A sink whose panics do not reach the emitter. One that panics has lost what it was told.
+pub(super) struct Sink {
+    port: Arc<dyn EventSink>,
+    panics: Panics,
+}
+
+impl Sink {
+    fn emit(&self, envelope: &Envelope) {
+        let _told_or_lost = self.panics.catch("emit", || self.port.emit(envelope));
+    }
+
+    fn submitted(&self, submission: &TurnId) -> bool {
+        self.panics.catch("submitted", || self.port.submitted(submission)).unwrap_or(false)
+    }
+
+    fn answered(&self, submission: &TurnId) {
+        let _told_or_lost = self.panics.catch("answered", || self.port.answered(submission));
+    }
 }
 
 /// What waits for one sink.
@@ -57,15 +77,17 @@ enum Told {
 impl SinkSeat {
     /// Seats a sink. Its thread has the async runtime of the caller, if there is one, and ends with the feed, when it has
     /// told what was queued.
-    pub(super) fn new(sink: Arc<dyn EventSink>) -> Self {
-        if sink.is_called_in_place() {
+    pub(super) fn new(port: Arc<dyn EventSink>) -> Self {
+        let sink = Sink { port, panics: Panics::of("event sink") };
+        if sink.panics.catch("is_called_in_place", || sink.port.is_called_in_place()).unwrap_or(false) {
             return Self::InPlace(sink);
         }
+        let sink = Arc::new(sink);
         let (queue, runtime) = (Arc::new(Queue::default()), Handle::try_current().ok());
         let (of_thread, of_seat) = (Arc::clone(&queue), Arc::clone(&sink));
         let started = thread::Builder::new().name("event-sink".into()).spawn(move || {
             let _runtime = runtime.as_ref().map(Handle::enter);
-            of_thread.tell(&*sink);
+            of_thread.tell(&sink);
         });
         if let Err(error) = started {
             tracing::error!(%error, "a sink of events has no thread and gets nothing");
@@ -77,7 +99,7 @@ impl SinkSeat {
     /// Takes one event. Waits for nothing, unless the sink is called in place.
     pub(super) fn take(&self, envelope: &Arc<Envelope>, is_progress: bool) {
         match self {
-            Self::InPlace(sink) => call(&**sink, envelope),
+            Self::InPlace(sink) => sink.emit(envelope),
             Self::Queued(queue, _) => queue.push(envelope, is_progress),
         }
     }
@@ -92,22 +114,16 @@ impl SinkSeat {
 
     /// Tells of a submission, in the task of its caller; whether its end is to be told as well.
     pub(super) fn submitted(&self, submission: &TurnId) -> bool {
-        let (Self::InPlace(sink) | Self::Queued(_, sink)) = self;
-        if let Self::Queued(queue, _) = self
-            && queue.lock().is_closed
-        {
-            return false;
+        match self {
+            Self::InPlace(sink) => sink.submitted(submission),
+            Self::Queued(queue, sink) => !queue.lock().is_closed && sink.submitted(submission),
         }
-        catch_unwind(AssertUnwindSafe(|| sink.submitted(submission))).unwrap_or_else(|_panic| {
-            tracing::error!("a sink of events panicked at a submission");
-            false
-        })
     }
 
     /// Tells that a submission is over, after the events before it.
     pub(super) fn answered(&self, submission: &TurnId) {
         match self {
-            Self::InPlace(sink) => end(&**sink, submission),
+            Self::InPlace(sink) => sink.answered(submission),
             Self::Queued(queue, _) => queue.push_answered(submission.clone()),
         }
     }
@@ -159,7 +175,7 @@ impl Queue {
     }
 
     /// Calls the sink with what comes, until the feed is gone.
-    fn tell(&self, sink: &dyn EventSink) {
+    fn tell(&self, sink: &Sink) {
         loop {
             let state = self.lock();
             let waited = self.changed.wait_while(state, |state| state.waiting.is_empty() && !state.is_closed);
@@ -168,11 +184,11 @@ impl Queue {
                 Some(Told::Event(envelope)) => {
                     state.bytes -= envelope.event.bytes();
                     drop(state);
-                    call(sink, &envelope);
+                    sink.emit(&envelope);
                 }
                 Some(Told::Answered(submission)) => {
                     drop(state);
-                    end(sink, &submission);
+                    sink.answered(&submission);
                 }
                 None => return,
             }
@@ -197,19 +213,5 @@ impl Queue {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// Tells a sink the end of a submission.
-fn end(sink: &dyn EventSink, submission: &TurnId) {
-    if catch_unwind(AssertUnwindSafe(|| sink.answered(submission))).is_err() {
-        tracing::error!("a sink of events panicked at the end of a submission");
-    }
-}
-
-/// Calls a sink; a panic in it loses this event for it, and does not reach the emitter.
-fn call(sink: &dyn EventSink, envelope: &Envelope) {
-    if catch_unwind(AssertUnwindSafe(|| sink.emit(envelope))).is_err() {
-        tracing::error!(seq = envelope.seq, "a sink of events panicked and has lost one");
     }
 }

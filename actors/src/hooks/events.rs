@@ -36,6 +36,7 @@ impl Drop for UnderWay {
 
 impl HookPrograms {
     /// Where a hook's answers to questions go. Set once, when the runtime is there.
+    #[doc(hidden)]
     pub fn refuse_by(&self, refuse: Arc<Refuse>) {
         let _the_first_stays = self.0.events.refuse.set(refuse);
     }

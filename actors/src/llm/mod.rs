@@ -15,6 +15,7 @@
 //! | [`providers`] | the well-known providers and what their models can do |
 //! | [`scripted`] | a model that answers from a script |
 //! | [`router`] | several ports behind one |
+//! | `caught` | a port whose panics are caught |
 //! | `contract`, `heard` | the contract suites of the port (feature `testing`) |
 //! | `genai` | real providers over HTTP (feature `genai`) |
 
@@ -25,6 +26,7 @@ mod attempts;
 mod bounds;
 mod breakers;
 mod budget;
+mod caught;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
 pub mod deltas;
@@ -45,6 +47,7 @@ pub(crate) mod testing;
 pub use actor::LlmActor;
 pub use arguments::LlmArguments;
 pub use breakers::DEFAULT_BREAKER;
+pub use caught::caught;
 pub use deltas::DeltaSink;
 #[cfg(feature = "genai")]
 pub use genai::GenaiLlm;
@@ -60,7 +63,11 @@ use bob_messages::llm::{LlmError, LlmErrorKind};
 /// What is said of a question to a model room that went away, or of one that is dropped while its port panics.
 pub(crate) fn gone() -> LlmError {
     if std::thread::panicking() {
-        return LlmError::new(LlmErrorKind::Panicked, "the port of the model panicked: it has a fault of its own");
+        return panicked();
     }
     LlmError::new(LlmErrorKind::Gone, "the model room was restarted during the call; try again")
+}
+
+fn panicked() -> LlmError {
+    LlmError::new(LlmErrorKind::Panicked, "the port of the model panicked: it has a fault of its own")
 }

@@ -11,6 +11,7 @@ use crate::tools::grant::KeyPlace;
 use crate::tools::registry::Publisher;
 use crate::tools::{Policy, ToolHooks};
 use bob_messages::options::{ServerSpec, ServerTransport};
+use bob_messages::pool::ServerOwner;
 use bob_messages::tools::ToolsMessage;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -31,6 +32,8 @@ pub struct McpServerArguments {
     pub ladder: Ladder,
     /// Port for forms; without one, every form is declined.
     pub elicit: Option<Arc<dyn Elicit>>,
+    /// Whose process it is, if not all sessions share it.
+    pub owner: Option<ServerOwner>,
     /// How it is signed in to.
     pub sign_ins: SignIns,
     /// Where its tools are published.
@@ -103,7 +106,7 @@ impl McpServerArguments {
         let (elicit, publisher, recorder, hooks) = (None, None, None, ToolHooks::default());
         let (ladder, place) = (Ladder::default(), Arc::default());
         let sign_ins = SignIns::default();
-        Self { spec, policy, watcher, ladder, elicit, sign_ins, publisher, recorder, hooks, place }
+        Self { spec, policy, watcher, ladder, elicit, owner: None, sign_ins, publisher, recorder, hooks, place }
     }
 
     /// Takes the place of another server, whose process ends before this one's starts.

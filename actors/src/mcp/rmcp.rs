@@ -42,7 +42,7 @@ pub(super) use tools::{Listed, ToolFilter};
 
 use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
-use answers::Answers;
+use answers::{Answers, Asker};
 use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
 use errors::misfit;
@@ -329,7 +329,7 @@ impl Caller {
                     if questions.is_empty() {
                         sleep(LATER * (round + 1)).await;
                     }
-                    let answers = self.answers.to(questions).await?;
+                    let answers = self.answers.to(questions, &Asker::of_call(&invocation.context)).await?;
                     params.input_responses = (!answers.is_empty()).then_some(answers);
                     params.request_state = asked.request_state;
                 }

@@ -5,7 +5,9 @@ use crate::child::testing::soon;
 use crate::mcp::elicit::{Answer, Elicit, Question};
 use crate::mcp::testing::FarEnd;
 use crate::tools::local::fixture::{Workspace, call};
+use bob_messages::context::RequestContext;
 use bob_messages::ids::ServerId;
+use bob_messages::tools::CallContext;
 use serde_json::json;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -44,10 +46,15 @@ async fn newest(elicit: Option<Arc<dyn Elicit>>) -> (FarEnd, Connection, Arc<Not
     (far, connection, changed)
 }
 
+/// For whom the turn of each call is.
+fn ours() -> Arc<RequestContext> {
+    Arc::new(RequestContext::of_tenant("acme").principal("ann"))
+}
+
 fn invocation(arguments: Value) -> Invocation {
     Invocation {
         call: call("mcp/far/ask", arguments),
-        context: Arc::new(Workspace::new().context()),
+        context: Arc::new(CallContext { context: Some(ours()), ..Workspace::new().context() }),
         deadline: tokio::time::Instant::now() + Duration::from_secs(60),
         may_repeat: false,
         progress: crate::tools::ProgressRoom::nobody(),
@@ -70,6 +77,8 @@ struct Person(std::sync::Mutex<Vec<String>>);
 impl Elicit for Person {
     fn elicit(&self, question: Question) -> futures_util::future::BoxFuture<'_, Answer> {
         let mut asked = self.0.lock().expect("no panic while it is held");
+        assert_eq!(question.session, Some(Workspace::new().context().session), "the call's");
+        assert_eq!(question.context, Some(ours()), "the call's");
         asked.push(question.message);
         let form = json!({"count": asked.len()}).as_object().cloned().expect("an object");
         Box::pin(async { Answer::Accept(form) })

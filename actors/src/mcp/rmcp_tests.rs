@@ -376,6 +376,7 @@ impl Elicit for Person {
     fn elicit(&self, question: Question) -> BoxFuture<'_, Answer> {
         assert_eq!((question.server.as_str(), question.message.as_str()), ("far", "who?"));
         assert_eq!(question.schema["properties"]["name"]["type"], "string");
+        assert_eq!((question.session, question.context), (None, None), "all sessions share it");
         Box::pin(std::future::ready(self.0.clone()))
     }
 }

@@ -138,7 +138,9 @@ impl Keeper {
     fn handler(&self) -> Handler {
         let spec = &self.arguments.spec;
         let elicit = self.arguments.elicit.clone();
-        Handler::new(spec.id.clone(), Arc::clone(&spec.roots), elicit, Arc::clone(&self.shared.look_again))
+        let handler =
+            Handler::new(spec.id.clone(), Arc::clone(&spec.roots), elicit, Arc::clone(&self.shared.look_again));
+        handler.owned_by(self.arguments.owner.as_ref())
     }
 }
 

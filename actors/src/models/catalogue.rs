@@ -3,7 +3,7 @@
 use super::facts::{Known, ModelFacts};
 use super::port::{ModelCatalogPort, Resolution};
 use super::resolve;
-use crate::llm::LlmPort;
+use crate::llm::{LlmPort, caught};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::LlmErrorKind;
 use bob_messages::models::{Listing, ModelBook, ModelEntry, ModelPrice, Standing};
@@ -33,7 +33,7 @@ struct Made {
 impl Catalogue {
     /// The catalogue of these facts; `port` says which models can be run.
     pub fn new(facts: Arc<ModelFacts>, port: Arc<dyn LlmPort>) -> Arc<Self> {
-        Arc::new(Self { facts, port, book: Mutex::new(None) })
+        Arc::new(Self { facts, port: caught(port), book: Mutex::new(None) })
     }
 
     /// What is known of models.

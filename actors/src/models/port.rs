@@ -27,6 +27,33 @@ pub enum Resolution {
 }
 
 /// A catalogue of models. It answers at once, from memory.
+///
+/// ```
+/// use bob_actors::models::{ModelCatalogPort, Resolution};
+/// use bob_messages::ids::ModelName;
+/// use bob_messages::models::{ModelBook, ModelPrice};
+/// use std::sync::Arc;
+///
+/// /// A list of models that does not change.
+/// struct Fixed(Arc<ModelBook>);
+///
+/// impl ModelCatalogPort for Fixed {
+///     fn book(&self) -> Arc<ModelBook> {
+///         Arc::clone(&self.0)
+///     }
+///
+///     fn resolve(&self, model: &ModelName) -> Resolution {
+///         match self.0.get(model) {
+///             Some(entry) => Resolution::Mapped(Arc::clone(entry)),
+///             None => Resolution::Unmapped { why: format!("{model} is not in the list"), alternatives: Vec::new() },
+///         }
+///     }
+///
+///     fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+///         self.0.get(model).and_then(|entry| entry.price.clone())
+///     }
+/// }
+/// ```
 pub trait ModelCatalogPort: Send + Sync + 'static {
     /// What is known at this moment.
     fn book(&self) -> Arc<ModelBook>;

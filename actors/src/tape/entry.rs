@@ -9,6 +9,8 @@ use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, ToolMode};
 use bob_messages::tools::{ToolDescriptor, ToolOutput};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::error::Error;
+use std::io;
 use std::sync::Arc;
 
 /// The format of the tapes this program writes. Another one is refused.
@@ -101,6 +103,7 @@ pub(super) enum CalledEnd {
 
 /// An error of a tape.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum TapeError {
     /// The file cannot be written or read.
     #[error("the tape {path}: {why}")]
@@ -109,6 +112,8 @@ pub enum TapeError {
         path: String,
         /// The reason, with advice.
         why: String,
+        /// The error of the system, where there is one.
+        source: Option<io::Error>,
     },
     /// A line is not one of a tape.
     #[error("the tape {path} cannot be read at line {line}: {why}")]
@@ -119,5 +124,7 @@ pub enum TapeError {
         line: usize,
         /// The error.
         why: String,
+        /// The error of the system, or of the JSON, where there is one.
+        source: Option<Box<dyn Error + Send + Sync>>,
     },
 }

@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -63,23 +63,23 @@ impl Recorder {
     /// When the file is there already, or cannot be made.
     pub fn create(path: &Path, redactor: Redactor, note: &str) -> Result<Self, TapeError> {
         let shown = path.display().to_string();
-        let fail = |why: String| TapeError::File { path: shown.clone(), why };
+        let fail = |why: String, source: Option<io::Error>| TapeError::File { path: shown.clone(), why, source };
         let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
         let file = opened.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => {
-                fail("there is a file of this name; remove it, or name another".into())
+            io::ErrorKind::AlreadyExists => {
+                fail("there is a file of this name; remove it, or name another".into(), Some(error))
             }
-            _ => fail(error.to_string()),
+            _ => fail(error.to_string(), Some(error)),
         })?;
         let header = Header { tape: FORMAT, bob: env!("CARGO_PKG_VERSION").to_owned(), note: redactor.text(note) };
         let mut writer = Writer { file: BufWriter::new(file), redactor, known: HashMap::new(), failed: None };
         writer.write(&header);
         if let Some(why) = writer.failed {
-            return Err(fail(why));
+            return Err(fail(why, None));
         }
         let (writer_mailbox, seen) = channel();
         let thread = std::thread::Builder::new().name("tape".into()).spawn(move || writer.work(&seen));
-        let thread = thread.map_err(|error| fail(format!("its thread cannot be started: {error}")))?;
+        let thread = thread.map_err(|error| fail(format!("its thread cannot be started: {error}"), Some(error)))?;
         Ok(Self(Arc::new(Inner {
             path: shown.clone(),
             began: AtomicU64::new(0),
@@ -104,7 +104,7 @@ impl Recorder {
         let (tell, told) = channel();
         self.tell(Seen::Kept(tell));
         let kept = told.recv().unwrap_or_else(|_gone| Err("its thread has ended".to_owned()));
-        kept.map_err(|why| TapeError::File { path: self.0.path.clone(), why })
+        kept.map_err(|why| TapeError::File { path: self.0.path.clone(), why, source: None })
     }
 
     /// Returns the number of an entry that begins now.

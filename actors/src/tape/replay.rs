@@ -16,6 +16,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::error::Error;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -89,7 +90,11 @@ impl Tape {
     /// Returns an error if the file cannot be read, or a line is invalid.
     pub fn load(path: &Path, redactor: Redactor) -> Result<Self, TapeError> {
         let shown = path.display().to_string();
-        let file = File::open(path).map_err(|error| TapeError::File { path: shown.clone(), why: error.to_string() })?;
+        let file = File::open(path).map_err(|error| TapeError::File {
+            path: shown.clone(),
+            why: error.to_string(),
+            source: Some(error),
+        })?;
         let mut lines = Lines { path: shown.clone(), at: 0, reader: BufReader::new(file) };
         let header: Header = lines.next()?.ok_or_else(|| lines.wrong("it is empty"))?;
         if header.tape != FORMAT {
@@ -244,18 +249,23 @@ impl Lines {
         loop {
             text.clear();
             self.at += 1;
-            let read = self.reader.read_line(&mut text).map_err(|error| self.wrong(&error.to_string()))?;
+            let read = self.reader.read_line(&mut text).map_err(|error| self.wrong_by(error))?;
             if read == 0 {
                 return Ok(None);
             }
             if !text.trim().is_empty() {
-                return serde_json::from_str(&text).map(Some).map_err(|error| self.wrong(&error.to_string()));
+                return serde_json::from_str(&text).map(Some).map_err(|error| self.wrong_by(error));
             }
         }
     }
 
     fn wrong(&self, why: &str) -> TapeError {
-        TapeError::Line { path: self.path.clone(), line: self.at.max(1), why: why.to_owned() }
+        TapeError::Line { path: self.path.clone(), line: self.at.max(1), why: why.to_owned(), source: None }
+    }
+
+    fn wrong_by(&self, error: impl Error + Send + Sync + 'static) -> TapeError {
+        let why = error.to_string();
+        TapeError::Line { path: self.path.clone(), line: self.at.max(1), why, source: Some(Box::new(error)) }
     }
 }
 
@@ -350,3 +360,7 @@ impl<M, E> Recorded<M, E> {
         Self { entries: entries.into_iter().map(|(_, entry)| entry).collect(), by_key }
     }
 }
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@
 //! in a task of its own, so the mailbox never waits for a tool, and nothing a tool
 //! does ends the actor. A port whose tools change is listed again by a task of the actor.
 
+use super::caught::caught;
 use super::grant::KeyPlace;
 use super::host::Host;
 use super::policy::Policy;
@@ -87,6 +88,7 @@ impl Actor for ToolsActor {
         arguments: ToolsArguments,
     ) -> Result<ToolsState, ActorProcessingErr> {
         let ToolsArguments { ports, policy, publisher, key, last } = arguments;
+        let ports: Vec<_> = ports.into_iter().map(caught).collect();
         // What changes while the lists are made is listed again.
         let changes: Vec<_> = ports.iter().map(|port| port.changes()).collect();
         let known = last.get();

@@ -16,8 +16,8 @@ pub trait ToolHook: Send + Sync + 'static {
     /// Before a call. The outer `None`, and the default, is for calls that it is not about. `None` inside: as policy and
     /// mode say. [`Concern::Ask`] asks a person in every mode; the reason of [`Concern::Deny`] is what the model reads.
     ///
-    /// The method itself is called in the actor and must neither block nor look at a disk; its future may wait. A panic of
-    /// the future denies the call.
+    /// The method itself is called in the actor and must neither block nor look at a disk; its future may wait. A panic
+    /// denies the call.
     fn before_call(&self, _call: &HookedCall) -> Option<BoxFuture<'static, Option<Concern>>> {
         None
     }
@@ -25,7 +25,7 @@ pub trait ToolHook: Send + Sync + 'static {
     /// After a call that returned. The text is put behind the result, where the model reads it, up to 16 KiB.
     ///
     /// It counts for the time of the call: when that is over, the result is used without it. A call that was cancelled, took
-    /// too long or waits for a result from outside has none.
+    /// too long or waits for a result from outside has none. After a panic the result is used as it is.
     fn after_call(
         &self,
         _call: &HookedCall,

@@ -6,14 +6,14 @@
 use super::clip::clip;
 use super::hook::{HookedCall, ToolHook};
 use super::port::{Concern, Invocation, ToolError, ToolPort};
+use crate::panics::Panics;
 use bob_messages::chat::{ContentPart, ToolCall};
 use bob_messages::ids::{CallId, SessionId, ToolName};
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
+use futures_util::future::{BoxFuture, ready};
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
-use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
@@ -23,6 +23,8 @@ use tokio::time::timeout_at;
 const MOST_NOTE: usize = 16 * 1024;
 /// How many calls that may be asked about again are remembered.
 const MOST_ASKED: usize = 256;
+/// Why a call is denied about which a hook panicked.
+const FAULT: &str = "a hook that is asked about it has a fault of its own";
 /// How long before the end of a call's time its result is used as it is.
 const SPARE: Duration = Duration::from_millis(50);
 
@@ -52,6 +54,7 @@ impl fmt::Debug for ToolHooks {
 pub(super) struct HookedTools {
     port: Arc<dyn ToolPort>,
     hook: Arc<dyn ToolHook>,
+    panics: Arc<Panics>,
     tools: Mutex<HashMap<ToolName, Arc<ToolDescriptor>>>,
     asked: Arc<Asked>,
 }
@@ -90,7 +93,7 @@ impl Key {
 
 impl HookedTools {
     pub(super) fn new(port: Arc<dyn ToolPort>, hook: Arc<dyn ToolHook>) -> Self {
-        Self { port, hook, tools: Mutex::default(), asked: Arc::default() }
+        Self { port, hook, panics: Arc::new(Panics::of("tool hook")), tools: Mutex::default(), asked: Arc::default() }
     }
 
     fn hooked(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<HookedCall> {
@@ -117,10 +120,14 @@ impl ToolPort for HookedTools {
 
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
         let own = self.port.concern(call, context);
-        let Some(before) = self.hooked(call, context).and_then(|hooked| self.hook.before_call(&hooked)) else {
-            return own;
+        let Some(hooked) = self.hooked(call, context) else { return own };
+        let denied = || Some(Concern::Deny(FAULT.to_owned()));
+        let before = match self.panics.catch("before_call", || self.hook.before_call(&hooked)) {
+            Some(Some(before)) => before,
+            Some(None) => return own,
+            None => ready(denied()).boxed(),
         };
-        let (asked, key) = (Arc::clone(&self.asked), Key::of(call, context));
+        let (asked, key, panics) = (Arc::clone(&self.asked), Key::of(call, context), Arc::clone(&self.panics));
         let both = async move {
             let own = match own {
                 Some(own) => own.await,
@@ -132,9 +139,7 @@ impl ToolPort for HookedTools {
             let said = match key.as_ref().and_then(|key| asked.take(key)) {
                 Some(said) => said,
                 None => {
-                    let said = AssertUnwindSafe(before).catch_unwind().await.unwrap_or_else(|_panicked| {
-                        Some(Concern::Deny("a hook that is asked about it has a fault of its own".to_owned()))
-                    });
+                    let said = panics.catch_in("before_call", || before).await.unwrap_or_else(denied);
                     if let (Some(key), None | Some(Concern::Ask(_))) = (key, &said) {
                         asked.put(key, said.clone());
                     }
@@ -156,14 +161,11 @@ impl ToolPort for HookedTools {
             if matches!(&result, Ok(output) if output.waits_for.is_some()) {
                 return result;
             }
-            let Some(after) = self.hook.after_call(&hooked, &result) else { return result };
-            match timeout_at(until, AssertUnwindSafe(after).catch_unwind()).await {
-                Ok(Ok(Some(note))) if !note.is_empty() => noted(result, &clip(&note, MOST_NOTE)),
-                Ok(Ok(_nothing)) => result,
-                Ok(Err(_panicked)) => {
-                    tracing::error!(tool = %hooked.call.name, "a hook panicked after a call");
-                    result
-                }
+            let after = self.panics.catch("after_call", || self.hook.after_call(&hooked, &result)).flatten();
+            let Some(after) = after else { return result };
+            match timeout_at(until, self.panics.catch_in("after_call", || after)).await {
+                Ok(Some(Some(note))) if !note.is_empty() => noted(result, &clip(&note, MOST_NOTE)),
+                Ok(_nothing_or_panicked) => result,
                 Err(_late) => {
                     tracing::warn!(tool = %hooked.call.name, "a hook was not done when the time of its call was over");
                     result

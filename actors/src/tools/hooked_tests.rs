@@ -28,6 +28,7 @@ impl ToolHook for Named {
     fn before_call(&self, call: &HookedCall) -> Option<BoxFuture<'static, Option<Concern>>> {
         self.before.fetch_add(1, Ordering::SeqCst);
         let path = call.call.arguments["path"].as_str().unwrap_or_default().to_owned();
+        assert_ne!(path, "panic at once", "as planned");
         let said = async move {
             match path.as_str() {
                 "ask" => Some(Concern::Ask("is odd".to_owned())),
@@ -46,6 +47,7 @@ impl ToolHook for Named {
     ) -> Option<BoxFuture<'static, Option<String>>> {
         self.after.fetch_add(1, Ordering::SeqCst);
         let note = format!("seen: {}", result.is_ok());
+        assert_ne!(call.call.arguments["path"], "bad at once", "as planned");
         match call.call.arguments["path"].as_str() {
             Some("late") => Some(std::future::pending().boxed()),
             Some("bad") => Some(async { panic!("as planned") }.boxed()),
@@ -111,8 +113,11 @@ async fn a_hook_denies_and_asks_in_every_mode_and_widens_none() {
                 matches!(&verdict, Verdict::Ask { risk: Risk::High, reason, .. } if reason.starts_with("it is odd")),
                 "{mode}: {verdict:?}"
             );
-            let verdict = judged(&room, check(tool, "panic"), mode).await;
-            assert!(matches!(verdict, Verdict::Deny { .. }), "{mode}: {verdict:?}");
+            for path in ["panic", "panic at once"] {
+                let verdict = judged(&room, check(tool, path), mode).await;
+                let is_denied = matches!(&verdict, Verdict::Deny { reason } if reason.starts_with("a hook"));
+                assert!(is_denied, "{mode}: {verdict:?}");
+            }
         }
     }
     // What it has nothing against is asked about, or denied, as without it.
@@ -174,6 +179,7 @@ async fn what_a_hook_says_after_a_call_is_behind_its_result() {
         ("structured", CallStatus::Ok, "{\"a\":1}|seen: true"),
         ("fail", CallStatus::Error, "it failed\nseen: false"),
         ("bad", CallStatus::Ok, "bad"),
+        ("bad at once", CallStatus::Ok, "bad at once"),
         ("late", CallStatus::Ok, "late"),
     ] {
         let returned = returned(&room, path).await;

@@ -22,6 +22,7 @@
 //! | `call_rules`, `patterns` | rules over a tool and its arguments |
 //! | `leading`, `links` | where the path of a call leads, and these rules over that |
 //! | `call_patterns` | patterns of calls that hooks are asked about |
+//! | `caught` | a port whose panics are caught |
 //! | `hook`, `hooked` | the port that has a say in calls, and the way of a call through it |
 //! | `commands` | which commands a shell line may name, for denials |
 //! | `shell_line` | which commands a shell line runs, for allowances |
@@ -43,6 +44,7 @@ mod approvals_tests;
 pub(crate) mod call_patterns;
 mod call_rules;
 pub(crate) mod catalogue;
+mod caught;
 mod clip;
 mod commands;
 mod concern;

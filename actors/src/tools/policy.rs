@@ -119,6 +119,7 @@ impl Policy {
 
 /// A rule that cannot be understood; nothing starts with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PolicyError {
     /// Not a glob.
     #[error("`{key}` has the pattern {pattern:?}, which is not a glob ({reason}); write for example \"mcp/files/*\"")]

@@ -323,8 +323,10 @@ impl TurnState {
                 let reply = reply.keeping(&so_far);
                 self.wants(ticket, interest, so_far);
                 let rooms = &self.started.rooms;
-                let check = rooms.memory.recalled(check, &context);
-                rooms.tools.tell(ToolsMessage::Check { check, context, reply });
+                match rooms.memory.recalled(check, &context) {
+                    Ok(check) => rooms.tools.tell(ToolsMessage::Check { check, context, reply }),
+                    Err(not_run) => reply.send(not_run),
+                }
             }
             Effect::Call { ticket, call, grant, context } => {
                 let tell = answer(myself, move |returned| TurnMessage::ToolReturned { ticket, returned });

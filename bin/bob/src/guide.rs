@@ -13,6 +13,9 @@
 //! | [`context`] | long histories: what is cut, and summaries |
 //! | [`limits`] | the bounds of a turn and of a runtime |
 //! | [`local_tools`] | the tools for files, search and the shell |
+//! | [`sandbox`] | what confines the commands of the shell tool |
+//! | [`hooks`] | programs at points of a turn |
+//! | [`models`] | providers, the catalogue, selection of a model, local models |
 //! | [`tool_servers`] | servers of the Model Context Protocol |
 //! | [`skills`] | instructions in folders |
 //! | [`subagents`] | agents that other agents call |
@@ -20,6 +23,8 @@
 //! | [`tape`] | recording and replay |
 //! | [`tenants`] | several tenants in one runtime, and the context of a request |
 //! | [`telemetry`] | spans and metrics over OTLP |
+//! | [`control`] | requests to a program that runs |
+//! | [`operating`] | files, signals, exit codes and upgrades of the program |
 //! | [`api`] | what of the interface is kept, and what may come |
 //! | [`packages`] | packages, features, versions |
 //!
@@ -34,8 +39,14 @@ pub mod approvals {}
 #[doc = include_str!("../docs/context.md")]
 pub mod context {}
 
+#[doc = include_str!("../docs/control.md")]
+pub mod control {}
+
 #[doc = include_str!("../docs/events.md")]
 pub mod events {}
+
+#[doc = include_str!("../docs/hooks.md")]
+pub mod hooks {}
 
 #[doc = include_str!("../docs/limits.md")]
 pub mod limits {}
@@ -43,8 +54,17 @@ pub mod limits {}
 #[doc = include_str!("../docs/local-tools.md")]
 pub mod local_tools {}
 
+#[doc = include_str!("../docs/models.md")]
+pub mod models {}
+
+#[doc = include_str!("../docs/operating.md")]
+pub mod operating {}
+
 #[doc = include_str!("../docs/packages.md")]
 pub mod packages {}
+
+#[doc = include_str!("../docs/sandbox.md")]
+pub mod sandbox {}
 
 #[doc = include_str!("../docs/scale.md")]
 pub mod scale {}

@@ -92,6 +92,8 @@
 //! * **A store** has one owner per session. The file store is for one process at a time, the SQLite store for several, the PostgreSQL store for several on many machines.
 //! * **Futures** may be dropped. That leaves a turn running unless [`AgentStream::on_drop`](events::AgentStream::on_drop)
 //!   or [`AgentRequest::cancel`] say otherwise.
+//! * **Logs** go to `tracing`. The library of actors has a span at `info` for the life of each actor there: a subscriber leaves
+//!   them out by [`is_for_programs`](events::is_for_programs), or by the filter `info,ractor=warn`.
 //! * **Panics** of a port, a tool, a sink or an actor are caught, and concern their own call, event or session. With
 //!   `panic = "abort"` in the profile of the program the first one ends the process instead: then nothing restarts, and
 //!   interrupted turns wait in their journals for the next process.

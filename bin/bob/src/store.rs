@@ -80,16 +80,19 @@ pub use bob_actors::store::{
 /// }
 /// ```
 pub use bob_actors::store::{SessionOwner, SessionStore, StoreNode, StoreOverview};
+pub use bob_messages::agent::{Delegation, Task};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
 pub use bob_messages::chat::Asking;
 pub use bob_messages::ids::RecordId;
 pub use bob_messages::input::TurnInput;
-pub use bob_messages::limits::Spent;
+pub use bob_messages::limits::{Below, Spent};
 pub use bob_messages::replay;
 pub use bob_messages::reply::{Answer, Interest, Reply};
 pub use bob_messages::session_state::{
-    ExternalResult, GivenUp, OpenApproval, OpenBelow, OpenCall, OpenStep, OpenTurn, RunCaller, Session, Submissions,
+    AtLimit, ExternalResult, GivenUp, OpenApproval, OpenBelow, OpenCall, OpenStep, OpenTurn, RunCaller, Session,
+    Submissions, Tasks,
 };
+pub use bob_messages::skills::Reselecting;
 pub use bob_messages::store::{
     Answered, Append, AskedBelow, Claim, Ended, FORMAT, Fact, Glance, Part, Record, Snapshot, StepCost, StoreError,
     Suspension,

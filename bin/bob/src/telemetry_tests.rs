@@ -254,79 +254,6 @@ fn contents_are_sent_where_the_settings_say_so_and_are_cut() {
 }
 
 #[test]
-fn variables_come_before_the_settings_and_a_key_goes_to_its_own_receiver_only() {
-    let read = |pairs: &'static [(&str, &str)]| {
-        let find = move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        let set = TelemetrySettings::new("http://127.0.0.1:1", "agent").header("x-key", "canary").with_contents();
-        set.overridden_by(&find).unwrap()
-    };
-    let settings = read(&[]).unwrap();
-    assert_eq!(settings.traces.as_deref(), Some("http://127.0.0.1:1/v1/traces"));
-    assert_eq!((settings.headers.len(), settings.has_contents), (1, true));
-    let settings = read(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:2"), ("OTEL_SERVICE_NAME", "other")]);
-    let settings = settings.unwrap();
-    assert_eq!((settings.traces.as_deref(), settings.headers.len()), (Some("http://127.0.0.1:2/v1/traces"), 0));
-    assert_eq!(settings.service, "other");
-    assert!(read(&[("OTEL_SDK_DISABLED", "TRUE")]).is_none());
-    let one = |pairs: &'static [(&str, &str)], set: TelemetrySettings| {
-        let find = move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        set.overridden_by(&find)
-    };
-    const SPANS: &[(&str, &str)] = &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://127.0.0.1:2/x")];
-    let settings = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap().unwrap();
-    let (traces, metrics) = (settings.traces.as_deref(), settings.metrics.as_deref());
-    assert_eq!((traces, metrics), (Some("http://127.0.0.1:2/x"), Some("http://127.0.0.1:1/v1/metrics")));
-    let refused = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("k", "canary")).unwrap_err();
-    assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
-    // The headers of the variables would go to the receiver of the settings as well.
-    const WITH_HEADERS: &[(&str, &str)] = &[SPANS[0], ("OTEL_EXPORTER_OTLP_HEADERS", "k=canary")];
-    let refused = one(WITH_HEADERS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err();
-    assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
-    // Where only one receiver is left, the headers are for it.
-    const ALONE: &[(&str, &str)] = &[SPANS[0], WITH_HEADERS[1], ("OTEL_METRICS_EXPORTER", "none")];
-    let settings = one(ALONE, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("other", "canary"));
-    let settings = settings.unwrap().unwrap();
-    assert!(settings.metrics.is_none() && settings.headers.keys().eq(["k"]), "{settings:?}");
-    let settings = read(&[("OTEL_TRACES_EXPORTER", "none")]).unwrap();
-    assert_eq!((settings.traces, settings.metrics.as_deref()), (None, Some("http://127.0.0.1:1/v1/metrics")));
-}
-
-#[test]
-fn the_variables_say_where_and_what() {
-    let read = |pairs: &'static [(&str, &str)]| {
-        let find = move |name: &str| pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
-        TelemetrySettings::from_variables(&find, "agent")
-    };
-    assert!(read(&[("OTEL_SERVICE_NAME", "x")]).unwrap().is_none(), "without an address nothing is sent");
-    const HERE: (&str, &str) = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:1/");
-    assert!(read(&[HERE, ("OTEL_SDK_DISABLED", "true")]).unwrap().is_none());
-    let settings = read(&[
-        HERE,
-        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20secret-canary, other=b"),
-        ("OTEL_RESOURCE_ATTRIBUTES", "service.name=left,host.name=h"),
-        ("OTEL_SERVICE_NAME", "right"),
-        ("OTEL_METRICS_EXPORTER", "none"),
-    ]);
-    let settings = settings.unwrap().unwrap();
-    assert_eq!((settings.traces.as_deref(), &settings.metrics), (Some("http://127.0.0.1:1/v1/traces"), &None));
-    assert_eq!(settings.headers["x-key"], "a secret-canary");
-    assert!(settings.resource.contains(&("service.name".into(), "right".into())), "{:?}", settings.resource);
-    assert!(!format!("{settings:?}").contains("secret-canary"));
-    let refused: [&'static [(&str, &str)]; 6] = [
-        &[HERE, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")],
-        &[HERE, ("OTEL_EXPORTER_OTLP_HEADERS", "secret-canary")],
-        &[HERE, ("OTEL_TRACES_SAMPLER", "sometimes")],
-        &[HERE, ("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")],
-        &[HERE, ("OTEL_METRIC_EXPORT_INTERVAL", "0")],
-        &[("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317")],
-    ];
-    for pairs in refused {
-        let error = read(pairs).expect_err("refused");
-        assert!(error.starts_with("OTEL_") && !error.contains("secret-canary"), "{error}");
-    }
-}
-
-#[test]
 fn the_callers_flag_decides_unless_the_sampler_says_otherwise() {
     let of = |name: &'static str| {
         let find = move |key: &str| match key {
@@ -346,6 +273,8 @@ fn the_callers_flag_decides_unless_the_sampler_says_otherwise() {
 
 #[path = "telemetry_tests/receivers.rs"]
 mod receivers;
+#[path = "telemetry_tests/variables.rs"]
+mod variables;
 
 #[path = "telemetry_tests/contents.rs"]
 mod contents;

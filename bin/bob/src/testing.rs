@@ -18,6 +18,7 @@
 //! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
 //! | [`ToolPort`] | [`tools`] |
 //! | [`ApprovalPort`] | [`approvals`] |
+//! | [`ApprovalMemory`] | [`approval_memory`] |
 //! | [`ContextCompactorPort`] | [`compactor`] |
 //! | [`SkillPort`] | [`skills`] |
 //! | [`EventSink`] | [`sink`] |
@@ -31,6 +32,7 @@
 
 mod approvals;
 mod fake_runtime;
+mod memory;
 
 #[cfg(test)]
 #[path = "testing/approvals_tests.rs"]
@@ -40,8 +42,12 @@ mod approvals_tests;
 #[path = "testing/fake_runtime_tests.rs"]
 mod fake_runtime_tests;
 
+#[cfg(test)]
+#[path = "testing/memory_tests.rs"]
+mod memory_tests;
+
 use crate::ModelName;
-use crate::approvals::ApprovalPort;
+use crate::approvals::{ApprovalMemory, ApprovalPort};
 use crate::events::EventSink;
 use crate::model::{ContextCompactorPort, LlmPort};
 use crate::store::{ArtifactStorePort, SessionStore, StoreOptions};
@@ -194,6 +200,15 @@ pub async fn tools(make: impl Fn() -> Arc<dyn ToolPort>, examples: &[Example], f
 /// When a rule is broken.
 pub async fn approvals(make: impl Fn() -> Arc<dyn ApprovalPort>) {
     approvals::check(make).await.assert();
+}
+
+/// Checks a memory of approvals: decisions belong to the tenant and the principal who made them. Each rule has an empty memory
+/// of its own, which `make` returns. A decision is asked for as soon as `keep` has returned.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn approval_memory(make: impl Fn() -> Arc<dyn ApprovalMemory>) {
+    memory::check(make).await.assert();
 }
 
 /// Checks a summariser. Each rule has a port of its own, which `make` returns.

@@ -49,6 +49,6 @@ pub use bob_messages::chat::{CallStatus, ToolCall};
 pub use bob_messages::ids::{CallId, ToolName};
 pub use bob_messages::reply::SoFar;
 pub use bob_messages::tools::{
-    BackgroundCommand, CallContext, CallTraits, FileChange, Location, Risk, RiskSource, ToolDescriptor, ToolKind,
-    ToolOutput, ToolSet, ToolSource, ToolTitle,
+    AgentLine, BackgroundCommand, CallContext, CallTraits, ChildTerms, FileChange, Location, Risk, RiskSource,
+    ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource, ToolTitle,
 };

@@ -107,3 +107,15 @@ fn of_a_file_that_is_too_large_no_part_is_read() {
     assert!(recalled(&place, "a/b").is_empty());
     assert!(place.read().unwrap_err().to_string().contains("larger than 16 MiB"));
 }
+
+#[tokio::test]
+async fn the_file_keeps_the_rules_of_a_memory_of_approvals() {
+    let scratch = tempfile::tempdir().unwrap();
+    let number = std::cell::Cell::new(0);
+    let make = || {
+        number.set(number.get() + 1);
+        let file = scratch.path().join(format!("{}/approvals.jsonl", number.get()));
+        Remembered::at(Place { file, folder: PathBuf::from("/here") }) as Arc<dyn ApprovalMemory>
+    };
+    bob::testing::approval_memory(make).await;
+}

@@ -243,7 +243,7 @@ fn commit(source: &Table<'_>, path: &str, findings: &mut Findings) {
         Ok(_) => return,
         Err(GitSourceError::Url(why)) => (url_at, "url", why),
         Err(GitSourceError::Rev(why)) => (rev_at, "rev", why),
-        Err(error @ GitSourceError::Path) => (below.0, "path", error.to_string()),
+        Err(error) => (below.0, "path", error.to_string()),
     };
     findings.add(at, format!("`{path}.{key}`: {why}"));
 }

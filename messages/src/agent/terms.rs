@@ -72,6 +72,7 @@ impl Agent {
     ///
     /// # Errors
     /// Why the agent cannot be called, for the model.
+    #[doc(hidden)]
     pub fn terms(&self, caller: Caller<'_>, told: impl FnOnce() -> Option<Arc<str>>) -> Result<ChildTerms, String> {
         let Caller { line, limits, left, whole, among, tools, allow, model, interactive } = caller;
         if let Some(why) = line.refuses(self) {

@@ -7,7 +7,7 @@
 
 use super::{AgentEvent, CallState, Envelope, StepEvent, message};
 use crate::Millis;
-use crate::approvals::CHOICES;
+use crate::approvals::choices;
 use crate::chat::{FinishReason, complaint};
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, SessionId, TenantId, TurnId};
@@ -29,6 +29,8 @@ pub struct Rebuild {
     is_closing: bool,
     /// A turn was resumed by a decision, which is in the next record.
     is_deciding: bool,
+    /// Questions about calls offer decisions that apply to later sessions.
+    offers_always: bool,
 }
 
 /// All events of a journal, oldest first.
@@ -53,7 +55,14 @@ impl Rebuild {
     /// Continues after the records that this session was folded from. Events of a run that began before them are
     /// numbered differently.
     pub fn behind(session: Session) -> Self {
-        Self { session, seq: 0, traceparent: None, tenant: None, is_closing: false, is_deciding: false }
+        let (seq, traceparent, tenant, is_closing, is_deciding) = (0, None, None, false, false);
+        Self { session, seq, traceparent, tenant, is_closing, is_deciding, offers_always: true }
+    }
+
+    /// Whether the questions offer decisions that apply to later sessions, which is the default. The journal has the
+    /// question and not its choices, since the policy of the runtime that takes the decision settles what it may be.
+    pub fn offering_always(self, offers_always: bool) -> Self {
+        Self { offers_always, ..self }
     }
 
     /// The session, as far as it was read.
@@ -107,7 +116,7 @@ impl Rebuild {
                 told.push(AgentEvent::ToolCompleted { result: Arc::clone(result) }.in_step(self.step()));
             }
             Fact::ApprovalAsked { call, .. } => {
-                told.extend(self.calls().iter().find(|open| open.call.id == *call).and_then(asked));
+                told.extend(self.calls().iter().find(|open| open.call.id == *call).and_then(|open| self.asked(open)));
             }
             Fact::Outcome(ended) if !self.is_closing => self.ended(ended, before, &mut told),
             Fact::Outcome(_) => self.is_closing = false,
@@ -216,7 +225,20 @@ impl Rebuild {
             told.extend(judged.and_then(|asked| Some(decided(&asked.id, open, asked.allowed?))));
         }
         let undecided = |open: &&OpenCall| open.approval.as_ref().is_some_and(|asked| asked.allowed.is_none());
-        told.extend(self.calls().iter().filter(undecided).filter_map(asked));
+        told.extend(self.calls().iter().filter(undecided).filter_map(|open| self.asked(open)));
+    }
+
+    fn asked(&self, open: &OpenCall) -> Option<StepEvent> {
+        let asked = open.approval.as_ref()?;
+        let requested = AgentEvent::ApprovalRequested {
+            approval_id: asked.id.clone(),
+            call: Arc::clone(&open.call),
+            risk: asked.risk,
+            reason: asked.why.clone(),
+            choices: choices(self.offers_always),
+            changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
+        };
+        Some(requested.into())
     }
 
     fn ended(&self, ended: &Ended, before: Option<Before>, told: &mut Vec<StepEvent>) {
@@ -240,17 +262,4 @@ fn proposed(step: u32, open: &OpenCall) -> StepEvent {
 fn decided(approval: &ApprovalId, open: &OpenCall, allowed: bool) -> StepEvent {
     let (approval_id, call_id) = (approval.clone(), open.call.id.clone());
     AgentEvent::ApprovalDecided { approval_id, call_id, allowed }.into()
-}
-
-fn asked(open: &OpenCall) -> Option<StepEvent> {
-    let asked = open.approval.as_ref()?;
-    let requested = AgentEvent::ApprovalRequested {
-        approval_id: asked.id.clone(),
-        call: Arc::clone(&open.call),
-        risk: asked.risk,
-        reason: asked.why.clone(),
-        choices: CHOICES.map(str::to_owned).to_vec(),
-        changes: asked.tool.as_ref().and_then(|tool| tool.changes.clone()),
-    };
-    Some(requested.into())
 }

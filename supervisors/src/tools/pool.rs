@@ -60,6 +60,7 @@ impl Inner {
         let before = servers.ending.iter().find(|(of, before)| of == owner && before.spec == *spec);
         let surroundings = &self.surroundings;
         let mut arguments = surroundings.arguments(before.map(|(_, before)| before), spec.clone());
+        arguments.owner = Some(owner.clone());
         if known.is_some() {
             arguments.sign_ins = surroundings.sign_ins.clone();
         }

@@ -7,7 +7,11 @@
 
 use super::Failure;
 use crate::mcp::elicit::{Answer, Elicit, Question, with_defaults};
-use bob_messages::ids::ServerId;
+use crate::panics::Panics;
+use bob_messages::context::RequestContext;
+use bob_messages::ids::{ServerId, SessionId};
+use bob_messages::pool::ServerOwner;
+use bob_messages::tools::CallContext;
 use futures_util::future::join_all;
 use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests, InputResponses, ListRootsResult,
@@ -30,12 +34,36 @@ pub(super) struct Answers {
     server: ServerId,
     roots: Arc<[String]>,
     elicit: Option<Arc<dyn Elicit>>,
+    panics: Panics,
     asking: Semaphore,
+}
+
+/// For whom a server asks, as far as it is known.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Asker {
+    session: Option<SessionId>,
+    context: Option<Arc<RequestContext>>,
+}
+
+impl Asker {
+    pub(super) fn of_call(context: &CallContext) -> Self {
+        Self { session: Some(context.session.clone()), context: context.context.clone() }
+    }
+
+    pub(super) fn of_owner(owner: &ServerOwner) -> Self {
+        match owner {
+            ServerOwner::Session(session) => Self { session: Some(session.clone()), context: None },
+            ServerOwner::Tenant(Some(tenant)) => {
+                Self { session: None, context: Some(Arc::new(RequestContext::of_tenant(tenant.clone()))) }
+            }
+            ServerOwner::Tenant(None) | ServerOwner::Listing => Self::default(),
+        }
+    }
 }
 
 impl Answers {
     pub(super) fn new(server: ServerId, roots: Arc<[String]>, elicit: Option<Arc<dyn Elicit>>) -> Self {
-        Self { server, roots, elicit, asking: Semaphore::new(QUESTIONS) }
+        Self { server, roots, elicit, panics: Panics::of("approval"), asking: Semaphore::new(QUESTIONS) }
     }
 
     pub(super) fn roots(&self) -> ListRootsResult {
@@ -43,12 +71,12 @@ impl Answers {
     }
 
     /// The answer to a form. A page to be opened is declined.
-    pub(super) async fn form(&self, asked: ElicitRequestParams) -> ElicitResult {
+    pub(super) async fn form(&self, asked: ElicitRequestParams, asker: &Asker) -> ElicitResult {
         let ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } = asked else {
             return ElicitResult::new(ElicitationAction::Decline);
         };
         let schema = serde_json::to_value(&requested_schema).unwrap_or_default();
-        match self.ask(message, schema).await {
+        match self.ask(message, schema, asker).await {
             Answer::Accept(form) => ElicitResult::new(ElicitationAction::Accept).with_content(Value::Object(form)),
             Answer::Decline => ElicitResult::new(ElicitationAction::Decline),
             Answer::Cancel => ElicitResult::new(ElicitationAction::Cancel),
@@ -56,7 +84,7 @@ impl Answers {
     }
 
     /// The answers to the questions in the result of a call.
-    pub(super) async fn to(&self, asked: InputRequests) -> Result<InputResponses, Failure> {
+    pub(super) async fn to(&self, asked: InputRequests, asker: &Asker) -> Result<InputResponses, Failure> {
         if asked.len() > QUESTIONS {
             return Err(Failure::Refused(format!("asks {} questions at once; at most {QUESTIONS} are", asked.len())));
         }
@@ -74,7 +102,7 @@ impl Answers {
         }
         let answers = asked.into_iter().map(async |(key, asked)| {
             let answer = match asked {
-                InputRequest::Elicitation(asked) => serde_json::to_value(self.form(asked.params).await),
+                InputRequest::Elicitation(asked) => serde_json::to_value(self.form(asked.params, asker).await),
                 InputRequest::ListRoots(_) => serde_json::to_value(self.roots()),
                 _refused_above => return Err(Failure::Refused("asks for something that is not known here".into())),
             };
@@ -84,14 +112,17 @@ impl Answers {
         join_all(answers).await.into_iter().collect()
     }
 
-    async fn ask(&self, message: String, schema: Value) -> Answer {
+    async fn ask(&self, message: String, schema: Value, asker: &Asker) -> Answer {
         let (Some(elicit), Ok(_one_of_few)) = (&self.elicit, self.asking.try_acquire()) else {
             return Answer::Decline;
         };
         let question = Question::new(self.server.clone(), message, schema.clone());
-        match tokio::time::timeout(ANSWER_WITHIN, elicit.elicit(question)).await {
-            Ok(Answer::Accept(form)) => Answer::Accept(with_defaults(form, &schema)),
-            Ok(answer) => answer,
+        let question = question.asked_for(asker.session.clone(), asker.context.clone());
+        let answer = self.panics.catch_in("elicit", || elicit.elicit(question));
+        match tokio::time::timeout(ANSWER_WITHIN, answer).await {
+            Ok(Some(Answer::Accept(form))) => Answer::Accept(with_defaults(form, &schema)),
+            Ok(Some(answer)) => answer,
+            Ok(None) => Answer::Decline,
             Err(_nobody_answered) => Answer::Cancel,
         }
     }

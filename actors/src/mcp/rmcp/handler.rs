@@ -4,10 +4,11 @@
 
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
-use super::answers::Answers;
+use super::answers::{Answers, Asker};
 use super::progress::OnTheirWay;
 use crate::mcp::elicit::Elicit;
 use bob_messages::ids::ServerId;
+use bob_messages::pool::ServerOwner;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
     ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam, ProtocolVersion,
@@ -25,6 +26,8 @@ pub(in crate::mcp) struct Handler {
     changed: Arc<Notify>,
     /// Whose progress the server may report.
     calls: OnTheirWay,
+    /// For whom it asks in a request of its own.
+    asker: Asker,
 }
 
 impl Handler {
@@ -34,7 +37,17 @@ impl Handler {
         elicit: Option<Arc<dyn Elicit>>,
         changed: Arc<Notify>,
     ) -> Self {
-        Self { answers: Arc::new(Answers::new(server, roots, elicit)), changed, calls: OnTheirWay::default() }
+        Self {
+            answers: Arc::new(Answers::new(server, roots, elicit)),
+            changed,
+            calls: OnTheirWay::default(),
+            asker: Asker::default(),
+        }
+    }
+
+    /// The requests of a server that not all sessions share are made for this owner.
+    pub(in crate::mcp) fn owned_by(self, owner: Option<&ServerOwner>) -> Self {
+        Self { asker: owner.map(Asker::of_owner).unwrap_or_default(), ..self }
     }
 
     /// The calls that are on their way to this server.
@@ -70,7 +83,7 @@ impl ClientHandler for Handler {
     ) -> Result<ElicitResult, ErrorData> {
         Ok(tokio::select! { biased;
             () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
-            answer = self.answers.form(asked) => answer,
+            answer = self.answers.form(asked, &self.asker) => answer,
         })
     }
 

@@ -22,6 +22,7 @@ mod steps;
 
 use super::trouble::{clip, root_cause};
 use crate::mcp::sign_in::{SignInPort, SignIns};
+use crate::panics::Panics;
 use crate::secrets::Secrets;
 use attempt::{Attempts, Purpose};
 use bob_messages::ids::ServerId;
@@ -56,6 +57,7 @@ struct Client {
     address: String,
     sign_in: SignIn,
     port: Option<Arc<dyn SignInPort>>,
+    panics: Panics,
     store: Store,
     /// What is secret in the configuration of the server.
     secrets: Secrets,
@@ -79,6 +81,7 @@ impl Tokens {
             address: metadata::bare(&http.url),
             sign_in,
             port: sign_ins.port.clone(),
+            panics: Panics::of("sign-in"),
             store: Store::new(sign_ins.folder.as_deref(), &spec.id, &http.url),
             secrets: Secrets::of(spec.confided()),
             attempts: Attempts::default(),

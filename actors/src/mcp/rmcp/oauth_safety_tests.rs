@@ -7,6 +7,7 @@ use crate::mcp::McpServerArguments;
 use crate::mcp::testing::{Fixture, arguments};
 use crate::mcp::web_testing::spec;
 use bob_messages::chat::CallStatus;
+use futures_util::future::BoxFuture;
 use serde_json::json;
 
 #[tokio::test]
@@ -30,6 +31,29 @@ async fn a_person_who_says_no_is_asked_once() {
     let end = fixture.end().await;
     assert!(end.contains("the authorization server refuses: access_denied"), "{end}");
     assert_eq!(realm.pages(), 1);
+}
+
+/// Shows no page, since it panics.
+struct NoBrowser {
+    at_once: bool,
+}
+
+impl SignInPort for NoBrowser {
+    fn open<'a>(&'a self, _server: &'a ServerId, _page: &'a str) -> BoxFuture<'a, ()> {
+        assert!(!self.at_once, "a fault of the port");
+        Box::pin(async { panic!("a fault of the port") })
+    }
+}
+
+#[tokio::test]
+async fn a_port_that_panics_when_it_shows_the_page_is_named() {
+    let (realm, home) = (Realm::start().await, tempfile::tempdir().expect("a folder"));
+    for at_once in [true, false] {
+        let mut server = signed(&realm, home.path(), true);
+        server.sign_ins.port = Some(Arc::new(NoBrowser { at_once }));
+        let error = log_in(&server.spec, &server.sign_ins).await.expect_err("nobody saw the page");
+        assert!(error.contains("the port that shows the page panicked"), "{error}");
+    }
 }
 
 #[tokio::test]

@@ -63,6 +63,7 @@ impl Default for MirrorBounds {
 
 /// Why a commit could not be mirrored.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MirrorError {
     /// `git` cannot be started.
     #[error("{0}")]
@@ -105,7 +106,7 @@ pub enum MirrorError {
     },
     /// The cache cannot be written.
     #[error("the cache {} cannot be written: {}", .0.display(), .1)]
-    Cache(PathBuf, io::Error),
+    Cache(PathBuf, #[source] io::Error),
 }
 
 impl GitSkills {

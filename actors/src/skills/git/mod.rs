@@ -39,6 +39,7 @@ pub struct GitSkills {
 
 /// Why a source names no commit of a repository.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum GitSourceError {
     /// The address cannot be mirrored.
     #[error("{0}")]
@@ -53,6 +54,7 @@ pub enum GitSourceError {
 
 /// Why a mirror cannot be used.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CacheError {
     /// There is none yet.
     #[error("the commit {rev} is not mirrored yet: run `cli-agent skills update`")]
@@ -67,7 +69,7 @@ pub enum CacheError {
     Changed(PathBuf),
     /// It cannot be read.
     #[error("the mirror {} cannot be read: {}", .0.display(), .1)]
-    Unreadable(PathBuf, io::Error),
+    Unreadable(PathBuf, #[source] io::Error),
 }
 
 /// What a mirror says of itself.

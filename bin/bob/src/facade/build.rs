@@ -7,6 +7,7 @@ use super::models::Models;
 use super::runtime::{Inner, Runtime};
 use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
+use bob_actors::llm;
 #[cfg(feature = "mcp")]
 use bob_actors::mcp::Elicit;
 #[cfg(feature = "local-tools")]
@@ -102,6 +103,7 @@ impl RuntimeBuilder {
             Some(catalogue) => catalogue.around(model),
             None => model,
         };
+        let model = llm::caught(model);
         if self.skills.is_some() {
             self.tools.push(self.tool_hooks.around(Arc::new(use_skill())));
         }

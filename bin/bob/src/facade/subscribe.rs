@@ -104,7 +104,7 @@ pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: Event
         },
     };
     let (seam, rebuilt) = (Seam::default(), VecDeque::new());
-    let journal = Some(journal);
+    let journal = Some(journal.offering(runtime));
     let (runtime, ended) = (runtime.clone(), ended(runtime));
     Ok(Reader { runtime, session, live, seam, journal, rebuilt, awaited: None, ended, is_over: false })
 }
@@ -192,6 +192,11 @@ impl Journal {
         let mut page = newest.into_iter();
         let _snapshot = page.next();
         Self { rebuild: Rebuild::behind(found), page, read: last, last, silent_until, is_again: false }
+    }
+
+    /// Questions are rebuilt with what this runtime would take as a decision, as it asks them itself.
+    fn offering(self, runtime: &Runtime) -> Self {
+        Self { rebuild: self.rebuild.offering_always(runtime.offers_always()), ..self }
     }
 
     /// Returns the next part to read; `None` at the end.
@@ -303,7 +308,7 @@ async fn join_again(runtime: Runtime, session: SessionId, seam: Seam) -> Result<
         |record: &Record| record.turn.as_ref().is_some_and(|turn| begins(record, turn) && seam.goes_on_with(turn));
     let last = last_of(&newest);
     let first = first_of(&runtime, &session, last, goes_on).await?;
-    let journal = Journal::whole(&session, last, first.map_or(0, |first| first - 1));
+    let journal = Journal::whole(&session, last, first.map_or(0, |first| first - 1)).offering(&runtime);
     Ok((live, Journal { is_again: true, ..journal }))
 }
 

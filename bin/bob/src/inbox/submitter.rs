@@ -67,6 +67,8 @@ impl Submitter {
             true => Rebuild::new(session.clone()),
             false => Rebuild::behind(folded),
         };
+        // What the process that takes a decision would make of one that lasts is not known here.
+        let rebuild = rebuild.offering_always(false);
         if !has_outcome {
             self.inbox.put(message).await?;
         }

@@ -1,7 +1,7 @@
 //! The thread that sends: a bounded queue before it, one request at a time, each within its time.
 
 use super::metrics::Metrics;
-use super::settings::TelemetrySettings;
+use super::settings::{Own, TelemetrySettings};
 use super::spans::Span;
 use super::wire;
 use bob_messages::Millis;
@@ -104,7 +104,8 @@ pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<
     let client = client(&settings)?;
     let cannot = |error: std::io::Error| format!("telemetry cannot start: {error}");
     let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
-    let sender = Sender { client, settings, shared, since: now(), is_failing: false };
+    let (of_traces, of_metrics) = (To::of(&settings, &settings.of_traces)?, To::of(&settings, &settings.of_metrics)?);
+    let sender = Sender { client, of_traces, of_metrics, settings, shared, since: now(), is_failing: false };
     let run = move || runtime.block_on(sender.run());
     std::thread::Builder::new().name("telemetry".into()).spawn(run).map(|_ends_by_itself| ()).map_err(cannot)
 }
@@ -112,25 +113,40 @@ pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<
 fn client(settings: &TelemetrySettings) -> Result<Client, String> {
     // One that another part of the process installed before is as good.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
-    let mut headers = HeaderMap::new();
-    for (name, value) in &settings.headers {
-        let (name, value) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
-        let (Ok(name), Ok(mut value)) = (name, value) else {
-            return Err("a header for telemetry is no valid header".to_owned());
-        };
-        value.set_sensitive(true);
-        headers.insert(name, value);
-    }
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
     let is_here = |url: &String| ["://127.0.0.1", "://localhost", "://[::1]"].iter().any(|host| url.contains(host));
-    let builder = Client::builder().default_headers(headers).timeout(settings.timeout).redirect(Policy::none());
+    let builder = Client::builder().redirect(Policy::none());
     let is_local = [&settings.traces, &settings.metrics].into_iter().flatten().any(is_here);
     let builder = if is_local { builder.no_proxy() } else { builder };
     builder.build().map_err(|error| format!("the HTTP client for telemetry cannot start: {error}"))
 }
 
+/// How requests to one receiver are made.
+#[derive(Clone)]
+struct To {
+    headers: HeaderMap,
+    timeout: Duration,
+}
+
+impl To {
+    fn of(settings: &TelemetrySettings, own: &Own) -> Result<Self, String> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in own.headers.as_ref().unwrap_or(&settings.headers) {
+            let (name, value) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
+            let (Ok(name), Ok(mut value)) = (name, value) else {
+                return Err("a header for telemetry is no valid header".to_owned());
+            };
+            value.set_sensitive(true);
+            headers.insert(name, value);
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        Ok(Self { headers, timeout: own.timeout.unwrap_or(settings.timeout) })
+    }
+}
+
 struct Sender {
     client: Client,
+    of_traces: To,
+    of_metrics: To,
     settings: TelemetrySettings,
     shared: Arc<Shared>,
     since: Millis,
@@ -196,7 +212,7 @@ impl Sender {
     async fn traces(&mut self, spans: Vec<Span>) -> bool {
         let Some(url) = self.settings.traces.clone() else { return true };
         let body = wire::traces(&self.settings.resource, &spans);
-        let sent = self.post(&url, body).await;
+        let sent = self.post(&url, self.of_traces.clone(), body).await;
         if sent == Sent::Yes {
             return true;
         }
@@ -216,12 +232,14 @@ impl Sender {
             let state = self.shared.lock();
             state.metrics.series(state.dropped)
         };
-        let _counts_are_sent_again =
-            self.post(&url, wire::metrics(&self.settings.resource, &series, self.since, now())).await;
+        let _counts_are_sent_again = self
+            .post(&url, self.of_metrics.clone(), wire::metrics(&self.settings.resource, &series, self.since, now()))
+            .await;
     }
 
-    async fn post(&mut self, url: &str, body: Vec<u8>) -> Sent {
-        let sent = match self.client.post(url).body(body).send().await {
+    async fn post(&mut self, url: &str, to: To, body: Vec<u8>) -> Sent {
+        let request = self.client.post(url).headers(to.headers).timeout(to.timeout);
+        let sent = match request.body(body).send().await {
             Ok(response) if response.status().is_success() => Sent::Yes,
             Ok(response) => {
                 self.warn(&format!("it answered with {}", response.status()));

@@ -17,6 +17,61 @@ pub struct TelemetrySettings {
     pub(super) has_contents: bool,
     /// The time between two requests with metrics.
     pub(super) metrics_each: Duration,
+    pub(super) of_traces: Own,
+    pub(super) of_metrics: Own,
+}
+
+/// What the variables say of one receiver alone, instead of what they say of both.
+#[derive(Clone, Default)]
+pub(super) struct Own {
+    pub(super) headers: Option<BTreeMap<String, String>>,
+    pub(super) timeout: Option<Duration>,
+}
+
+/// Standard variables that have no effect here.
+const WITHOUT_EFFECT: [&str; 31] = [
+    "OTEL_EXPORTER_OTLP_COMPRESSION",
+    "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
+    "OTEL_EXPORTER_OTLP_METRICS_COMPRESSION",
+    "OTEL_EXPORTER_OTLP_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_CLIENT_KEY",
+    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
+    "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY",
+    "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_METRICS_CLIENT_CERTIFICATE",
+    "OTEL_EXPORTER_OTLP_INSECURE",
+    "OTEL_EXPORTER_OTLP_TRACES_INSECURE",
+    "OTEL_EXPORTER_OTLP_METRICS_INSECURE",
+    "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE",
+    "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION",
+    "OTEL_BSP_SCHEDULE_DELAY",
+    "OTEL_BSP_EXPORT_TIMEOUT",
+    "OTEL_BSP_MAX_QUEUE_SIZE",
+    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
+    "OTEL_METRIC_EXPORT_TIMEOUT",
+    "OTEL_PROPAGATORS",
+    "OTEL_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
+    "OTEL_SPAN_EVENT_COUNT_LIMIT",
+    "OTEL_SPAN_LINK_COUNT_LIMIT",
+    "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT",
+    "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT",
+];
+
+/// The variables that are set to something else than what is done anyway, and have no effect.
+pub(super) fn without_effect(variable: &dyn Fn(&str) -> Option<String>) -> Vec<&'static str> {
+    let is_done = |name: &str, value: &str| match value {
+        "" => true,
+        "none" => name.ends_with("_COMPRESSION"),
+        value => name.ends_with("_TEMPORALITY_PREFERENCE") && value.eq_ignore_ascii_case("cumulative"),
+    };
+    let is_set = |name: &&str| variable(name).is_some_and(|value| !is_done(name, value.trim()));
+    WITHOUT_EFFECT.into_iter().filter(is_set).collect()
 }
 
 /// Which traces are sent.
@@ -43,6 +98,8 @@ impl TelemetrySettings {
             sampler: Sampler { follows_parent: true, ratio: 1.0 },
             has_contents: false,
             metrics_each: Duration::from_secs(60),
+            of_traces: Own::default(),
+            of_metrics: Own::default(),
         }
     }
 
@@ -92,30 +149,29 @@ impl TelemetrySettings {
         let traces = address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces").filter(|_| !no_traces);
         let metrics = address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics").filter(|_| !no_metrics);
         if traces.is_some() || metrics.is_some() {
-            // One that the variables do not name would get the headers of the other, which the requests share.
+            // One that the variables do not name would get the headers of the other, unless that one has its own.
             let is_apart = (traces.is_none() && self.traces.is_some()) || (metrics.is_none() && self.metrics.is_some());
             let has_headers = !self.headers.is_empty() || get("OTEL_EXPORTER_OTLP_HEADERS").is_some();
-            if is_apart && has_headers {
-                let named = if traces.is_some() {
-                    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"
-                } else {
-                    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT"
-                };
+            let (named, own) = match traces.is_some() {
+                true => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
+                false => ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"),
+            };
+            let has_own = get(own).is_some();
+            if is_apart && has_headers && !has_own {
                 return Err(format!(
-                    "{named} names one of two receivers, and headers are set, which would go to both; name both receivers by \
-                     variables, or switch the other one off: OTEL_TRACES_EXPORTER=none or OTEL_METRICS_EXPORTER=none"
+                    "{named} names one of two receivers, and headers are set, which would go to both; set {own}, name both \
+                     receivers by variables, or switch the other one off: OTEL_TRACES_EXPORTER=none or \
+                     OTEL_METRICS_EXPORTER=none"
                 ));
             }
-            self.headers.clear();
+            if !is_apart {
+                self.headers.clear();
+            }
             (self.traces, self.metrics) = (traces.or(self.traces), metrics.or(self.metrics));
         }
+        self.speaks(&get)?;
         if self.traces.is_none() && self.metrics.is_none() {
             return Ok(None);
-        }
-        for name in ["OTEL_EXPORTER_OTLP_PROTOCOL", "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"] {
-            if let Some(other) = get(name).filter(|value| value != "http/protobuf") {
-                return Err(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
-            }
         }
         if [&self.traces, &self.metrics]
             .into_iter()
@@ -129,9 +185,25 @@ impl TelemetrySettings {
         self.service = get("OTEL_SERVICE_NAME").or(named).unwrap_or(self.service);
         resource.insert(names::SERVICE.to_owned(), self.service.clone());
         self.resource = resource.into_iter().collect();
-        if let Some(timeout) = get("OTEL_EXPORTER_OTLP_TIMEOUT") {
-            let error = "OTEL_EXPORTER_OTLP_TIMEOUT must be a number of milliseconds";
-            self.timeout = Duration::from_millis(timeout.parse().map_err(|_not_a_number| error)?);
+        let time = |name: &str| {
+            let error = |_not_a_number| format!("{name} must be a number of milliseconds");
+            get(name).map(|text| text.parse().map(Duration::from_millis).map_err(error)).transpose()
+        };
+        self.timeout = time("OTEL_EXPORTER_OTLP_TIMEOUT")?.unwrap_or(self.timeout);
+        // What is switched off is not read.
+        let own = |receiver: &Option<String>, headers: &str, timeout: &str| {
+            if receiver.is_none() {
+                return Ok(Own::default());
+            }
+            let headers = get(headers).map(|text| pairs(headers, Some(text))).transpose()?;
+            Ok::<_, String>(Own { headers, timeout: time(timeout)? })
+        };
+        let (headers, timeout) = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT");
+        self.of_traces = own(&self.traces, headers, timeout)?;
+        let (headers, timeout) = ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT");
+        self.of_metrics = own(&self.metrics, headers, timeout)?;
+        for name in without_effect(variable) {
+            tracing::warn!(target: "bob::telemetry", name, "the variable is not supported and has no effect");
         }
         if let Some(each) = get("OTEL_METRIC_EXPORT_INTERVAL") {
             let error = "OTEL_METRIC_EXPORT_INTERVAL must be a number of milliseconds, at least 1";
@@ -142,6 +214,35 @@ impl TelemetrySettings {
         let sampler = get("OTEL_TRACES_SAMPLER");
         self.sampler = Sampler::of(sampler.as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
         Ok(Some(self))
+    }
+
+    /// Switches a receiver off that wants another protocol, if the other one does not.
+    fn speaks(&mut self, get: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
+        let general = "OTEL_EXPORTER_OTLP_PROTOCOL";
+        let receivers = [
+            (&mut self.traces, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"),
+            (&mut self.metrics, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"),
+        ];
+        let mut refused = Vec::new();
+        let mut is_one_left = false;
+        for (receiver, own) in receivers.into_iter().filter(|(receiver, _)| receiver.is_some()) {
+            let name = if get(own).is_some() { own } else { general };
+            match get(name).filter(|value| value != "http/protobuf") {
+                None => is_one_left = true,
+                Some(other) => {
+                    *receiver = None;
+                    refused.push(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
+                }
+            }
+        }
+        match refused.into_iter().next() {
+            Some(why) if !is_one_left => Err(why),
+            Some(why) => {
+                tracing::warn!(target: "bob::telemetry", why, "one of two receivers is sent nothing");
+                Ok(())
+            }
+            None => Ok(()),
+        }
     }
 }
 

@@ -7,6 +7,11 @@ use std::sync::mpsc;
 
 /// A receiver that takes everything: its address, and the requests that come, head and body.
 fn receiver() -> (String, mpsc::Receiver<(String, Vec<u8>)>) {
+    receiver_with(Duration::ZERO)
+}
+
+/// One that takes as long for each answer.
+fn receiver_with(latency: Duration) -> (String, mpsc::Receiver<(String, Vec<u8>)>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let (tell, requests) = mpsc::channel();
@@ -17,6 +22,7 @@ fn receiver() -> (String, mpsc::Receiver<(String, Vec<u8>)>) {
                 let mut reader = BufReader::new(stream.try_clone().unwrap());
                 while let Some((head, body)) = request(&mut reader) {
                     let _the_test_is_over = tell.send((head, body));
+                    std::thread::sleep(latency);
                     stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n").unwrap();
                 }
             });
@@ -78,6 +84,40 @@ fn a_receiver_gets_spans_and_metrics_and_no_contents() {
     }
     assert!(!traces.contains("canary") && !metrics.contains("canary"));
     assert_eq!(telemetry.dropped(), 0);
+}
+
+/// The heads of what two receivers get of one turn, with keys of their own: that of spans, which takes its time, and that of
+/// metrics, which has this one.
+fn heads_of_two(metrics_ms: &str) -> (Vec<String>, Vec<String>) {
+    let ((spans, of_spans), (metrics, of_metrics)) = (receiver_with(Duration::from_millis(50)), receiver());
+    let (spans, metrics) = (format!("{spans}/v1/traces"), format!("{metrics}/v1/metrics"));
+    let all = [
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", spans.as_str()),
+        ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", &metrics),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-key=of-spans"),
+        ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x-key=of-metrics"),
+        ("OTEL_EXPORTER_OTLP_METRICS_TIMEOUT", metrics_ms),
+        ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "60000"),
+    ];
+    let find = |name: &str| all.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    let telemetry = Telemetry::start(TelemetrySettings::from_variables(&find, "agent").unwrap().unwrap()).unwrap();
+    telemetry.emit(&envelope(0, started(TURN)));
+    telemetry.emit(&envelope(1, finished(FinishReason::Final)));
+    // What was not sent in its time is sent again by the second.
+    telemetry.flush(Duration::from_secs(60));
+    telemetry.flush(Duration::from_secs(60));
+    let heads = |requests: mpsc::Receiver<(String, Vec<u8>)>| requests.try_iter().map(|(head, _)| head).collect();
+    (heads(of_spans), heads(of_metrics))
+}
+
+#[test]
+fn each_of_two_receivers_gets_its_own_key_and_its_own_time() {
+    let (spans, metrics) = heads_of_two("60000");
+    let has = |head: &String, own: &str, other: &str| head.contains(own) && !head.contains(other);
+    assert!(!spans.is_empty() && spans.iter().all(|head| has(head, "of-spans", "of-metrics")), "{spans:?}");
+    assert!(!metrics.is_empty() && metrics.iter().all(|head| has(head, "of-metrics", "of-spans")), "{metrics:?}");
+    let (spans, _sent_in_time_or_not) = heads_of_two("1");
+    assert_eq!(spans.len(), 1, "the time of metrics is none of spans");
 }
 
 /// What a sink with 10,000 turns drops, whose receiver is at this address; nothing is sent in the end.

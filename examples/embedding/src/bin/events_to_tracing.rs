@@ -1,12 +1,16 @@
 //! The events of a runtime as spans of `tracing`, and a sink of one's own that counts them.
 
-use bob::events::{AgentEvent, Envelope, EventSink, TracingEventSink};
+use bob::events::{AgentEvent, Envelope, EventSink, TracingEventSink, is_for_programs};
 use bob::model::{ScriptedLlm, ScriptedReply};
 use bob::tools::tool;
 use bob::{AgentRuntime, AgentRuntimeExt, ModelName, RuntimeBuilder};
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use tracing_subscriber::Layer;
+use tracing_subscriber::filter::{LevelFilter, filter_fn};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
 
 #[derive(Default)]
 struct Counted(AtomicUsize);
@@ -44,7 +48,10 @@ struct Add {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lines = Lines::default();
     let writer = lines.clone();
-    tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).init();
+    // Without the filter each actor has a span of its own for as long as it lives, in front of every line.
+    let log = tracing_subscriber::fmt::layer().with_ansi(false).with_writer(move || writer.clone());
+    let log = log.with_filter(LevelFilter::INFO).with_filter(filter_fn(is_for_programs));
+    tracing_subscriber::registry().with(log).init();
     let model = ScriptedLlm::replies(vec![
         ScriptedReply::call("own/add", serde_json::json!({"a": 17, "b": 25})),
         ScriptedReply::text("42"),
@@ -59,6 +66,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let lines = lines.0.lock().map(|lines| String::from_utf8_lossy(&lines).into_owned()).unwrap_or_default();
     println!("{} calls\n{lines}", counted.0.load(Ordering::Relaxed));
     assert_eq!(counted.0.load(Ordering::Relaxed), 1);
-    assert!(lines.contains("own/add"), "{lines}");
+    assert!(lines.contains("own/add") && !lines.contains("Actor{"), "{lines}");
     Ok(())
 }

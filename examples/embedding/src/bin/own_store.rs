@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[derive(Default)]
-struct OwnStore(Mutex<Journals>);
+pub struct OwnStore(Mutex<Journals>);
 
 #[derive(Default)]
 struct Journals {

@@ -3,6 +3,8 @@
 use axum::Router;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use axum::http::header::{HeaderName, RETRY_AFTER};
+use axum::response::AppendHeaders;
 use axum::response::sse::{Event, Sse};
 use axum::routing::post;
 use bob::events::{AgentEvent, AgentEvents, EventsFrom, OnDrop};
@@ -15,25 +17,33 @@ use std::sync::Arc;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-type Refused = (StatusCode, String);
+type Refused = (StatusCode, AppendHeaders<Option<(HeaderName, String)>>, String);
 
 async fn say(
     State(runtime): State<Arc<dyn AgentRuntime>>,
     Path(session): Path<String>,
     text: String,
 ) -> Result<Sse<impl Stream<Item = Result<Event, axum::Error>>>, Refused> {
-    let session = SessionId::parse(&session).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let session = SessionId::parse(&session)
+        .map_err(|error| (StatusCode::BAD_REQUEST, AppendHeaders(None), error.to_string()))?;
     let stream = runtime.run_stream(AgentRequest::text(session, text)).await.map_err(refused)?;
     Ok(Sse::new(stream.on_drop(OnDrop::Cancel).map(|item| Event::default().json_data(item))))
 }
 
+/// What `docs/api.md` has for each error.
 fn refused(error: AgentError) -> Refused {
     let status = match &error {
         AgentError::Invalid(_) => StatusCode::BAD_REQUEST,
-        AgentError::Busy { .. } | AgentError::Overloaded { .. } => StatusCode::SERVICE_UNAVAILABLE,
+        AgentError::Busy { .. } => StatusCode::CONFLICT,
+        AgentError::Overloaded { .. } | AgentError::Stopped(_) => StatusCode::SERVICE_UNAVAILABLE,
+        AgentError::Timeout { .. } => StatusCode::GATEWAY_TIMEOUT,
         _ => StatusCode::INTERNAL_SERVER_ERROR,
     };
-    (status, error.to_string())
+    let seconds = match &error {
+        AgentError::Overloaded { retry_after_ms, .. } => retry_after_ms.map(|ms| ms.div_ceil(1_000).to_string()),
+        _ => None,
+    };
+    (status, AppendHeaders(seconds.map(|seconds| (RETRY_AFTER, seconds))), error.to_string())
 }
 
 /// Sends a message to a session, and returns the connection.
@@ -43,6 +53,13 @@ async fn client(address: SocketAddr, session: &str, text: &str) -> std::io::Resu
     let request = format!("{head}content-length: {}\r\n\r\n{text}", text.len());
     connection.write_all(request.as_bytes()).await?;
     Ok(connection)
+}
+
+async fn refusal(address: SocketAddr, session: &str, text: &str) -> std::io::Result<String> {
+    let mut answer = String::new();
+    client(address, session, text).await?.read_to_string(&mut answer).await?;
+    println!("{answer}");
+    Ok(answer)
 }
 
 async fn finished(mut events: AgentEvents) -> Result<FinishReason, AgentError> {
@@ -61,6 +78,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => ScriptedReply::Stall,
     });
     let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model));
+    let builder = builder.max_concurrent_turns(1).max_waiting_turns(0);
     let runtime: Arc<dyn AgentRuntime> = Arc::new(builder.build().await?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -78,16 +96,21 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut piece = [0; 512];
     let read = connection.read(&mut piece).await?;
     println!("{}", String::from_utf8_lossy(&piece[..read]));
+    // There is a place for one turn.
+    let overloaded = refusal(address, "carol", "hello").await?;
+    assert!(overloaded.starts_with("HTTP/1.1 503") && overloaded.contains("retry-after: 1"), "{overloaded}");
     drop(connection);
     let ended = finished(events).await?;
     println!("{ended:?}");
     assert_eq!(ended, FinishReason::Cancelled);
 
-    let mut refusal = String::new();
-    client(address, "a%20b", "hello").await?.read_to_string(&mut refusal).await?;
-    println!("{refusal}");
-    assert!(refusal.starts_with("HTTP/1.1 400"), "{refusal}");
+    let invalid = refusal(address, "a%20b", "hello").await?;
+    assert!(invalid.starts_with("HTTP/1.1 400"), "{invalid}");
+    assert_eq!(refused(AgentError::busy("another process has it")).0, StatusCode::CONFLICT);
+    assert_eq!(refused(AgentError::timeout("too late", "summary", 1)).0, StatusCode::GATEWAY_TIMEOUT);
     runtime.shutdown().await;
+    let stopped = refusal(address, "ann", "hello").await?;
+    assert!(stopped.starts_with("HTTP/1.1 503"), "{stopped}");
     server.abort();
     Ok(())
 }

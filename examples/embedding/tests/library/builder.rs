@@ -123,12 +123,13 @@ async fn a_runtime_with_everything_set_answers() {
 fn no_method_is_left_out() {
     let here = include_str!("builder.rs");
     let mut methods = 0;
-    for source in ["builder.rs", "beside_tools.rs", "build.rs", "models.rs", "subagents.rs", "taped.rs"] {
-        let path = format!("{}/../../bin/bob/src/facade/{source}", env!("CARGO_MANIFEST_DIR"));
-        let text = std::fs::read_to_string(path).expect("the source of the library");
-        let ours = text.split_once("impl RuntimeBuilder {").expect("methods of the builder").1;
-        let ours = ours.split_once("\n}\n").map_or(ours, |(block, _)| block);
-        for line in ours.lines().map(str::trim) {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../bin/bob/src/facade");
+    let files = std::fs::read_dir(folder).expect("the sources of the library");
+    for file in files.map(|file| file.expect("a source").path()).filter(|path| path.is_file()) {
+        let text = std::fs::read_to_string(file).expect("a source");
+        let blocks = text.split("\nimpl RuntimeBuilder {").skip(1);
+        let blocks = blocks.map(|block| block.split_once("\n}\n").map_or(block, |(block, _)| block));
+        for line in blocks.flat_map(str::lines).map(str::trim) {
             let Some(rest) = line.strip_prefix("pub fn ").or_else(|| line.strip_prefix("pub async fn ")) else {
                 continue;
             };

@@ -1,7 +1,11 @@
 //! Every port of the library, implemented.
 
 pub mod approvals;
+pub mod artifacts;
 pub mod chat;
+mod further;
+pub mod inbox;
 pub mod model;
+pub mod store;
 pub mod tools;
 pub mod watching;

@@ -2,12 +2,12 @@
 
 use crate::ports::approvals::{Decided, OnThePhone};
 use crate::ports::model::{Awake, Digest, Scribe};
+use crate::ports::store::Shelf;
 use crate::ports::tools::{Arithmetic, Handbook};
 use crate::ports::watching::{Kept, Steps};
 use bob::approvals::{ApprovalsMode, PermissionMode};
 use bob::config::{CondenseRules, TurnConfig};
 use bob::model::{Message, Router};
-use bob::store::MemoryStore;
 use bob::tools::skills::SkillRules;
 use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 use std::sync::Arc;
@@ -25,7 +25,7 @@ async fn a_turn_goes_through_every_port() {
         .model(Arc::new(router))
         .local_tools(false)
         .tools(Arc::new(Arithmetic))
-        .store(MemoryStore::new())
+        .store(Arc::new(Shelf::default()))
         .permission_mode(PermissionMode::Ask)
         .approvals(person.clone())
         .approval_memory(memory.clone())

@@ -202,13 +202,15 @@ impl Client {
             .and_then(|page| page.query_pairs().find(|(name, _)| name == "state").map(|(_, state)| state.into_owned()));
         let state = state.ok_or_else(|| format!("{SIGNING_IN}: the page has no state"))?;
         let shown = async {
-            port.open(&self.server, &page).await;
-            pending().await
+            match self.panics.catch_in("open", || port.open(&self.server, &page)).await {
+                Some(()) => pending().await,
+                None => format!("{SIGNING_IN}: the port that shows the page panicked"),
+            }
         };
         let callback = tokio::select! { biased;
             answer = listener.answer(&state) => answer.map_err(|why| format!("{SIGNING_IN}: {why}"))?,
             () = self.unwanted.cancelled() => return Err("is not used any longer".to_owned()),
-            never = shown => never,
+            failed = shown => return Err(failed),
         };
         let _nor_elsewhere = self.store.lock().await?;
         manager.set_credential_store(self.store.saving_with(secret));

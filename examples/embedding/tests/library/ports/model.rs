@@ -40,8 +40,8 @@ impl LlmPort for Scribe {
                 LlmAnswer::text(model.clone(), text)
             }
             Some(Message::User { parts }) => {
-                let said = parts[0].as_text();
-                let number = said.split(' ').nth(1).unwrap_or("0");
+                let number = parts.first().and_then(|part| part.as_text().split(' ').nth(1).map(str::to_owned));
+                let number = number.as_deref().unwrap_or("0");
                 let name = request.tools.with_native_names().next().map_or("", |(_, name)| name).to_owned();
                 let arguments = format!(r#"{{"a": {number}, "b": 1}}"#);
                 let call = RawCall { name, arguments, signatures: Vec::new() };
