@@ -68,7 +68,10 @@ fn what_does_not_touch_the_answer_is_obeyed_during_it() {
     terminal.wait_for("this session is now called: my plan");
     terminal.type_line("/mode edits");
     terminal.wait_for("mode edits: ");
-    terminal.wait_for("from the next message on");
+    terminal.wait_for("from the next turn on, this answer continues in ask");
+    terminal.type_line("/permissions");
+    terminal.wait_for("mode     ask: ");
+    terminal.wait_for("next     edits: ");
     terminal.press(b"\x1b[Z\x1b[Z");
     terminal.wait_for("mode plan: ");
     terminal.type_line("/mcp restart none");
