@@ -51,7 +51,7 @@ pub struct ChildRecords {
 }
 
 impl ChildRecords {
-    /// Of the records of the sub-agent's session, those of the turn that was called: somebody may have continued the session.
+    /// Of the records of the sub-agent's session, those of the turn that was called: the session may have been continued.
     pub fn of(child: &Child, mut records: Vec<Arc<Record>>) -> Self {
         let first = records.iter().find_map(|record| record.turn.clone());
         let called = child.called.clone().or(first);

@@ -29,8 +29,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
         !path.as_os_str().is_empty() && found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
     let uppermost = folder.ancestors().take_while(missing).last();
-    let unused = || folder.ancestors().take(2).find(|folder| is_unused(folder));
-    let new = uppermost.or_else(unused);
+    let new = folder.ancestors().take(2).find(|folder| is_unused(folder)).or(uppermost);
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // The folder itself, or the one above it, is what an earlier version made.
     for ignored in folder.ancestors().take(2).map(|folder| folder.join(".gitignore")) {
@@ -50,7 +49,9 @@ fn is_unused(folder: &Path) -> bool {
     let is_kept = |name: &OsStr| name.as_encoded_bytes().starts_with(b"sessions");
     let holds_none =
         |mut entries: fs::ReadDir| entries.all(|entry| entry.is_ok_and(|entry| !is_kept(&entry.file_name())));
-    folder.file_name().is_some_and(|name| name == ".bob") && fs::read_dir(folder).is_ok_and(holds_none)
+    folder.file_name().is_some_and(|name| name == ".bob")
+        && fs::symlink_metadata(folder.join(".gitignore")).is_err()
+        && fs::read_dir(folder).is_ok_and(holds_none)
 }
 
 #[cfg(test)]

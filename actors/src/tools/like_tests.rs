@@ -224,9 +224,8 @@ fn at_a_terminal_what_removes_files_asks_in_every_mode_and_a_yes_is_of_this_call
         for mode in [Ask, Edits, Auto] {
             for policy in [Policy::terminal(), own.clone()] {
                 let verdict = judged(policy, line, mode, &[]);
-                let Verdict::Ask { tool, reason, .. } = verdict else { panic!("{line} in {mode}: {verdict:?}") };
+                let Verdict::Ask { tool, .. } = verdict else { panic!("{line} in {mode}: {verdict:?}") };
                 assert!(tool.like.is_empty() && tool.exact, "{line}: {tool:?}");
-                assert!(reason.contains("(ask_commands)"), "{line}: {reason}");
             }
         }
         let allow = Policy { allow: vec![format!("{SHELL}(*)"), format!("{SHELL}(rm *)")], ..Policy::terminal() };

@@ -2,7 +2,7 @@
 //!
 //! Where the file can be read, the difference is that of the whole file, with the lines around; else that of the arguments.
 //! A file is not read for that if it is outside the folder, of secrets, of the agent's own or of git, or has other names:
-//! nobody has said yes yet.
+//! the call is not approved yet.
 //! Nothing of the arguments is left out: a call with anything else in it is shown as JSON.
 
 use std::io::ErrorKind;
@@ -78,7 +78,7 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
     Some(Would::Change(FileChange { path: path.to_owned(), before, after: Some(after), is_rough: false }))
 }
 
-/// Where a path leads with its links followed, if its text may be shown to somebody who has not said yes to the call.
+/// Where a path leads with its links followed, if its text may be shown before the call is approved.
 fn readable(folder: &Path, path: &str) -> Option<PathBuf> {
     let root = folder.canonicalize().ok()?;
     let written = root.join(path);
