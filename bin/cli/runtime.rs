@@ -32,7 +32,7 @@ use bob_config::{Config, Hook, HookOn};
 
 use crate::exit::Failure;
 use crate::terminal::warnings::Warnings;
-use crate::terminal::{logging, print};
+use crate::terminal::{logging, print, question};
 use remembered::Remembered;
 use signals::{Caught, Signals};
 
@@ -131,6 +131,7 @@ impl OpenRuntime {
         if default_model.is_selector() && catalogue.facts().closed().is_some() {
             catalogue.facts().settled().await;
         }
+        question::hide(&config.policy.secret_files);
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms) + hooks_time(config);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self {

@@ -6,7 +6,7 @@
 use crate::Millis;
 use crate::agent::{NAMESPACE, child_of};
 use crate::chat::FileChange;
-use crate::ids::{SessionId, TurnId};
+use crate::ids::{CallId, SessionId, TurnId};
 use crate::session_state::Session;
 use crate::store::{Fact, Record};
 use std::sync::Arc;
@@ -18,21 +18,46 @@ pub struct TurnChanges {
     pub turn: TurnId,
     /// Which turn of the session it is, from 1.
     pub number: u64,
-    /// When it changed the first file.
+    /// When the first file was changed.
     pub at: Millis,
     /// The folders its paths are in, the first one for relative paths; empty when they are those of the runtime.
     pub roots: Vec<String>,
     /// The changes, in the order in which they were made.
     pub changes: Vec<FileChange>,
+    /// When each of them was made.
+    pub times: Vec<Millis>,
 }
 
-/// A session of a sub-agent, at any level below the one that is asked about.
+/// A sub-agent that a session called. Its session may never have begun.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Child {
+    /// The turn that called it.
+    pub turn: TurnId,
+    /// Its session.
+    pub session: SessionId,
+    /// The turn of its session that the call began, if it is known; else that is the first one.
+    pub called: Option<TurnId>,
+    /// Whether the result of the call names the session, which has records then.
+    pub has_result: bool,
+}
+
+/// What a sub-agent recorded for the call, at any level below the session that is asked about.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChildRecords {
     /// The turn of the session that is asked about, for which it worked.
     pub turn: TurnId,
-    /// The records of the sub-agent's session.
+    /// The records of the sub-agent's turn.
     pub records: Vec<Arc<Record>>,
+}
+
+impl ChildRecords {
+    /// Of the records of the sub-agent's session, those of the turn that was called: the session may have been continued.
+    pub fn of(child: &Child, mut records: Vec<Arc<Record>>) -> Self {
+        let first = records.iter().find_map(|record| record.turn.clone());
+        let called = child.called.clone().or(first);
+        records.retain(|record| record.turn == called);
+        Self { turn: child.turn.clone(), records }
+    }
 }
 
 /// The changes of each turn that made some, oldest first. See [`with_children`] for those of sub-agents.
@@ -40,81 +65,134 @@ pub fn of_records<'r>(session: &SessionId, records: impl IntoIterator<Item = &'r
     with_children(session, records, &[])
 }
 
-/// The changes of each turn that made some, oldest first; a change of a sub-agent is one of the turn that called it. The
-/// changes of a turn are in the order of their times.
+/// The changes of each turn that made some, oldest first. A change of a sub-agent is one of the turn that called it, or, of
+/// one in the background, of the later turn that had begun by then. The changes of a turn are in the order of their times,
+/// those of one time so that each follows on the one before it.
 pub fn with_children<'r>(
     session: &SessionId,
     records: impl IntoIterator<Item = &'r Arc<Record>>,
     children: &[ChildRecords],
 ) -> Vec<TurnChanges> {
     let mut session = Session::new(session.clone());
-    let mut turns: Vec<(TurnChanges, Vec<(Millis, &FileChange)>)> = Vec::new();
+    let mut turns: Vec<Begun> = Vec::new();
     for record in records {
-        let own = changes_of(record);
-        if let Some(turn) = &record.turn {
-            let known = turns.iter().position(|(known, _)| known.turn == *turn);
-            let of_children = || children.iter().filter(|child| child.turn == *turn).flat_map(|child| &child.records);
-            let begins = || own.is_some() || of_children().any(|record| changes_of(record).is_some());
-            let at = match known {
-                Some(at) => Some(at),
-                // An input may wait behind another turn.
-                None if !matches!(record.fact, Fact::Input(_)) && begins() => {
-                    let roots = session.options.folders().map(str::to_owned).collect();
-                    let (number, changes) = (session.turns + 1, Vec::new());
-                    let begun = TurnChanges { turn: turn.clone(), number, at: record.at, roots, changes };
-                    let below = of_children().flat_map(|record| timed(record)).collect();
-                    turns.push((begun, below));
-                    Some(turns.len() - 1)
-                }
-                None => None,
-            };
-            if let Some((_, changes)) = at.and_then(|at| turns.get_mut(at)) {
-                changes.extend(timed(record));
-            }
-        }
+        let number = session.turns + 1;
         session.apply(record);
+        let Some(turn) = &record.turn else { continue };
+        let own: Vec<_> = timed(record).collect();
+        if own.is_empty() && !matches!(record.fact, Fact::Started { .. }) {
+            continue;
+        }
+        let known = turns.iter().position(|begun| begun.turn == *turn).unwrap_or_else(|| {
+            turns.push(Begun { turn: turn.clone(), number, at: record.at, roots: Vec::new(), changes: Vec::new() });
+            turns.len() - 1
+        });
+        if let Some(begun) = turns.get_mut(known) {
+            begun.roots = session.options.folders().map(str::to_owned).collect();
+            begun.changes.extend(own);
+        }
     }
-    let ordered = turns.into_iter().map(|(turn, mut changes)| {
-        changes.sort_by_key(|(at, _)| *at);
-        let at = changes.first().map_or(turn.at, |(at, _)| *at);
-        TurnChanges { at, changes: changes.into_iter().map(|(_, change)| change.clone()).collect(), ..turn }
-    });
-    ordered.collect()
+    for child in children {
+        let Some(caller) = turns.iter().position(|begun| begun.turn == child.turn) else { continue };
+        for (at, change) in child.records.iter().flat_map(|record| timed(record)) {
+            // At the very time at which a turn begins, a change is one of the turn before it.
+            let during = turns.iter().rposition(|begun| begun.at < at).unwrap_or(caller).max(caller);
+            turns[during].changes.push((at, change.clone()));
+        }
+    }
+    turns.into_iter().filter(|begun| !begun.changes.is_empty()).map(Begun::told).collect()
 }
 
-fn changes_of(record: &Record) -> Option<&[FileChange]> {
-    match &record.fact {
-        Fact::Result(result) if !result.output.changes.is_empty() => Some(&result.output.changes),
-        _another => None,
+/// A turn that began, and its changes with their times.
+struct Begun {
+    turn: TurnId,
+    number: u64,
+    at: Millis,
+    roots: Vec<String>,
+    changes: Vec<(Millis, FileChange)>,
+}
+
+impl Begun {
+    fn told(self) -> TurnChanges {
+        let Self { turn, number, at, roots, changes } = self;
+        let (times, changes): (Vec<_>, Vec<_>) = ordered(changes).into_iter().unzip();
+        TurnChanges { turn, number, at: times.first().copied().unwrap_or(at), roots, changes, times }
     }
 }
 
-fn timed(record: &Record) -> impl Iterator<Item = (Millis, &FileChange)> {
-    changes_of(record).into_iter().flatten().map(|change| (record.at, change))
+/// By time; of those of one time each follows on the one before it, as far as their texts tell.
+fn ordered(mut changes: Vec<(Millis, FileChange)>) -> Vec<(Millis, FileChange)> {
+    changes.sort_by_key(|(at, _)| *at);
+    for at in 0..changes.len() {
+        let (before, rest) = changes.split_at_mut(at);
+        let same = rest.iter().take_while(|(time, _)| *time == rest[0].0).count();
+        let rest = &mut rest[..same];
+        let follows = |change: &FileChange| {
+            let last = before.iter().rev().find(|(_, earlier)| earlier.path == change.path);
+            let is_after =
+                |(_, other): &(Millis, FileChange)| other.path == change.path && other.after == change.before;
+            last.map_or_else(|| !rest.iter().any(is_after), |(_, last)| last.after == change.before)
+        };
+        if let Some(next) = rest.iter().position(|(_, change)| follows(change)) {
+            rest[..=next].rotate_right(1);
+        }
+    }
+    changes
 }
 
-/// The sessions of the sub-agents that a session called, each with the turn that called it. One may never have begun.
-pub fn children<'r>(
-    session: &SessionId,
-    records: impl IntoIterator<Item = &'r Arc<Record>>,
-) -> Vec<(TurnId, SessionId)> {
-    let mut all: Vec<(TurnId, SessionId)> = Vec::new();
+fn timed(record: &Record) -> impl Iterator<Item = (Millis, FileChange)> {
+    let changes = match &record.fact {
+        Fact::Result(result) => &result.output.changes[..],
+        _another => &[],
+    };
+    changes.iter().map(|change| (record.at, change.clone()))
+}
+
+/// The sub-agents that a session called, each once.
+pub fn children<'r>(session: &SessionId, records: impl IntoIterator<Item = &'r Arc<Record>>) -> Vec<Child> {
+    let mut all: Vec<Child> = Vec::new();
     for record in records {
         let Some(turn) = &record.turn else { continue };
-        let child = match &record.fact {
-            Fact::Intent { task: Some(task), .. } => Some(task.session.clone()),
-            Fact::Waits { child: Some(below), .. } => Some(below.child.session.clone()),
+        let of_call = |call: &CallId| child_of(session, turn, call).map(|(child, called)| (child, Some(called)));
+        let (found, has_result): (Vec<_>, bool) = match &record.fact {
+            // The turn may have been interrupted before the call had a result.
+            Fact::Answered(answered) => {
+                let calls = answered.calls.iter().filter(|call| call.name.as_str().starts_with(NAMESPACE));
+                (calls.filter_map(|call| of_call(&call.id)).collect(), false)
+            }
+            Fact::Intent { task: Some(task), .. } => {
+                (vec![(task.session.clone(), Some(task.input.turn.clone()))], false)
+            }
+            Fact::Waits { call, child: Some(below), .. } => {
+                let named = of_call(call).filter(|(child, _)| *child == below.child.session);
+                (vec![named.unwrap_or_else(|| (below.child.session.clone(), None))], false)
+            }
             // In a copy of a session the children are those of the original, which the result names.
             Fact::Result(result) if result.name.as_str().starts_with(NAMESPACE) => {
                 let told = result.output.structured.as_ref().and_then(|told| told.get("session"));
                 let told = told.and_then(serde_json::Value::as_str).and_then(|told| SessionId::parse(told).ok());
-                told.or_else(|| child_of(session, turn, &result.call).map(|(child, _)| child))
+                let named = of_call(&result.call);
+                let has_result = told.is_some();
+                let of_told = |told| named.clone().filter(|(child, _)| *child == told).or(Some((told, None)));
+                (told.map_or_else(|| named.clone(), of_told).into_iter().collect(), has_result)
             }
-            _another => None,
+            _another => continue,
         };
-        all.extend(child.map(|child| (turn.clone(), child)).filter(|child| !all.contains(child)));
+        for (child, called) in found {
+            match all.iter_mut().find(|known| known.session == child) {
+                Some(known) => known.has_result |= has_result,
+                None => all.push(Child { turn: turn.clone(), session: child, called, has_result }),
+            }
+        }
     }
     all
+}
+
+/// The changes of several turns, in the order in which they were made: those of a sub-agent in the background may be among
+/// those of later turns.
+pub fn in_order(turns: &[TurnChanges]) -> Vec<FileChange> {
+    let timed = |turn: &TurnChanges| turn.times.iter().copied().zip(turn.changes.iter().cloned()).collect::<Vec<_>>();
+    ordered(turns.iter().flat_map(timed).collect()).into_iter().map(|(_, change)| change).collect()
 }
 
 /// What several changes come to: one for each file that is not as it was before the first of them, in the order in which
@@ -132,24 +210,5 @@ pub fn together<'c>(changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<Fi
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
-        let text = |text: Option<&str>| text.map(str::to_owned);
-        FileChange { path: path.to_owned(), before: text(before), after: text(after), is_rough: false }
-    }
-
-    #[test]
-    fn several_changes_of_a_file_are_one_and_those_that_come_to_nothing_none() {
-        let changes = [
-            change("a", Some("1"), Some("2")),
-            change("b", None, Some("x")),
-            change("c", Some("same"), Some("other")),
-            change("a", Some("2"), Some("3")),
-            change("c", Some("other"), Some("same")),
-            change("b", Some("x"), None),
-        ];
-        assert_eq!(together(&changes), [change("a", Some("1"), Some("3"))]);
-    }
-}
+#[path = "file_changes_tests.rs"]
+mod tests;

@@ -253,3 +253,18 @@ fn programs_see_what_an_edit_would_change_and_what_was_changed() {
     let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
     assert_eq!(line["changes"], json!([{ "path": "a.txt", "before": BEFORE, "after": "one\n2\nthree\n" }]), "{line}");
 }
+
+#[test]
+fn nothing_of_a_file_of_secrets_is_shown_before_a_yes() {
+    let write =
+        json!({ "calls": [{ "name": "local/write_file", "arguments": { "path": "hidden.txt", "content": "new\n" } }] });
+    for (policy, is_shown) in [("", true), ("[policy]\nsecret_files = [\"hid*\"]\n", false)] {
+        let home = Home::scripted(&json!([{ "replies": [write, { "text": "Done." }] }]));
+        let plain = home.scratch.read("agent.toml");
+        home.scratch.agent_toml(&format!("{plain}{policy}"));
+        home.scratch.write("hidden.txt", "canary\n");
+        let run = home.run(["run", "--output", "stream-json", "--approvals", "suspend", "--session", "s", "go"]);
+        assert!(run.stdout.contains("approval.requested"), "{run:?}");
+        assert_eq!(run.stdout.contains("canary"), is_shown, "{run:?}");
+    }
+}

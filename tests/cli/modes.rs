@@ -191,6 +191,27 @@ fn rules_over_calls_are_kept_and_deny_beats_ask_beats_allow() {
     assert!(bad.code == Some(2) && bad.stderr.contains("local/shell_exec(git *)"), "it says how: {bad:?}");
 }
 
+#[test]
+fn commands_that_remove_files_ask_beside_rules_of_ones_own_and_no_usual_command_does() {
+    for (policy, line, wanted) in [
+        ("", "rm a.txt", "asks"),
+        ("ask = [\"local/shell_exec(git push *)\"]\n", "rm a.txt", "asks"),
+        ("allow = [\"local/shell_exec\"]\n", "find . -name a.txt -delete", "asks"),
+        ("ask_commands = []\n", "rm a.txt", "runs"),
+        ("ask_commands = [\"ec*\"]\n", "echo ran", "asks"),
+        ("", "find . -name \"*.toml\"", "runs"),
+        ("", "timeout 5 ls *.toml", "runs"),
+        ("", "ls | xargs -n1 echo $HOME", "runs"),
+    ] {
+        let home = unconfigured("local/shell_exec", &json!({ "command": line }));
+        let plain = home.scratch.read("agent.toml");
+        home.scratch.agent_toml(&format!("{plain}[policy]\n{policy}"));
+        assert_eq!(seen(&home, &["--mode", "auto"]), wanted, "{policy}: {line}");
+    }
+    let bad = home("local/list_dir", "ask_commands = [\"rm -r\"]\n").run(["tools"]);
+    assert!(bad.code != Some(0) && bad.stderr.contains("single commands, not \"rm -r\""), "it says how: {bad:?}");
+}
+
 /// A model that makes one call, in a folder whose configuration says nothing of the policy.
 fn unconfigured(tool: &str, arguments: &Value) -> Home {
     let call = json!({ "calls": [{ "name": tool, "arguments": arguments }] });

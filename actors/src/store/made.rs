@@ -1,5 +1,6 @@
 //! Folders that a store is kept in, where they are missing: for their user alone, and ignored by version control.
 
+use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, ErrorKind, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -16,8 +17,9 @@ const IGNORED: &str = "# Sessions are nobody else's; commands are the project's.
 const IGNORED_BEFORE: &str = "# Sessions are nobody else's.\n*\n";
 
 /// Makes a folder for a store, with those above it, mode 0700. The uppermost of those that were missing is given a
-/// `.gitignore` for everything in it but `commands`; a folder that was there is left as it is, except that a `.gitignore`
-/// which an earlier version wrote is replaced.
+/// `.gitignore` for everything in it but `commands`, itself included, and so is a `.bob` that was there without one and
+/// without sessions, as in a clone of a project that has commands. Any other folder that was there is left as it is,
+/// except that a `.gitignore` which an earlier version wrote is replaced.
 ///
 /// # Errors
 /// When a folder cannot be made. That it could not be kept out of version control is no error.
@@ -27,6 +29,7 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
         !path.as_os_str().is_empty() && found.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
     let uppermost = folder.ancestors().take_while(missing).last();
+    let new = folder.ancestors().take(2).find(|folder| is_unused(folder)).or(uppermost);
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     // The folder itself, or the one above it, is what an earlier version made.
     for ignored in folder.ancestors().take(2).map(|folder| folder.join(".gitignore")) {
@@ -34,11 +37,21 @@ pub fn make_folder(folder: &Path) -> io::Result<()> {
             let _as_it_was = fs::write(&ignored, IGNORED);
         }
     }
-    if let Some(made) = uppermost {
-        let new = OpenOptions::new().write(true).create_new(true).mode(0o600).open(made.join(".gitignore"));
-        let _as_it_was = new.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
+    if let Some(new) = new {
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(new.join(".gitignore"));
+        let _as_it_was = file.and_then(|mut file| file.write_all(IGNORED.as_bytes()));
     }
     Ok(())
+}
+
+/// Whether it is a project's `.bob` in which nothing was kept yet.
+fn is_unused(folder: &Path) -> bool {
+    let is_kept = |name: &OsStr| name.as_encoded_bytes().starts_with(b"sessions");
+    let holds_none =
+        |mut entries: fs::ReadDir| entries.all(|entry| entry.is_ok_and(|entry| !is_kept(&entry.file_name())));
+    folder.file_name().is_some_and(|name| name == ".bob")
+        && fs::symlink_metadata(folder.join(".gitignore")).is_err()
+        && fs::read_dir(folder).is_ok_and(holds_none)
 }
 
 #[cfg(test)]
@@ -85,5 +98,32 @@ mod tests {
         }
         let seen = git(&["ls-files", "--others", "--exclude-standard"]);
         assert_eq!(seen.lines().collect::<Vec<_>>(), [".bob/commands/deep/er.md", ".bob/commands/fix.md"]);
+    }
+
+    #[test]
+    fn a_clone_of_a_project_with_commands_keeps_sessions_out_of_version_control() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let git = |at: &str, args: &[&str]| {
+            let git = std::process::Command::new("git").arg("-C").arg(folder.path().join(at)).args(args).output();
+            let run = git.expect("git");
+            assert!(run.status.success(), "{args:?}: {run:?}");
+            String::from_utf8(run.stdout).expect("a text")
+        };
+        fs::create_dir_all(folder.path().join("project/.bob/commands")).expect("a folder");
+        fs::write(folder.path().join("project/.bob/commands/fix.md"), "x").expect("written");
+        git("project", &["init", "--quiet"]);
+        git("project", &["add", "."]);
+        git("project", &["-c", "user.name=a", "-c", "user.email=a@b", "commit", "--quiet", "-m", "commands"]);
+        git(".", &["clone", "--quiet", "project", "sqlite"]);
+        git(".", &["clone", "--quiet", "project", "json"]);
+        for (clone, made, kept) in [("sqlite", ".bob", "sessions.db"), ("json", ".bob/sessions", "s.jsonl")] {
+            let made = folder.path().join(clone).join(made);
+            make_folder(&made).expect("made");
+            fs::write(made.join(kept), "x").expect("written");
+            assert_eq!(git(clone, &["status", "--porcelain"]), "", "{clone}");
+            fs::remove_file(folder.path().join(clone).join(".bob/.gitignore")).expect("it is there");
+            make_folder(&made).expect("it is there");
+            assert!(!git(clone, &["status", "--porcelain"]).is_empty(), "{clone}: who removed it meant it");
+        }
     }
 }

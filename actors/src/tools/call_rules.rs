@@ -39,6 +39,8 @@ pub(crate) enum CallRuling<'a> {
     Allowed,
     /// A person must be asked, by this rule.
     Asks(&'a str),
+    /// A person must be asked, since it names this command.
+    AsksCommand(&'a str),
     /// It may not run, by this rule.
     Denied(&'a str),
 }

@@ -12,10 +12,10 @@ use super::shell_line::{self, NotUnderstood, Word};
 const MAX_DEPTH: usize = 4;
 
 /// Programs and words of the shell after which the next words may be a command.
-const WRAPPERS: [&str; 31] = [
+const WRAPPERS: [&str; 37] = [
     "env", "exec", "command", "builtin", "eval", "nohup", "setsid", "nice", "ionice", "time", "timeout", "stdbuf",
     "xargs", "find", "watch", "sudo", "doas", "su", "sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "parallel",
-    "chroot", "strace", "script", "trap", "function",
+    "chroot", "strace", "script", "trap", "function", "taskset", "flock", "chrt", "setpriv", "prlimit", "unshare",
 ];
 
 /// Words of the shell itself that a command may follow.

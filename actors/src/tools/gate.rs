@@ -160,7 +160,7 @@ impl Gate {
             Some(reason) => {
                 // A rule that asks is answered by a yes to exactly the call.
                 let ruling = self.rules.ruling(&tool.descriptor, call, context);
-                let is_ruled = matches!(ruling, CallRuling::Asks(_));
+                let is_ruled = matches!(ruling, CallRuling::Asks(_) | CallRuling::AsksCommand(_));
                 let like = if is_ruled { Vec::new() } else { like(&tool.descriptor, call, context) };
                 let exact = is_ruled || is_exact(&tool.descriptor, call);
                 let tool = shown(check, &tool.descriptor, tool.definition.digest(), (like, exact));
@@ -306,6 +306,9 @@ pub(super) fn wanted(
         // What is always asked about is allowed by a yes to exactly this.
         (_, CallRuling::Asks(rule)) if !is_allowed_exactly(check, &tool.definition.digest()) => {
             Some(format!("the rule {rule:?} of the policy asks"))
+        }
+        (_, CallRuling::AsksCommand(command)) if !is_allowed_exactly(check, &tool.definition.digest()) => {
+            Some(format!("the policy asks about the command {command} in every mode (ask_commands)"))
         }
         (Stands::Allowed, _) | (Stands::Nothing, CallRuling::Allowed) => None,
         (Stands::Nothing, _) => rules.asks(&tool.descriptor, context).map(str::to_owned),

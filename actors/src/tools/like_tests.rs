@@ -201,16 +201,39 @@ fn at_a_terminal_what_removes_files_asks_in_every_mode_and_a_yes_is_of_this_call
     let judged = |policy: Policy, line: &str, mode, standing: &[Standing]| {
         gate(policy).check(&asks(line, standing), &CallContext { mode: Some(mode), ..context() })
     };
-    for line in ["rm a", "rmdir old", "shred -u a", "cd src && rm -r old", "find . -exec rm {} +", "/bin/rm a", "$X a"]
-    {
+    let own = Policy { ask: vec![format!("{SHELL}(git push *)")], ..Policy::terminal() };
+    for line in [
+        "rm a",
+        "rmdir old",
+        "shred -u a",
+        "unlink a",
+        "cd src && rm -r old",
+        "find . -exec rm {} +",
+        "find . -name '*.o' -delete",
+        "/bin/rm a",
+        "'r'm a",
+        "ls | xargs rm",
+        "sh -c 'rm a'",
+        "taskset 1 rm a",
+        "flock lock rm a",
+        "chrt 1 rm a",
+        "setpriv --no-new-privs rm a",
+        "prlimit --nofile=9 rm a",
+        "unshare -r rm a",
+    ] {
         for mode in [Ask, Edits, Auto] {
-            let verdict = judged(Policy::terminal(), line, mode, &[]);
-            let Verdict::Ask { tool, .. } = verdict else { panic!("{line} in {mode}: {verdict:?}") };
-            assert!(tool.like.is_empty() && tool.exact || line == "$X a", "{line}: {tool:?}");
+            for policy in [Policy::terminal(), own.clone()] {
+                let verdict = judged(policy, line, mode, &[]);
+                let Verdict::Ask { tool, .. } = verdict else { panic!("{line} in {mode}: {verdict:?}") };
+                assert!(tool.like.is_empty() && tool.exact, "{line}: {tool:?}");
+            }
         }
         let allow = Policy { allow: vec![format!("{SHELL}(*)"), format!("{SHELL}(rm *)")], ..Policy::terminal() };
         assert!(matches!(judged(allow, line, Auto, &[]), Verdict::Ask { .. }), "{line}");
+        let unasked = Policy { ask_commands: Vec::new(), ..Policy::terminal() };
+        assert!(matches!(judged(unasked, line, Auto, &[]), Verdict::Allow { .. }), "{line}");
     }
+    assert!(matches!(judged(own, "git push", Auto, &[]), Verdict::Ask { .. }));
     let check = asks("rm a", &[]);
     let Verdict::Ask { tool, .. } = judged(Policy::terminal(), "rm a", Ask, &[]) else { panic!("not asked") };
     let always = [Standing::of(&check.call, &tool, Scope::Always, (true, ""), Identity::default())];
@@ -218,10 +241,23 @@ fn at_a_terminal_what_removes_files_asks_in_every_mode_and_a_yes_is_of_this_call
     for other in ["rm b", "rm a b", "rm -r a", "rm a; rm b"] {
         assert!(matches!(judged(Policy::terminal(), other, Auto, &always), Verdict::Ask { .. }), "{other}");
     }
-    for harmless in ["git rm --cached a", "echo rm", "ls", "grep rm a"] {
+    for harmless in [
+        "git rm --cached a",
+        "echo rm",
+        "ls",
+        "grep rm a",
+        "find . -name \"*.toml\"",
+        "find . -name *.toml",
+        "timeout 5 ls *.toml",
+        "bash ./x.sh $HOME",
+        "ls | xargs -n1 echo $HOME",
+        "./*/tool",
+    ] {
         assert!(matches!(judged(Policy::terminal(), harmless, Auto, &[]), Verdict::Allow { .. }), "{harmless}");
     }
-    for denied in ["sudo ls", "ls; su", "mkfs.ext4 /dev/x", "MKFS /dev/x", "dd if=a of=b", "shutdown now"] {
+    for denied in
+        ["sudo ls", "ls; su", "mkfs.ext4 /dev/x", "MKFS /dev/x", "dd if=a of=b", "shutdown now", "runuser x", "run0 ls"]
+    {
         assert!(matches!(judged(Policy::terminal(), denied, Auto, &[]), Verdict::Deny { .. }), "{denied}");
     }
 }

@@ -13,7 +13,7 @@
 //!   the one with the tool's own name, else the pattern with the longest beginning before its
 //!   first `*`, `?`, `[` or `{`.
 
-use super::call_rules::{CallRules, CallRuling, is_like_whatever_case};
+use super::call_rules::{CallRules, CallRuling, Subject, is_like_whatever_case, subject};
 use super::patterns::{BadPattern, glob, glob_set};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::ToolName;
@@ -38,6 +38,10 @@ pub struct Policy {
     pub deny: Vec<String>,
     /// Commands no shell line may name, each a single word, in which `*` stands for any characters and `?` for one.
     pub deny_commands: Vec<String>,
+    /// Commands that ask in every mode, in the form of `deny_commands`. A line that names one is allowed by a yes to exactly
+    /// its call, not by `allow` and not by a yes to calls like it. `find` with `-delete` is taken for `rm`.
+    #[serde(default)]
+    pub ask_commands: Vec<String>,
     /// How large a call's arguments may be, as JSON, in bytes.
     pub max_payload_bytes: usize,
     /// What sessions may do without asking, unless a session or a request names a mode.
@@ -68,12 +72,13 @@ pub const DENIED_COMMANDS: [&str; 12] =
 
 /// Commands a shell line may not name in [`Policy::terminal`]: they change who runs a command, a whole disk, or whether the
 /// machine runs.
-const DENIED_AT_A_TERMINAL: [&str; 11] =
-    ["sudo", "su", "doas", "pkexec", "dd", "mkfs*", "wipefs", "shutdown", "reboot", "halt", "poweroff"];
+const DENIED_AT_A_TERMINAL: [&str; 13] = [
+    "sudo", "su", "doas", "pkexec", "runuser", "run0", "dd", "mkfs*", "wipefs", "shutdown", "reboot", "halt",
+    "poweroff",
+];
 
-/// Calls that [`Policy::terminal`] asks about in every mode: what they remove is not kept for an undo.
-const ASKED_AT_A_TERMINAL: [&str; 3] =
-    ["local/shell_exec(rm *)", "local/shell_exec(rmdir *)", "local/shell_exec(shred *)"];
+/// Commands that [`Policy::terminal`] asks about in every mode: what they remove is not kept for an undo.
+const ASKED_AT_A_TERMINAL: [&str; 4] = ["rm", "rmdir", "shred", "unlink"];
 
 impl Default for Policy {
     fn default() -> Self {
@@ -84,6 +89,7 @@ impl Default for Policy {
             ask: Vec::new(),
             deny: Vec::new(),
             deny_commands: DENIED_COMMANDS.map(str::to_owned).to_vec(),
+            ask_commands: Vec::new(),
             max_payload_bytes: 1024 * 1024,
             mode: None,
             require_high_risk_approval: true,
@@ -104,7 +110,7 @@ impl Policy {
     pub fn terminal() -> Self {
         Self {
             deny_tools: Vec::new(),
-            ask: ASKED_AT_A_TERMINAL.map(str::to_owned).to_vec(),
+            ask_commands: ASKED_AT_A_TERMINAL.map(str::to_owned).to_vec(),
             deny_commands: DENIED_AT_A_TERMINAL.map(str::to_owned).to_vec(),
             ..Self::default()
         }
@@ -144,7 +150,7 @@ pub enum PolicyError {
         reason: String,
     },
     /// Not one word.
-    #[error("`deny_commands` has the entry {0:?}, which is not a single command; write for example \"rm\"")]
+    #[error("`deny_commands` and `ask_commands` have single commands, not {0:?}; write for example \"rm\"")]
     Command(String),
 }
 
@@ -175,9 +181,8 @@ impl Rules {
         let denied = policy.deny_tools.iter().chain(CallRules::denied_tools(&policy.deny));
         let lowered: Vec<String> = denied.map(|pattern| pattern.trim().to_lowercase()).collect();
         let deny = glob_set(&lowered).map_err(of("deny_tools"))?;
-        if let Some(bad) =
-            policy.deny_commands.iter().find(|word| word.is_empty() || word.contains(char::is_whitespace))
-        {
+        let mut commands = policy.deny_commands.iter().chain(&policy.ask_commands);
+        if let Some(bad) = commands.find(|word| word.is_empty() || word.contains(char::is_whitespace)) {
             return Err(PolicyError::Command(bad.clone()));
         }
         let said = policy.tools.iter().map(|(pattern, settings)| Said::new(pattern, *settings));
@@ -244,7 +249,14 @@ impl Rules {
 
     /// What the rules over single calls say of this one.
     pub(crate) fn ruling(&self, tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> CallRuling<'_> {
-        self.calls.judge(tool, call, context)
+        let ruling = self.calls.judge(tool, call, context);
+        match ruling {
+            CallRuling::Nothing | CallRuling::Allowed => match subject(tool, call) {
+                Subject::Line(line) => self.asked_command(line).map_or(ruling, CallRuling::AsksCommand),
+                Subject::Path(_) | Subject::Address(_) | Subject::Unknown => ruling,
+            },
+            CallRuling::Denied(_) | CallRuling::Asks(_) | CallRuling::AsksCommand(_) => ruling,
+        }
     }
 
     /// Whether a rule is about what calls of this tool name.
@@ -293,6 +305,20 @@ impl Rules {
     pub fn denied_command(&self, line: &str) -> Option<String> {
         let denied = |word: &String| self.policy.deny_commands.iter().any(|denied| is_like_whatever_case(denied, word));
         super::commands::named_in(line).into_iter().find(denied)
+    }
+
+    /// The first entry of `ask_commands` that a shell line names.
+    fn asked_command(&self, line: &str) -> Option<&str> {
+        if self.policy.ask_commands.is_empty() {
+            return None;
+        }
+        let named = super::commands::named_in(line);
+        let is_named = |asked: &&String| {
+            // The words of `find` are among the names, as it may run them.
+            let is_like = |word: &String| is_like_whatever_case(asked, if word == "-delete" { "rm" } else { word });
+            named.iter().any(is_like)
+        };
+        self.policy.ask_commands.iter().find(is_named).map(String::as_str)
     }
 
     /// How large a call's arguments may be, as JSON, in bytes.

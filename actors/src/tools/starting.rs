@@ -9,7 +9,7 @@ use super::shell_line::Word;
 
 /// Words of the shell that change what later commands of the line are, and programs whose arguments are programs, besides
 /// those that a denial looks into.
-const SHIFTY: [&str; 46] = [
+const SHIFTY: [&str; 44] = [
     ".",
     "source",
     "alias",
@@ -51,8 +51,6 @@ const SHIFTY: [&str; 46] = [
     "ncat",
     "tmux",
     "screen",
-    "flock",
-    "unshare",
     "nsenter",
     "systemd-run",
     "ltrace",

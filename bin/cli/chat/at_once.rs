@@ -34,13 +34,11 @@ impl AtOnce<'_> {
                 let told = mode::told(next);
                 match next == of_turn {
                     true => print::note(&told),
-                    false => {
-                        print::note(&format!("{told}; from the next message on, this answer goes on in {of_turn}"))
-                    }
+                    false => print::note(&format!("{told}; from the next turn on, this answer continues in {of_turn}")),
                 }
             }),
             ("/rename", title) => commands::rename(opened, session, title).await,
-            ("/mcp", argument) => commands::servers(opened, self.origin, argument).await,
+            ("/mcp", argument) => commands::servers(opened, || self.origin.read_quietly(), argument).await,
             _another_command => return None,
         })
     }

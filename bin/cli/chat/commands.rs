@@ -3,7 +3,7 @@
 use bob::sessions::{Change, OptionsPatch};
 use bob::tools::servers::ServerId;
 use bob::{AgentRuntime, ModelName, SessionId};
-use bob_config::sanitise;
+use bob_config::{Config, sanitise};
 
 use super::choose::Choice;
 use super::{Chat, begin, help, mentions, mode};
@@ -13,7 +13,6 @@ use crate::commands::ps;
 use crate::commands::sessions::title;
 use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
-use crate::runtime::origin::Origin;
 use crate::terminal::print;
 
 /// The result of a command.
@@ -64,7 +63,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
         return Ok(Obeyed::Done);
     }
     match command {
-        "/mcp" => servers(&chat.opened, &chat.origin, argument).await?,
+        "/mcp" => servers(&chat.opened, || chat.origin.read(), argument).await?,
         "/new" | "/clear" => chat.begin_anew()?,
         "/compact" => return Ok(Obeyed::Compact),
         "/rewind" => chat.rewind(argument).await?,
@@ -126,7 +125,11 @@ pub(super) async fn rename(opened: &OpenRuntime, session: &SessionId, argument: 
 ///
 /// # Errors
 /// When there is no such server, or the configuration cannot be read.
-pub(super) async fn servers(opened: &OpenRuntime, origin: &Origin, argument: &str) -> Result<(), Failure> {
+pub(super) async fn servers(
+    opened: &OpenRuntime,
+    read: impl FnOnce() -> Result<Config, Failure>,
+    argument: &str,
+) -> Result<(), Failure> {
     match argument.split_once(char::is_whitespace).unwrap_or((argument, "")) {
         ("restart", id) if !id.trim().is_empty() => {
             let id = ServerId::new(id.trim());
@@ -137,7 +140,7 @@ pub(super) async fn servers(opened: &OpenRuntime, origin: &Origin, argument: &st
                 }
             }
         }
-        ("reload", "") => reload(opened, origin)?,
+        ("reload", "") => reload(opened, &read()?)?,
         _what_else => print::note("/mcp shows the tool servers; /mcp restart ID and /mcp reload change them"),
     }
     Ok(())
@@ -145,9 +148,8 @@ pub(super) async fn servers(opened: &OpenRuntime, origin: &Origin, argument: &st
 
 /// Reads the servers from the configuration again. One that cannot be read changes nothing.
 #[cfg(feature = "mcp")]
-fn reload(opened: &OpenRuntime, origin: &Origin) -> Result<(), Failure> {
-    let config = origin.read()?;
-    let reloaded = opened.runtime.reload_servers(bob_config::assemble::tool_servers(&config)?)?;
+fn reload(opened: &OpenRuntime, config: &Config) -> Result<(), Failure> {
+    let reloaded = opened.runtime.reload_servers(bob_config::assemble::tool_servers(config)?)?;
     let names = |ids: &[ServerId]| ids.iter().map(ServerId::to_string).collect::<Vec<_>>();
     let [started, changed, stopped, kept] =
         [&reloaded.started, &reloaded.changed, &reloaded.stopped, &reloaded.kept].map(|ids| names(ids));
@@ -161,8 +163,7 @@ fn reload(opened: &OpenRuntime, origin: &Origin) -> Result<(), Failure> {
 }
 
 #[cfg(not(feature = "mcp"))]
-fn reload(_opened: &OpenRuntime, origin: &Origin) -> Result<(), Failure> {
-    origin.read()?;
+fn reload(_opened: &OpenRuntime, _config: &Config) -> Result<(), Failure> {
     Err(Failure::usage("this program was built without the cargo feature `mcp`"))
 }
 

@@ -45,7 +45,10 @@ pub(super) struct View<'a> {
     pub(super) own: &'a OwnCommands,
     pub(super) facts: &'a Facts,
     pub(super) is_person: bool,
+    /// The mode of the turn that runs, or of the next one.
     pub(super) mode: PermissionMode,
+    /// The mode from the next turn on.
+    pub(super) next_mode: PermissionMode,
 }
 
 /// What of the configuration `/status` and `/context` show.
@@ -84,7 +87,7 @@ impl View<'_> {
             ("/mcp", "") => Ok(self.servers()),
             ("/ps", which) => self.processes(which).await,
             ("/sessions", _) => self.sessions().await,
-            ("/permissions", _) => self.facts.rules.text(self.mode),
+            ("/permissions", _) => self.facts.rules.text(self.mode, self.next_mode),
             ("/status", _) => self.status().await,
             ("/context", _) => self.context().await,
             ("/diff", which) => self.diff(which).await,

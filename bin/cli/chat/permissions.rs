@@ -28,6 +28,7 @@ impl Rules {
             ("tools", &rules.allow_tools),
             ("never", &rules.deny_tools),
             ("shell", &rules.deny_commands),
+            ("asked", &rules.ask_commands),
         ];
         // All tools are no rule.
         let is_rule =
@@ -40,6 +41,7 @@ impl Rules {
                 "deny" => "is denied: ",
                 "tools" => "only these are offered: ",
                 "never" => "not offered: ",
+                "asked" => "programs that ask in every mode: ",
                 _shell => "denied programs: ",
             };
             (name, format!("{what}{}", patterns.join(", ")))
@@ -48,14 +50,16 @@ impl Rules {
         Self { rows: rows.chain([sandbox]).collect(), folder: config.folder.clone() }
     }
 
-    /// All of it, with the decisions that last.
+    /// All of it, with the decisions that last; `next` is the mode from the next turn on.
     ///
     /// # Errors
     /// When the decisions cannot be read.
-    pub(super) fn text(&self, now: PermissionMode) -> Result<String, Failure> {
-        let mode = ("mode", format!("{}: {}", now, mode::means(now)));
-        let mut text: String =
-            std::iter::once(&mode).chain(&self.rows).map(|(name, what)| format!("{name:<8} {what}\n")).collect();
+    pub(super) fn text(&self, now: PermissionMode, next: PermissionMode) -> Result<String, Failure> {
+        let named = |name, mode| (name, format!("{mode}: {}", mode::means(mode)));
+        let mut modes = vec![named("mode", now)];
+        modes.extend((next != now).then(|| named("next", next)));
+        let rows = modes.iter().chain(&self.rows);
+        let mut text: String = rows.map(|(name, what)| format!("{name:<8} {what}\n")).collect();
         let decided = match Place::of(&self.folder) {
             Some(place) => approvals::listed(&place)?,
             None => Vec::new(),
@@ -82,7 +86,7 @@ mod tests {
         let text = "runtime.default_model = 'a:b'\npolicy.allow = ['local/shell_exec(git *)']\npolicy.ask = ['local/todo']\n\
                     policy.deny_tools = ['mcp/x/*']\npolicy.deny = ['local/write_file(src/**)']\n";
         let config = parse(text, Path::new("agent.toml"), &Environment::default(), &Overrides::default()).unwrap();
-        let shown = Rules::of(&config).text(PermissionMode::Ask).unwrap();
+        let shown = Rules::of(&config).text(PermissionMode::Ask, PermissionMode::Ask).unwrap();
         for row in [
             "mode     ask: what changes something asks",
             "allow    runs without asking: local/shell_exec(git *)",
@@ -95,5 +99,8 @@ mod tests {
             assert!(shown.lines().any(|line| line.starts_with(row)), "{row}: {shown}");
         }
         assert!(!shown.contains("tools    "), "all tools are no rule: {shown}");
+        assert!(!shown.contains("next     "), "{shown}");
+        let shown = Rules::of(&config).text(PermissionMode::Ask, PermissionMode::Plan).unwrap();
+        assert!(shown.starts_with("mode     ask: ") && shown.contains("\nnext     plan: "), "{shown}");
     }
 }

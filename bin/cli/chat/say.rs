@@ -141,6 +141,7 @@ impl Chat {
             facts: &self.facts,
             is_person,
             mode: self.mode,
+            next_mode: self.mode,
         };
         let next_mode = Cell::new(self.mode);
         let at_once = AtOnce { view, origin: &self.origin, next_mode: &next_mode };
@@ -273,8 +274,7 @@ async fn hear(
                 continue;
             }
             if line.trim_start().starts_with(['/', '!']) {
-                // `/permissions` shows what is in force from the next message on.
-                let view = View { mode: at_once.next_mode.get(), ..at_once.view };
+                let view = View { next_mode: at_once.next_mode.get(), ..at_once.view };
                 let obeyed = match view.shown(&line).await {
                     Some(shown) => Some(shown.map(|text| print::report(&sanitise::clean(&print::wrapped(&text))))),
                     None => at_once.obey(&line).await,

@@ -214,6 +214,7 @@ impl Chat {
             facts: &self.facts,
             is_person: self.is_person,
             mode: self.mode,
+            next_mode: self.mode,
         }
     }
 

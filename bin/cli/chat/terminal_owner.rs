@@ -11,11 +11,10 @@ use super::draft::Draft;
 use super::keys::Keys;
 use super::mode;
 use crate::terminal::screen::{Live, Screen};
-use crate::terminal::settings;
+use crate::terminal::{question, settings};
 
-/// The pause in typing, and the time on the screen, before a question takes the keyboard: the end of a line that was
-/// begun earlier, such as an `s` and Enter, must not answer it.
-pub(super) const PAUSE: Duration = Duration::from_millis(500);
+/// The pause in typing, and the time on the screen, before a question takes the keyboard.
+pub(super) const PAUSE: Duration = question::PAUSE;
 
 /// The byte of Esc, with which other keys begin.
 const ESCAPE: u8 = 0x1b;

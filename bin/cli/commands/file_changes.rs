@@ -1,14 +1,16 @@
 //! `sessions diff`, `sessions undo`, `/diff` and `/undo`: what a session changed of files, and the way back.
 
+use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use bob::SessionId;
-use bob::sessions::TurnId;
 use bob::store::{Record, SessionStore};
 use bob::tools::FileChange;
-use bob::tools::file_changes::{ChildRecords, TurnChanges, Undone, children, together, undo, with_children};
+use bob::tools::file_changes::{
+    Child, ChildRecords, TurnChanges, Undone, children, in_order, together, undo, with_children,
+};
 use bob_config::Config;
 use serde_json::json;
 
@@ -42,16 +44,28 @@ pub(crate) async fn of_session(
     records: &[Arc<Record>],
 ) -> Vec<TurnChanges> {
     let mut read: Vec<ChildRecords> = Vec::new();
-    let mut unread: Vec<(TurnId, SessionId)> = children(session, records);
-    while let Some((turn, child)) = unread.pop() {
-        match store.load(&child).await {
+    let mut unread = children(session, records);
+    let mut seen = HashSet::from([session.clone()]);
+    while let Some(child) = unread.pop() {
+        if !seen.insert(child.session.clone()) {
+            continue;
+        }
+        let unknown = |why: &dyn std::fmt::Display| {
+            print::note(&format!("warning: what the sub-agent's session {} changed is unknown: {why}", child.session));
+        };
+        match store.load(&child.session).await {
+            Ok(records) if records.is_empty() => {
+                if child.has_result {
+                    unknown(&"it has no records, and was deleted perhaps");
+                }
+            }
             Ok(records) => {
-                unread.extend(children(&child, &records).into_iter().map(|(_, below)| (turn.clone(), below)));
-                read.push(ChildRecords { turn, records });
+                let records = ChildRecords::of(&child, records);
+                let below = children(&child.session, &records.records).into_iter();
+                unread.extend(below.map(|below| Child { turn: child.turn.clone(), ..below }));
+                read.push(records);
             }
-            Err(error) => {
-                print::note(&format!("warning: what the sub-agent's session {child} changed is unknown: {error}"))
-            }
+            Err(error) => unknown(&error),
         }
     }
     with_children(session, records, &read)
@@ -68,7 +82,7 @@ fn changed(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<
         Which::All | Which::Last => picked(standing(turns, workspace), which)?,
         Which::Turn(_) | Which::Behind(_) => picked(turns, which)?,
     };
-    Ok(together(picked.iter().flat_map(|turn| &turn.changes)))
+    Ok(together(&in_order(picked)))
 }
 
 /// The turns without the last ones whose files are all as they were before.
@@ -188,7 +202,7 @@ pub(crate) fn take_back(
         }
         Which::All | Which::Behind(_) => {
             let turns = picked(turns, which)?;
-            let all: Vec<_> = turns.iter().flat_map(|turn| turn.changes.iter().cloned()).collect();
+            let all = in_order(turns);
             undone = turns.first().map_or_else(Vec::new, |turn| undo(&roots(turn), &all, overwrite));
         }
     }

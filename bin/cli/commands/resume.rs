@@ -88,7 +88,9 @@ async fn reply(
             let folder = folder.map_or_else(|| opened.workspace.clone(), PathBuf::from);
             return decided(&folder, &asked, offers_always).await.map(ResumeReply::Decision);
         }
-        if suspension.reason != SuspendReason::ApprovalRequired {
+        if suspension.reason == SuspendReason::ApprovalRequired {
+            print::note("what is asked is not known here; write allow or deny, and end the input with Ctrl-D");
+        } else {
             print::note(&suspension.question);
             let answer = line("answer> ").await?.filter(|answer| !answer.is_empty());
             return answer.map(ResumeReply::Answer).ok_or_else(unanswered);
@@ -108,6 +110,7 @@ async fn reply(
 /// When the input ends before that.
 async fn decided(folder: &Path, asked: &ApprovalQuestion, offers_always: bool) -> Result<Decision, Failure> {
     print::report(&question::shown_in(folder, asked, Look::now(), false));
+    tokio::time::sleep(question::PAUSE).await;
     settings::throw_away();
     loop {
         let answer = line(&question::prompt(asked)).await?.ok_or_else(unanswered)?;

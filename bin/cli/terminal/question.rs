@@ -8,6 +8,7 @@ mod edits;
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use bob::approvals::{ApprovalQuestion, Decision};
@@ -19,7 +20,7 @@ use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::took;
 
-pub(crate) use edits::difference_in;
+pub(crate) use edits::{difference_in, hide};
 
 /// The tool whose argument is a command of the shell.
 const SHELL: &str = "local/shell_exec";
@@ -29,6 +30,10 @@ const SHELL_TITLE: &str = "shell exec";
 
 /// Longer arguments are shown in part until the person asks for all of them, lines.
 const MOST_LINES: usize = 60;
+
+/// The pause before a question takes the keyboard: the end of a line that was begun earlier, such as an `s` and Enter, must
+/// not answer it.
+pub(crate) const PAUSE: Duration = Duration::from_millis(500);
 
 /// The reason of a denial for which the person gave none; the model reads it.
 const BY_USER: &str = "denied by the user";
@@ -104,7 +109,7 @@ fn rendered(question: &ApprovalQuestion, edit: Option<Vec<String>>, look: Look, 
         changes.lines().for_each(|line| row(&mut text, "│ ", &seen(line), look));
     }
     let until = match question.timeout_ms {
-        0 => "waiting for your decision, without a time limit".to_owned(),
+        0 => "waiting for your decision".to_owned(),
         ms => format!("denied automatically in {}", took(ms)),
     };
     row(&mut text, "└ ", &until, look);

@@ -199,6 +199,7 @@ fn b1_unknown_words_and_forms() {
             "policy.allow_tools = ['read_file']",
             "policy.deny_tools = ['']",
             "policy.deny_commands = [' ']",
+            "policy.ask_commands = ['']",
             "tools.read_file.risk = 'low'",
             "tools.'mcp/'.risk = 'low'",
             "policy.workspace = ''",
@@ -236,6 +237,8 @@ fn b1_unknown_words_and_forms() {
             2:22 `policy.deny_tools` matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone "*" is every tool
             > policy.deny_commands = [' ']
             2:25 `policy.deny_commands` must not be empty
+            > policy.ask_commands = ['']
+            2:24 `policy.ask_commands` must not be empty
             > tools.read_file.risk = 'low'
             2:7 the key below `tools` must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like mcp/<server>/*, in quotes
             > tools.'mcp/'.risk = 'low'

@@ -147,6 +147,7 @@ fn what_the_example_leaves_out_has_the_default_it_states() {
     assert_eq!(format!("{:?}", bare.log), format!("{:?}", example.log));
     assert_eq!(bare.policy.rules.deny_tools, example.policy.rules.deny_tools);
     assert_eq!(bare.policy.rules.deny_commands, example.policy.rules.deny_commands);
+    assert_eq!(bare.policy.rules.ask_commands, example.policy.rules.ask_commands);
     assert_eq!(bare.policy.rules.allow_tools, ["*"]);
     assert_eq!(bare.prompt.memory, example.prompt.memory);
 }

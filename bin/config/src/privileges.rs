@@ -23,6 +23,9 @@ use super::{
     SkillSource, Skills, SourceKind, Store, StoreKind, Telemetry, Transport, profile,
 };
 
+/// The tool that runs commands.
+const SHELL: &str = "local/shell_exec";
+
 /// One thing a configuration does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privilege {
@@ -221,10 +224,12 @@ impl Config {
             allow_tools: _,
             deny_tools: _,
             deny_commands,
+            ask_commands,
             max_payload_bytes: _,
             mode,
             allow,
-            ask,
+            // None by default.
+            ask: _,
             deny: _,
             require_high_risk_approval: _,
             offer_always: _,
@@ -239,7 +244,7 @@ impl Config {
         let shorter = [
             loosens::tools(rules, &default),
             loosens::shorter("deny_commands", deny_commands, &default.deny_commands),
-            loosens::shorter("ask", ask, &default.ask),
+            loosens::shorter("ask_commands", ask_commands, &default.ask_commands),
             loosens::shorter("secret_files", secret_files, &Policy::default().secret_files),
         ];
         shorter.into_iter().flatten().for_each(&mut loosens);
@@ -256,6 +261,9 @@ impl Config {
         match rules.default_mode() {
             PermissionMode::Plan | PermissionMode::Ask => {}
             PermissionMode::Edits => loosens(format!("files are changed without asking ({key})")),
+            PermissionMode::Auto if loosens::is_callable(rules, SHELL) => loosens(format!(
+                "calls of medium and high risk need no approval, and commands of the shell run without asking ({key})"
+            )),
             PermissionMode::Auto => loosens(format!("calls of medium and high risk need no approval ({key})")),
         }
     }

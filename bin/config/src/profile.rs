@@ -28,11 +28,11 @@ pub(super) fn terminal() -> String {
         approval_timeout_ms,
         suspend_timeout_ms,
     } = Limits::terminal();
-    let Policy { deny_tools, ask, deny_commands, .. } = policy(false);
+    let Policy { deny_tools, deny_commands, ask_commands, .. } = policy(false);
     let list = |values: &[String]| {
         format!("[{}]", values.iter().map(|value| tree::quoted(value)).collect::<Vec<_>>().join(", "))
     };
-    let (deny_tools, ask, deny_commands) = (list(&deny_tools), list(&ask), list(&deny_commands));
+    let (deny_tools, deny_commands, ask_commands) = (list(&deny_tools), list(&deny_commands), list(&ask_commands));
     format!(
         "[runtime]\n\
          max_steps = {max_steps}\n\
@@ -49,8 +49,8 @@ pub(super) fn terminal() -> String {
          max_history_messages = {TERMINAL_HISTORY}\n\
          [policy]\n\
          deny_tools = {deny_tools}\n\
-         ask = {ask}\n\
-         deny_commands = {deny_commands}\n"
+         deny_commands = {deny_commands}\n\
+         ask_commands = {ask_commands}\n"
     )
 }
 

@@ -196,6 +196,7 @@ keys! {
         ask: Vec<String> => CallPattern,
         deny: Vec<String> => CallPattern,
         deny_commands: Vec<String> => Text,
+        ask_commands: Vec<String> => Text,
         max_payload_bytes: usize => Whole(1, 67_108_864),
         require_high_risk_approval: bool,
         offer_always: bool,

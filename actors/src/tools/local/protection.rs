@@ -80,6 +80,13 @@ impl Default for Protection {
     }
 }
 
+impl Protection {
+    /// Whether a file is one of secrets; `path` is absolute, with its links followed. Reads the patterns each time.
+    pub fn is_secret(&self, path: &Path) -> bool {
+        secrets(&self.secret_files).is_match(folded(path))
+    }
+}
+
 /// What a tool does with the path it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {

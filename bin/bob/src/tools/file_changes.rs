@@ -2,4 +2,6 @@
 
 #[cfg(feature = "local-tools")]
 pub use bob_actors::tools::local::{Undone, undo};
-pub use bob_messages::file_changes::{ChildRecords, TurnChanges, children, of_records, together, with_children};
+pub use bob_messages::file_changes::{
+    Child, ChildRecords, TurnChanges, children, in_order, of_records, together, with_children,
+};

@@ -1,6 +1,7 @@
 //! The privileges of a named configuration at its last use, to report changes in one line.
 
 use bob_config::{Config, Privilege, PrivilegeKind};
+use serde::{Deserialize, Serialize};
 
 use super::memory::PathRecords;
 use super::place;
@@ -9,17 +10,26 @@ use crate::terminal::print;
 /// How many things are named in the line.
 const MOST_NAMED: usize = 3;
 
+/// A configuration at its last use.
+#[derive(PartialEq, Serialize, Deserialize)]
+struct Used {
+    /// Of its content.
+    digest: String,
+    privileges: Vec<String>,
+}
+
 /// Reports added and removed privileges of a named configuration since its last use, and stores the current ones.
-/// Silent where nothing can be stored.
+/// Silent where nothing can be stored, and where the file is as it was: then the program or the environment has changed.
 pub(super) fn tell(config: &Config, privileges: &[Privilege]) {
     let (Ok(path), Ok(records)) = (place(&config.file), PathRecords::open("used")) else { return };
-    let now: Vec<String> = privileges.iter().map(Privilege::text).collect();
-    let before: Option<Vec<String>> = records.get(&path);
+    let now = Used { digest: config.digest().to_owned(), privileges: privileges.iter().map(Privilege::text).collect() };
+    // What earlier versions stored has no digest, and is replaced without a word.
+    let before: Option<Used> = records.get(&path);
     if before.as_ref() == Some(&now) {
         return;
     }
-    if let Some(before) = &before
-        && let Some(line) = difference(privileges, &now, before)
+    if let Some(before) = before.filter(|before| before.digest != now.digest)
+        && let Some(line) = difference(privileges, &now.privileges, &before.privileges)
     {
         print::note(&format!("note: {} has changed since it was last used: {line}", config.file.display()));
     }

@@ -1,19 +1,35 @@
 //! The question about an edit, as a difference instead of its arguments.
 //!
 //! Where the file can be read, the difference is that of the whole file, with the lines around; else that of the arguments.
+//! A file is not read for that if it is outside the folder, of secrets, of the agent's own or of git, or has other names:
+//! the call is not approved yet.
 //! Nothing of the arguments is left out: a call with anything else in it is shown as JSON.
 
 use std::io::ErrorKind;
-use std::path::{Component, Path};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Component, Path, PathBuf};
+use std::sync::OnceLock;
 
-use bob::tools::{FileChange, ToolCall};
+use bob::tools::{FileChange, Protection, ToolCall};
 use serde_json::{Map, Value};
 use similar::ChangeTag;
 
 use crate::terminal::diff::{difference, raw};
 
+/// Folders of the agent and of git.
+const OWN: [&str; 2] = [".bob", ".git"];
+
 /// The largest file whose difference is shown, in bytes.
 const MOST_BYTES: u64 = 1024 * 1024;
+
+/// Which files are not shown; a process has one configuration.
+static PROTECTION: OnceLock<Protection> = OnceLock::new();
+
+/// Sets the patterns of files of secrets, of which no text is shown before a yes.
+pub(crate) fn hide(secret_files: &[String]) {
+    let protection = Protection { secret_files: secret_files.to_owned(), ..Protection::default() };
+    let _a_process_has_one = PROTECTION.set(protection);
+}
 
 /// As [`lines`], for a call whose paths begin in this folder.
 pub(super) fn lines_in(folder: &Path, call: &ToolCall) -> Option<Vec<String>> {
@@ -45,8 +61,9 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
     if path.chars().any(char::is_control) || Path::new(path).components().any(|part| part == Component::ParentDir) {
         return None;
     }
-    let file = folder.join(path);
+    let file = readable(folder, path)?;
     let before = match file.metadata() {
+        Ok(found) if found.is_file() && found.nlink() > 1 => return None,
         Ok(found) if found.is_file() && found.len() <= MOST_BYTES => match std::fs::read(&file).ok()? {
             bytes if bytes.contains(&0) => return binary(path, bytes.len(), fields).map(Would::Replace),
             bytes => Some(String::from_utf8(bytes).ok()?),
@@ -59,6 +76,23 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
         None => edited(before.clone()?, fields)?,
     };
     Some(Would::Change(FileChange { path: path.to_owned(), before, after: Some(after), is_rough: false }))
+}
+
+/// Where a path leads with its links followed, if its text may be shown before the call is approved.
+fn readable(folder: &Path, path: &str) -> Option<PathBuf> {
+    let root = folder.canonicalize().ok()?;
+    let written = root.join(path);
+    let known = written.ancestors().find(|known| known.symlink_metadata().is_ok())?;
+    let real = known.canonicalize().ok()?;
+    let real = match written.strip_prefix(known).ok()? {
+        nothing if nothing.as_os_str().is_empty() => real,
+        rest => real.join(rest),
+    };
+    let protection = PROTECTION.get_or_init(Protection::default);
+    let is_own = |part: Component<'_>| OWN.iter().any(|own| part.as_os_str().eq_ignore_ascii_case(own));
+    let is_hidden = [&real, &written].into_iter().any(|path| protection.is_secret(path));
+    let below = real.strip_prefix(&root).ok()?;
+    (!is_hidden && !below.components().any(is_own)).then_some(real)
 }
 
 /// As lines; none if nothing would change.
@@ -210,6 +244,43 @@ mod tests {
             shown(&write("b")),
             "file: b\na binary file of 3 bytes is replaced by this text, which cannot be undone:\n+ 1"
         );
+    }
+
+    #[test]
+    fn no_text_is_shown_of_a_file_that_a_tool_would_not_read_unasked() {
+        let outer = tempfile::tempdir().expect("a folder");
+        let (folder, outside) = (outer.path().join("work"), outer.path().join("outside.txt"));
+        let text = "canary\nold\n";
+        for below in ["sub", ".bob", ".git"] {
+            std::fs::create_dir_all(folder.join(below)).expect("a folder");
+        }
+        std::fs::write(&outside, text).expect("a file");
+        for file in ["a.txt", ".env", "sub/.ENV.local", "id_rsa", ".bob/chat_history", ".git/config", "twin"] {
+            std::fs::write(folder.join(file), text).expect("a file");
+        }
+        std::fs::hard_link(folder.join("twin"), folder.join("other")).expect("a name");
+        for (to, link) in
+            [(&*outside, "out"), (outer.path(), "up"), (Path::new(".env"), "plain"), (Path::new("a.txt"), "in")]
+        {
+            std::os::unix::fs::symlink(to, folder.join(link)).expect("a link");
+        }
+        let edit = |path: &str| call("local/edit_file", json!({ "path": path, "old": "old", "new": "new" }));
+        let absolute = |path: &Path| path.to_str().expect("a text").to_owned();
+        let hidden = ["out", "up/outside.txt", "plain", ".env", "sub/.ENV.local", "id_rsa", ".bob/chat_history"];
+        let more = [".git/config", "twin", "other"];
+        let hidden = hidden.iter().chain(&more).map(|path| (*path).to_owned());
+        for path in hidden.chain([absolute(&outside), absolute(&folder.join(".env"))]) {
+            assert_eq!(difference_in(&folder, &edit(&path)), None, "{path}");
+            let lines = lines_in(&folder, &edit(&path)).expect("lines").join("\n");
+            assert_eq!(lines, format!("file: {path}\n@@\n- old\n+ new"));
+            let write = call("local/write_file", json!({ "path": path, "content": "x\n" }));
+            let lines = lines_in(&folder, &write).expect("lines").join("\n");
+            assert!(!lines.contains("canary") && difference_in(&folder, &write).is_none(), "{path}: {lines}");
+        }
+        for path in ["a.txt".to_owned(), "in".to_owned(), absolute(&folder.join("a.txt"))] {
+            let difference = difference_in(&folder, &edit(&path)).expect("a difference");
+            assert!(difference.contains(" canary\n-old\n+new"), "{path}: {difference}");
+        }
     }
 
     #[test]

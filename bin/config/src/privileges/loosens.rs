@@ -54,13 +54,17 @@ pub(super) fn shown(config: &Config, path: &Path) -> String {
 /// The default's denied tools that may be called here.
 pub(super) fn tools(policy: &Policy, default: &Policy) -> Option<String> {
     let denied = &default.deny_tools;
-    let is_callable = |name: &&String| match Rules::new(policy.clone()) {
-        Ok(rules) => rules.allows(&ToolName::new(name.as_str())),
-        Err(_unreadable) => true,
-    };
-    let callable: Vec<&str> = denied.iter().filter(is_callable).map(String::as_str).collect();
+    let callable: Vec<&str> = denied.iter().map(String::as_str).filter(|name| is_callable(policy, name)).collect();
     (!callable.is_empty())
         .then(|| format!("the model may call {}, which is denied by default (deny_tools)", callable.join(", ")))
+}
+
+/// Whether the policy leaves a tool callable.
+pub(super) fn is_callable(policy: &Policy, name: &str) -> bool {
+    match Rules::new(policy.clone()) {
+        Ok(rules) => rules.allows(&ToolName::new(name)),
+        Err(_unreadable) => true,
+    }
 }
 
 /// Returns the elements of the default that the list lacks.
