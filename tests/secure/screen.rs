@@ -223,7 +223,7 @@ fn g5_no_attack_of_a_tool_server_or_an_error_steers_a_terminal() {
     for (line, shown) in [
         ("Do it.", "That was all."),
         ("/mcp", "stdio"),
-        ("/tools", "local/write_file"),
+        ("/tools", "local/shell_stop"),
         ("Fail.", "HTTP 400"),
         ("Fail in JSON.", "[rephrase the message"),
     ] {

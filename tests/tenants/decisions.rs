@@ -126,7 +126,7 @@ async fn a_reader_that_fell_behind_is_offered_what_a_decision_would_count_as() {
     let builder = paying(&Seen::default()).model(Arc::new(ScriptedLlm::replies(replies)));
     let runtime = build(builder.tools(Arc::new(look)).policy(policy)).await;
     let mut slow = within(runtime.subscribe(session("s"), EventsFrom::Now)).await.unwrap();
-    let limits = Limits { max_steps: 310, max_tool_calls: 310, ..Limits::default() };
+    let limits = Limits { max_steps: 310, max_tool_calls: 310, max_identical_calls: 310, ..Limits::default() };
     let request = AgentRequest { approvals: ApprovalsMode::Suspend, limits: Some(limits), ..say("pay") };
     within(runtime.run(request)).await.unwrap();
     let mut prompts = 0;

@@ -192,7 +192,7 @@ fn the_records_of_the_newest_format_have_the_keys_that_are_kept() {
     for record in told(FORMAT).values().flatten() {
         let record = serde_json::to_value(record).unwrap();
         keys(record["kind"].as_str().unwrap(), &record["body"], &mut there);
-        record.as_object().unwrap().keys().for_each(|key| drop(there.insert(format!("record.{key}"))));
+        there.extend(record.as_object().unwrap().keys().map(|key| format!("record.{key}")));
     }
     let text: String = there.iter().map(|path| format!("{path}\n")).collect();
     expect_test::expect_file![folder_of(FORMAT).join("keys.txt")].assert_eq(&text);
