@@ -151,7 +151,10 @@ async fn a_program_answers_what_a_server_asks() {
 
 /// Keeps for whom it is asked, and panics.
 #[derive(Default)]
-struct Asked(std::sync::Mutex<Vec<(Option<bob::SessionId>, Option<Arc<RequestContext>>)>>);
+struct Asked(std::sync::Mutex<Vec<ForWhom>>);
+
+/// The session and the context of a form.
+type ForWhom = (Option<bob::SessionId>, Option<Arc<RequestContext>>);
 
 impl ApprovalPort for Asked {
     fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {

@@ -143,7 +143,7 @@ async fn a_model_without_what_it_can_do_is_refused_to_its_caller_and_ends_no_act
     let options = SessionOptions { model: Some(name.clone()), ..SessionOptions::default() };
     let opened = runtime.open(session("opened"), options).await;
     let run = runtime.run(say("hi")).await.map(|result| result.response().error.clone());
-    let run = run.map_or_else(Some, |error| error);
+    let run = run.unwrap_or_else(Some);
     for error in [opened.err(), run] {
         let Some(AgentError::Llm(error)) = &error else { panic!("{error:?}") };
         assert_eq!(error.kind, LlmErrorKind::Panicked);
