@@ -55,13 +55,6 @@ async fn client(address: SocketAddr, session: &str, text: &str) -> std::io::Resu
     Ok(connection)
 }
 
-async fn refusal(address: SocketAddr, session: &str, text: &str) -> std::io::Result<String> {
-    let mut answer = String::new();
-    client(address, session, text).await?.read_to_string(&mut answer).await?;
-    println!("{answer}");
-    Ok(answer)
-}
-
 async fn finished(mut events: AgentEvents) -> Result<FinishReason, AgentError> {
     while let Some(event) = events.next().await {
         if let AgentEvent::TurnFinished { outcome } = &event?.event {
@@ -78,7 +71,6 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => ScriptedReply::Stall,
     });
     let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model));
-    let builder = builder.max_concurrent_turns(1).max_waiting_turns(0);
     let runtime: Arc<dyn AgentRuntime> = Arc::new(builder.build().await?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -96,21 +88,22 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut piece = [0; 512];
     let read = connection.read(&mut piece).await?;
     println!("{}", String::from_utf8_lossy(&piece[..read]));
-    // There is a place for one turn.
-    let overloaded = refusal(address, "carol", "hello").await?;
-    assert!(overloaded.starts_with("HTTP/1.1 503") && overloaded.contains("retry-after: 1"), "{overloaded}");
     drop(connection);
     let ended = finished(events).await?;
     println!("{ended:?}");
     assert_eq!(ended, FinishReason::Cancelled);
 
-    let invalid = refusal(address, "a%20b", "hello").await?;
+    let mut invalid = String::new();
+    client(address, "a%20b", "hello").await?.read_to_string(&mut invalid).await?;
+    println!("{invalid}");
     assert!(invalid.starts_with("HTTP/1.1 400"), "{invalid}");
     assert_eq!(refused(AgentError::busy("another process has it")).0, StatusCode::CONFLICT);
     assert_eq!(refused(AgentError::timeout("too late", "summary", 1)).0, StatusCode::GATEWAY_TIMEOUT);
+    assert_eq!(refused(AgentError::Stopped("it ended".into())).0, StatusCode::SERVICE_UNAVAILABLE);
+    let (status, headers, _) = refused(AgentError::overloaded_for("too much to do", Some(1_500)));
+    assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(headers.0.map(|(_, seconds)| seconds).as_deref(), Some("2"));
     runtime.shutdown().await;
-    let stopped = refusal(address, "ann", "hello").await?;
-    assert!(stopped.starts_with("HTTP/1.1 503"), "{stopped}");
     server.abort();
     Ok(())
 }
