@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub type Made = Arc<dyn Fn(&Path) + Send + Sync>;
 
 /// What keeps a folder out of version control, itself included, but for the commands of the project's own.
-const IGNORED: &str = "# Sessions are nobody else's; commands are the project's.\n*\n!/commands/\n!/commands/**\n";
+const IGNORED: &str = "# Sessions are private; commands belong to the project.\n*\n!/commands/\n!/commands/**\n";
 
 /// What earlier versions wrote instead.
 const IGNORED_BEFORE: &str = "# Sessions are nobody else's.\n*\n";

@@ -200,6 +200,7 @@ fn b1_unknown_words_and_forms() {
             "policy.deny_tools = ['']",
             "policy.deny_commands = [' ']",
             "policy.ask_commands = ['']",
+            "policy.ask_commands = ['git push']",
             "tools.read_file.risk = 'low'",
             "tools.'mcp/'.risk = 'low'",
             "policy.workspace = ''",
@@ -236,9 +237,11 @@ fn b1_unknown_words_and_forms() {
             > policy.deny_tools = ['']
             2:22 `policy.deny_tools` matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone "*" is every tool
             > policy.deny_commands = [' ']
-            2:25 `policy.deny_commands` must not be empty
+            2:25 `policy.deny_commands` must be the name of one program, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
             > policy.ask_commands = ['']
-            2:24 `policy.ask_commands` must not be empty
+            2:24 `policy.ask_commands` must be the name of one program, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            > policy.ask_commands = ['git push']
+            2:24 `policy.ask_commands` must be the name of one program, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
             > tools.read_file.risk = 'low'
             2:7 the key below `tools` must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like mcp/<server>/*, in quotes
             > tools.'mcp/'.risk = 'low'

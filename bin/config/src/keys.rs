@@ -56,6 +56,8 @@ pub(super) enum Rule {
     Pattern,
     /// A pattern of tool names, and perhaps one of arguments in parentheses.
     CallPattern,
+    /// The name of one program, with or without its path and `*`.
+    Command,
     /// A short name of letters, digits, `_` and `-`.
     Id,
 }
@@ -92,6 +94,7 @@ impl Rule {
             }
             Self::Address => unless(is_address(text?), "must begin with http:// or https:// and a host"),
             Self::CallPattern => unless(is_call_rule(text?), CALL_RULE_FORM),
+            Self::Command => unless(is_command(text?), COMMAND_FORM),
             Self::Pattern => unless(is_pattern(text?), PATTERN_FORM),
             Self::Id => unless(is_id(text?), ID_FORM),
         }
@@ -123,6 +126,13 @@ fn is_call_rule(text: &str) -> bool {
             is_pattern(tool) && about.strip_suffix(')').is_some_and(|about| !about.trim().is_empty())
         }
     }
+}
+
+const COMMAND_FORM: &str = "must be the name of one program, for example \"rm\"; a rule like \"local/shell_exec(git push *)\" in `deny` or `ask` is about \
+     its arguments, too";
+
+fn is_command(text: &str) -> bool {
+    !text.is_empty() && !text.contains(char::is_whitespace)
 }
 
 pub(super) fn is_pattern(text: &str) -> bool {

@@ -18,7 +18,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::hooks::Hook;
-use super::keys::Rule::{Address, CallPattern, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{Address, CallPattern, Command, Decimal, Model, ModelOrEmpty, Pattern, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::models::{ModelsCatalog, Selector};
 use super::prices::Price;
@@ -195,8 +195,8 @@ keys! {
         allow: Vec<String> => CallPattern,
         ask: Vec<String> => CallPattern,
         deny: Vec<String> => CallPattern,
-        deny_commands: Vec<String> => Text,
-        ask_commands: Vec<String> => Text,
+        deny_commands: Vec<String> => Command,
+        ask_commands: Vec<String> => Command,
         max_payload_bytes: usize => Whole(1, 67_108_864),
         require_high_risk_approval: bool,
         offer_always: bool,

@@ -51,7 +51,7 @@ async fn a_port_that_panics_when_it_shows_the_page_is_named() {
     for at_once in [true, false] {
         let mut server = signed(&realm, home.path(), true);
         server.sign_ins.port = Some(Arc::new(NoBrowser { at_once }));
-        let error = log_in(&server.spec, &server.sign_ins).await.expect_err("nobody saw the page");
+        let error = log_in(&server.spec, &server.sign_ins).await.expect_err("the page was not opened");
         assert!(error.contains("the port that shows the page panicked"), "{error}");
     }
 }

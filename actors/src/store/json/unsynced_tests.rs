@@ -1,4 +1,4 @@
-//! A journal has its name before that is durable: whoever writes to it next makes it so first.
+//! A journal has its name before the name is durable: the next write to it syncs the folder first.
 
 use super::crash_tests::{Traced, check_crashes, traced};
 use super::journals::Journals;
