@@ -14,8 +14,10 @@ use bob::model::{
     LlmRequest, ProviderLimits, ScriptedCall, ScriptedLlm, ScriptedReply, Summary,
 };
 use bob::sessions::{FinishReason, SessionOptions};
-use bob::tools::{Risk, ToolName, tool};
-use bob::{AgentError, AgentRequest, AgentRuntime, BoxFuture, ModelName, RuntimeBuilder};
+use bob::tools::{
+    CallContext, Concern, Invocation, Risk, ToolCall, ToolDescriptor, ToolError, ToolName, ToolOutput, ToolPort, tool,
+};
+use bob::{AgentError, AgentRequest, AgentRuntime, BoxFuture, ModelName, RuntimeBuilder, SessionId};
 use bob_drill::store::{Fault, FaultStore, Operation};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -258,20 +260,72 @@ impl EventSink for TwoQuestions {
     }
 }
 
+/// The port of the tool, which panics when it is asked about a call while the other is broken.
+struct Asked(Arc<dyn ToolPort>, Arc<TwoQuestions>);
+
+impl ToolPort for Asked {
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        self.0.list_tools()
+    }
+
+    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.0.call_tool(invocation)
+    }
+
+    fn concern(&self, _: &Arc<ToolCall>, _: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
+        assert!(!self.1.is_broken.load(Ordering::SeqCst), "a fault of the port");
+        None
+    }
+}
+
 #[tokio::test]
-async fn a_memory_of_approvals_that_panics_takes_no_question_from_the_person_who_looks_at_it() {
-    let port = Arc::new(TwoQuestions::default());
-    let pays = |number: u32| ScriptedCall { name: "bank/pay".to_owned(), arguments: json!({ "number": number }) };
-    let replies = vec![ScriptedReply::Calls(vec![pays(1), pays(2)]), ScriptedReply::text("done")];
-    let pay = tool("bank/pay", "Pays.", |pays: Pays, _| async move { Ok(format!("paid {}", pays.number)) });
-    let builder = builder(ScriptedLlm::replies(replies)).permission_mode(PermissionMode::Ask).local_tools(false);
-    let builder = builder.tools(Arc::new(pay.risk(Risk::High))).approvals(port.clone()).sink(port.clone());
-    let runtime = build(builder.approval_memory(port)).await;
-    let outcome = turn(&runtime, AgentRequest { approvals: ApprovalsMode::Wait, ..say("pay") }).await;
-    let results: Vec<_> = outcome.tool_transcript.iter().map(|entry| format!("{entry:?}")).collect();
-    assert_eq!(results.len(), 2, "{results:?}");
-    assert!(results[0].contains("the memory of approvals panicked"), "{results:?}");
-    assert!(results[1].contains("paid 2"), "{results:?}");
+async fn a_port_that_panics_takes_no_question_from_the_person_who_looks_at_it() {
+    for (is_memory, told) in [(true, "the memory of approvals panicked"), (false, "the port of its tool panicked")] {
+        let port = Arc::new(TwoQuestions::default());
+        let pays = |number: u32| ScriptedCall { name: "bank/pay".to_owned(), arguments: json!({ "number": number }) };
+        let replies = vec![ScriptedReply::Calls(vec![pays(1), pays(2)]), ScriptedReply::text("done")];
+        let pay = tool("bank/pay", "Pays.", |pays: Pays, _| async move { Ok(format!("paid {}", pays.number)) });
+        let pay: Arc<dyn ToolPort> = Arc::new(pay.risk(Risk::High));
+        let pay = if is_memory { pay } else { Arc::new(Asked(pay, port.clone())) };
+        let builder = builder(ScriptedLlm::replies(replies)).permission_mode(PermissionMode::Ask).local_tools(false);
+        let builder = builder.tools(pay).approvals(port.clone()).sink(port.clone());
+        let builder = if is_memory { builder.approval_memory(port) } else { builder };
+        let runtime = build(builder).await;
+        let outcome = turn(&runtime, AgentRequest { approvals: ApprovalsMode::Wait, ..say("pay") }).await;
+        let results: Vec<_> = outcome.tool_transcript.iter().map(|entry| format!("{entry:?}")).collect();
+        assert_eq!(results.len(), 2, "{results:?}");
+        assert!(results[0].contains(told), "{results:?}");
+        assert!(results[1].contains("paid 2"), "{results:?}");
+        runtime.shutdown().await;
+    }
+}
+
+/// The port of a tool, which panics when a session ends.
+struct Holds(Arc<dyn ToolPort>);
+
+impl ToolPort for Holds {
+    fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
+        self.0.list_tools()
+    }
+
+    fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
+        self.0.call_tool(invocation)
+    }
+
+    fn session_ended(&self, _session: &SessionId) {
+        panic!("a fault of the port");
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_deleted_whose_tools_panic_at_its_end() {
+    let pay = tool("bank/pay", "Pays.", |_: Nothing, _| async { Ok("paid") });
+    let builder = builder(ScriptedLlm::replies(vec![ScriptedReply::text("fine")]));
+    let runtime = build(builder.tools(Arc::new(Holds(Arc::new(pay))))).await;
+    turn(&runtime, say("hi")).await;
+    assert!(runtime.close(session("s")).await);
+    runtime.delete(session("s")).await.unwrap();
+    assert_eq!(runtime.records(session("s")).await.unwrap().len(), 0);
     runtime.shutdown().await;
 }
 

@@ -10,12 +10,12 @@ use futures_util::future::{BoxFuture, ready};
 use std::sync::Arc;
 use tokio::sync::watch;
 
-/// Why a call is denied whose port panicked when it was asked about it.
+/// Why a call is not run whose port panicked when it was asked about it.
 const FAULT: &str = "the port of its tool panicked when it was asked about the call";
 
-/// The port with its panics caught: then a call is denied about which it was asked, and the other methods are what a port
+/// The port with its panics caught: then a call is not run about which it was asked, and the other methods are what a port
 /// has that does not implement them.
-pub(super) fn caught(port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
+pub fn caught(port: Arc<dyn ToolPort>) -> Arc<dyn ToolPort> {
     Arc::new(Caught { port, panics: Arc::new(Panics::of("tools")) })
 }
 
@@ -38,12 +38,12 @@ impl ToolPort for Caught {
     }
 
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
-        let denied = || Some(Concern::Deny(FAULT.to_owned()));
+        let unknown = || Some(Concern::Unknown(FAULT.to_owned()));
         let Some(looking) = self.panics.catch("concern", || self.port.concern(call, context)) else {
-            return Some(ready(denied()).boxed());
+            return Some(ready(unknown()).boxed());
         };
         let (looking, panics) = (looking?, Arc::clone(&self.panics));
-        Some(async move { panics.catch_in("concern", || looking).await.unwrap_or_else(denied) }.boxed())
+        Some(async move { panics.catch_in("concern", || looking).await.unwrap_or_else(unknown) }.boxed())
     }
 
     fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {

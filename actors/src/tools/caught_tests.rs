@@ -72,10 +72,10 @@ async fn judged(method: &'static str) -> Verdict {
 }
 
 #[tokio::test]
-async fn a_call_is_denied_whose_port_panics_when_it_is_asked_about_it() {
+async fn a_call_is_not_run_whose_port_panics_when_it_is_asked_about_it() {
     for method in ["concern", "its future"] {
         let verdict = judged(method).await;
-        assert!(matches!(&verdict, Verdict::Deny { reason } if reason.contains("panicked")), "{method}: {verdict:?}");
+        assert!(matches!(&verdict, Verdict::Unavailable { why } if why.contains("panicked")), "{method}: {verdict:?}");
     }
 }
 

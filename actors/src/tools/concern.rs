@@ -43,6 +43,7 @@ impl Reserved {
         match concern {
             None => judged,
             Some(Concern::Deny(reason)) => Judged::Told(Verdict::Deny { reason }),
+            Some(Concern::Unknown(why)) => Judged::Told(Verdict::Unavailable { why: format!("not run: {why}") }),
             Some(Concern::Ask(_)) if self.is_allowed => judged,
             Some(Concern::Ask(reason)) => {
                 let reason = match judged {

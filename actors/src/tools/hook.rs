@@ -14,10 +14,11 @@ use std::sync::Arc;
 /// lasting decision about other calls of its tool may cover it.
 pub trait ToolHook: Send + Sync + 'static {
     /// Before a call. The outer `None`, and the default, is for calls that it is not about. `None` inside: as policy and
-    /// mode say. [`Concern::Ask`] asks a person in every mode; the reason of [`Concern::Deny`] is what the model reads.
+    /// mode say. [`Concern::Ask`] asks a person in every mode; the reason of [`Concern::Deny`] is what the model reads;
+    /// after [`Concern::Unknown`] the call is not run, and a question that a person looks at stays open.
     ///
     /// The method itself is called in the actor and must neither block nor look at a disk; its future may wait. A panic
-    /// denies the call.
+    /// counts as [`Concern::Unknown`].
     fn before_call(&self, _call: &HookedCall) -> Option<BoxFuture<'static, Option<Concern>>> {
         None
     }

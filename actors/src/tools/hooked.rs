@@ -23,8 +23,8 @@ use tokio::time::timeout_at;
 const MOST_NOTE: usize = 16 * 1024;
 /// How many calls that may be asked about again are remembered.
 const MOST_ASKED: usize = 256;
-/// Why a call is denied about which a hook panicked.
-const FAULT: &str = "a hook that is asked about it has a fault of its own";
+/// Why a call is not run about which a hook panicked.
+const FAULT: &str = "a hook that is asked about it panicked";
 /// How long before the end of a call's time its result is used as it is.
 const SPARE: Duration = Duration::from_millis(50);
 
@@ -121,11 +121,11 @@ impl ToolPort for HookedTools {
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
         let own = self.port.concern(call, context);
         let Some(hooked) = self.hooked(call, context) else { return own };
-        let denied = || Some(Concern::Deny(FAULT.to_owned()));
+        let unknown = || Some(Concern::Unknown(FAULT.to_owned()));
         let before = match self.panics.catch("before_call", || self.hook.before_call(&hooked)) {
             Some(Some(before)) => before,
             Some(None) => return own,
-            None => ready(denied()).boxed(),
+            None => ready(unknown()).boxed(),
         };
         let (asked, key, panics) = (Arc::clone(&self.asked), Key::of(call, context), Arc::clone(&self.panics));
         let both = async move {
@@ -133,13 +133,13 @@ impl ToolPort for HookedTools {
                 Some(own) => own.await,
                 None => None,
             };
-            if matches!(own, Some(Concern::Deny(_))) {
+            if matches!(own, Some(Concern::Deny(_) | Concern::Unknown(_))) {
                 return own;
             }
             let said = match key.as_ref().and_then(|key| asked.take(key)) {
                 Some(said) => said,
                 None => {
-                    let said = panics.catch_in("before_call", || before).await.unwrap_or_else(denied);
+                    let said = panics.catch_in("before_call", || before).await.unwrap_or_else(unknown);
                     if let (Some(key), None | Some(Concern::Ask(_))) = (key, &said) {
                         asked.put(key, said.clone());
                     }

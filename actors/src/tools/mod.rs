@@ -79,6 +79,7 @@ pub mod web;
 
 pub use actor::{LastLists, ToolsActor, ToolsArguments};
 pub use catalogue::CatalogueError;
+pub use caught::caught;
 pub use function::{FnTool, schema_of, tool};
 pub use gate::{Gate, GateError};
 pub use grant::KeyPlace;

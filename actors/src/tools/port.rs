@@ -88,13 +88,17 @@ pub enum Concern {
     Ask(String),
     /// It is not run, whoever allows it; why, for the model.
     Deny(String),
+    /// It is not known whether it may run: it is not run now, and a question about it that a person looks at stays open.
+    /// Why: a fragment that is read behind "not run: ".
+    Unknown(String),
 }
 
 impl Concern {
-    /// Two that are about one call: a denial is the last word, and two questions are one.
+    /// Two that are about one call: a denial is the last word, what is not known is no yes, and two questions are one.
     pub(crate) fn joined(first: Option<Self>, second: Option<Self>) -> Option<Self> {
         match (first, second) {
             (Some(Self::Deny(reason)), _) | (_, Some(Self::Deny(reason))) => Some(Self::Deny(reason)),
+            (Some(Self::Unknown(why)), _) | (_, Some(Self::Unknown(why))) => Some(Self::Unknown(why)),
             (Some(Self::Ask(first)), Some(Self::Ask(second))) => Some(Self::Ask(format!("{first}, and it {second}"))),
             (one, None) | (None, one) => one,
         }

@@ -19,7 +19,7 @@ use bob_actors::tools::ToolHooks;
 use bob_actors::tools::agents::Agents;
 #[cfg(feature = "local-tools")]
 use bob_actors::tools::local;
-use bob_actors::tools::{read_artifact, use_skill};
+use bob_actors::tools::{caught, read_artifact, use_skill};
 use bob_actors::watchdog::Watchdog;
 use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::sessions;
@@ -107,7 +107,8 @@ impl RuntimeBuilder {
         if self.skills.is_some() {
             self.tools.push(self.tool_hooks.around(Arc::new(use_skill())));
         }
-        let (tools, ports) = (self.tools.clone(), self.tools);
+        // The actor of the tools catches the panics of its own.
+        let (tools, ports) = (self.tools.clone(), self.tools.into_iter().map(caught).collect::<Vec<_>>());
         let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
         let approver = approver.unwrap_or_default();
         let mut turn_config = TurnConfig { reads_files: false, ..self.turn_config };
