@@ -68,6 +68,7 @@ pub(super) fn without_effect(variable: &dyn Fn(&str) -> Option<String>) -> Vec<&
     let is_done = |name: &str, value: &str| match value {
         "" => true,
         "none" => name.ends_with("_COMPRESSION"),
+        "explicit_bucket_histogram" => name.ends_with("_HISTOGRAM_AGGREGATION"),
         value => name.ends_with("_TEMPORALITY_PREFERENCE") && value.eq_ignore_ascii_case("cumulative"),
     };
     let is_set = |name: &&str| variable(name).is_some_and(|value| !is_done(name, value.trim()));
@@ -127,12 +128,14 @@ impl TelemetrySettings {
         nowhere.overridden_by(variable)
     }
 
-    /// These settings where the standard variables say nothing; `None` when they switch telemetry off. With an address in
-    /// them the headers of these settings are not sent: a key is for the receiver it was set for.
+    /// These settings where the standard variables say nothing; `None` when they switch telemetry off. Headers of these
+    /// settings are not sent to an address of the variables, nor the other way round: a key is for the receiver it was set
+    /// for. What belongs to a receiver that is switched off is not read.
     ///
     /// # Errors
     /// A variable names the receiver of spans or that of metrics alone, the other one is in these settings, and there are
-    /// headers. A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
+    /// headers that would go to both. A variable has a value that cannot be used. The text names it and what is possible,
+    /// and quotes no header.
     pub fn overridden_by(mut self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
         let get = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
         let is_off = |name: &str| get(name).is_some_and(|value| value.eq_ignore_ascii_case("none"));
@@ -148,19 +151,24 @@ impl TelemetrySettings {
         self.metrics.take_if(|_| no_metrics);
         let traces = address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces").filter(|_| !no_traces);
         let metrics = address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics").filter(|_| !no_metrics);
+        let mut live = (traces.clone().or(self.traces.clone()), metrics.clone().or(self.metrics.clone()));
+        speaks(&mut live.0, &mut live.1, &get)?;
+        let (traces, metrics) = (traces.filter(|_| live.0.is_some()), metrics.filter(|_| live.1.is_some()));
+        self.traces.take_if(|_| live.0.is_none());
+        self.metrics.take_if(|_| live.1.is_none());
         if traces.is_some() || metrics.is_some() {
             // One that the variables do not name would get the headers of the other, unless that one has its own.
             let is_apart = (traces.is_none() && self.traces.is_some()) || (metrics.is_none() && self.metrics.is_some());
-            let has_headers = !self.headers.is_empty() || get("OTEL_EXPORTER_OTLP_HEADERS").is_some();
+            let is_general = get("OTEL_EXPORTER_OTLP_HEADERS").is_some();
             let (named, own) = match traces.is_some() {
                 true => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
                 false => ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"),
             };
-            let has_own = get(own).is_some();
-            if is_apart && has_headers && !has_own {
+            if is_apart && (is_general || (!self.headers.is_empty() && get(own).is_none())) {
                 return Err(format!(
-                    "{named} names one of two receivers, and headers are set, which would go to both; set {own}, name both \
-                     receivers by variables, or switch the other one off: OTEL_TRACES_EXPORTER=none or \
+                    "{named} names one of two receivers, and headers are set, which would go to both; set {own} and \
+                     no OTEL_EXPORTER_OTLP_HEADERS, name both receivers by variables, or switch the other one off: \
+                     OTEL_TRACES_EXPORTER=none or \
                      OTEL_METRICS_EXPORTER=none"
                 ));
             }
@@ -169,7 +177,6 @@ impl TelemetrySettings {
             }
             (self.traces, self.metrics) = (traces.or(self.traces), metrics.or(self.metrics));
         }
-        self.speaks(&get)?;
         if self.traces.is_none() && self.metrics.is_none() {
             return Ok(None);
         }
@@ -202,47 +209,55 @@ impl TelemetrySettings {
         self.of_traces = own(&self.traces, headers, timeout)?;
         let (headers, timeout) = ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT");
         self.of_metrics = own(&self.metrics, headers, timeout)?;
-        for name in without_effect(variable) {
+        let is_read = |name: &&str| match name {
+            name if name.contains("_METRIC") => self.metrics.is_some(),
+            name if name.contains("_TRACES_") || name.contains("_BSP_") => self.traces.is_some(),
+            _for_both => true,
+        };
+        for name in without_effect(variable).into_iter().filter(is_read) {
             tracing::warn!(target: "bob::telemetry", name, "the variable is not supported and has no effect");
         }
-        if let Some(each) = get("OTEL_METRIC_EXPORT_INTERVAL") {
+        if let Some(each) = get("OTEL_METRIC_EXPORT_INTERVAL").filter(|_| self.metrics.is_some()) {
             let error = "OTEL_METRIC_EXPORT_INTERVAL must be a number of milliseconds, at least 1";
             let each = each.parse().ok().filter(|each| *each > 0);
             self.metrics_each = Duration::from_millis(each.ok_or(error)?);
         }
         self.headers.extend(pairs("OTEL_EXPORTER_OTLP_HEADERS", get("OTEL_EXPORTER_OTLP_HEADERS"))?);
-        let sampler = get("OTEL_TRACES_SAMPLER");
-        self.sampler = Sampler::of(sampler.as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
+        if self.traces.is_some() {
+            let sampler = get("OTEL_TRACES_SAMPLER");
+            self.sampler = Sampler::of(sampler.as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
+        }
         Ok(Some(self))
     }
+}
 
-    /// Switches a receiver off that wants another protocol, if the other one does not.
-    fn speaks(&mut self, get: &dyn Fn(&str) -> Option<String>) -> Result<(), String> {
-        let general = "OTEL_EXPORTER_OTLP_PROTOCOL";
-        let receivers = [
-            (&mut self.traces, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"),
-            (&mut self.metrics, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL"),
-        ];
-        let mut refused = Vec::new();
-        let mut is_one_left = false;
-        for (receiver, own) in receivers.into_iter().filter(|(receiver, _)| receiver.is_some()) {
-            let name = if get(own).is_some() { own } else { general };
-            match get(name).filter(|value| value != "http/protobuf") {
-                None => is_one_left = true,
-                Some(other) => {
-                    *receiver = None;
-                    refused.push(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
-                }
+/// Switches a receiver off that wants another protocol, if the other one does not.
+fn speaks(
+    traces: &mut Option<String>,
+    metrics: &mut Option<String>,
+    get: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), String> {
+    let general = "OTEL_EXPORTER_OTLP_PROTOCOL";
+    let receivers = [(traces, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), (metrics, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL")];
+    let mut refused = Vec::new();
+    let mut is_one_left = false;
+    for (receiver, own) in receivers.into_iter().filter(|(receiver, _)| receiver.is_some()) {
+        let name = if get(own).is_some() { own } else { general };
+        match get(name).filter(|value| value != "http/protobuf") {
+            None => is_one_left = true,
+            Some(other) => {
+                *receiver = None;
+                refused.push(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
             }
         }
-        match refused.into_iter().next() {
-            Some(why) if !is_one_left => Err(why),
-            Some(why) => {
-                tracing::warn!(target: "bob::telemetry", why, "one of two receivers is sent nothing");
-                Ok(())
-            }
-            None => Ok(()),
+    }
+    match refused.into_iter().next() {
+        Some(why) if !is_one_left => Err(why),
+        Some(why) => {
+            tracing::warn!(target: "bob::telemetry", why, "one of two receivers is sent nothing");
+            Ok(())
         }
+        None => Ok(()),
     }
 }
 

@@ -31,6 +31,21 @@ fn variables_come_before_the_settings_and_a_key_goes_to_its_own_receiver_only() 
     const WITH_HEADERS: &[(&str, &str)] = &[SPANS[0], ("OTEL_EXPORTER_OTLP_HEADERS", "k=canary")];
     let refused = one(WITH_HEADERS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err();
     assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
+    // Headers of its own for the named one leave those that are for both, which would go to the receiver of the settings.
+    const ALL_THREE: &[(&str, &str)] =
+        &[SPANS[0], WITH_HEADERS[1], ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "k=canary-of-spans")];
+    let refused = one(ALL_THREE, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err();
+    assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
+    // A receiver whose protocol is not spoken is switched off before that is judged.
+    const GRPC: &[(&str, &str)] = &[SPANS[0], ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc")];
+    let settings = one(GRPC, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("k", "canary"));
+    let settings = settings.unwrap().unwrap();
+    assert!(settings.traces.is_none() && settings.headers.keys().eq(["k"]), "{settings:?}");
+    // What belongs to a receiver that is switched off is not read.
+    const OFF: &[(&str, &str)] = &[("OTEL_TRACES_EXPORTER", "none"), ("OTEL_TRACES_SAMPLER", "jaeger_remote")];
+    assert!(one(OFF, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap().unwrap().traces.is_none());
+    const NO_METRICS: &[(&str, &str)] = &[("OTEL_METRICS_EXPORTER", "none"), ("OTEL_METRIC_EXPORT_INTERVAL", "0")];
+    assert!(one(NO_METRICS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap().unwrap().metrics.is_none());
     // Where only one receiver is left, the headers are for it.
     const ALONE: &[(&str, &str)] = &[SPANS[0], WITH_HEADERS[1], ("OTEL_METRICS_EXPORTER", "none")];
     let settings = one(ALONE, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("other", "canary"));
