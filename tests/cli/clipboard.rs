@@ -31,7 +31,7 @@ fn an_image_on_the_clipboard_goes_with_the_message_and_its_file_with_the_chat() 
     let images = || fs::read_dir(&pasted).unwrap().flatten().filter(|file| file.path().extension().is_some()).count();
 
     terminal.wait_for("you>");
-    terminal.press(b"what is ");
+    terminal.press(b"what is");
     terminal.wait_for("you> what is");
     terminal.press(CTRL_V);
     terminal.wait_for("[not pasted: there is no image on the clipboard]");

@@ -5,21 +5,23 @@
 use std::fs::{self, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The largest image that goes with a message, bytes.
 const MAX_BYTES: usize = 10 << 20;
 
-/// How long a program may take.
-const WITHIN: Duration = Duration::from_secs(5);
+/// How long the programs may take, all together.
+const WITHIN: Duration = Duration::from_secs(2);
 
 /// What a PNG begins with.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-const NO_PROGRAM: &str = "an image on the clipboard is read by wl-paste (Wayland), xclip (X11) or pngpaste (macOS), and none of them is there";
+const NO_PROGRAM: &str = "an image on the clipboard is read by wl-paste (Wayland), xclip (X11) or pngpaste (macOS), and none of them is there, \
+     or its display is not set";
 const NO_IMAGE: &str = "there is no image on the clipboard";
 
 /// A program that writes the image on the clipboard to its output.
@@ -64,8 +66,8 @@ impl Clipboard {
 }
 
 impl Pasting {
-    /// Keeps the image on the clipboard in a file that only this user can read, and returns its path and a blank. It blocks
-    /// for at most five seconds a program.
+    /// Keeps the image on the clipboard in a file that only this user can read, and returns its path. It blocks for at most
+    /// two seconds.
     ///
     /// # Errors
     /// Returns why there is none, for the person.
@@ -74,11 +76,15 @@ impl Pasting {
         let here = SOURCES.iter().filter(|source| source.needs.is_none_or(is_set));
         let image = image(here, WITHIN)?;
         let file = std::env::temp_dir().join(format!("cli-agent-{}.png", uuid::Uuid::new_v4().simple()));
+        let path = file.display().to_string();
+        if path.contains(char::is_whitespace) {
+            return Err(format!("the folder for temporary files has a blank in its name: {path}"));
+        }
+        // Before it is made: what is there of it is removed with the others.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(file.clone());
         let kept = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file);
         kept.and_then(|mut kept| kept.write_all(&image))
             .map_err(|error| format!("cannot write {}: {error}", file.display()))?;
-        let path = format!("{} ", file.display());
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(file);
         Ok(path)
     }
 }
@@ -86,8 +92,9 @@ impl Pasting {
 /// The image of the first of these programs that has one.
 fn image<'a>(sources: impl Iterator<Item = &'a Source<'a>>, within: Duration) -> Result<Vec<u8>, String> {
     let mut reason = NO_PROGRAM.to_owned();
+    let end = Instant::now() + within;
     for source in sources {
-        match read(source, within) {
+        match read(source, end.saturating_duration_since(Instant::now())) {
             Ok(image) if image.len() > MAX_BYTES => {
                 return Err(format!("the image on the clipboard is larger than {} MiB", MAX_BYTES >> 20));
             }
@@ -104,14 +111,15 @@ fn image<'a>(sources: impl Iterator<Item = &'a Source<'a>>, within: Duration) ->
 fn read(source: &Source<'_>, within: Duration) -> io::Result<Vec<u8>> {
     let mut program = Command::new(source.program);
     program.args(source.arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    program.env_clear();
+    // A group of its own: a script that starts another program ends with it.
+    program.env_clear().process_group(0);
     for name in ["PATH", "HOME", "LANG", "DISPLAY", "XAUTHORITY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR"] {
         program.envs(std::env::var_os(name).map(|value| (name, value)));
     }
     let mut running = program.spawn()?;
     let (tell, told) = mpsc::channel();
     if let Some(output) = running.stdout.take() {
-        // It ends with the program, which is killed below.
+        // It ends with the programs, which are killed below.
         std::thread::spawn(move || {
             let mut image = Vec::new();
             let read = output.take(MAX_BYTES as u64 + 1).read_to_end(&mut image);
@@ -120,24 +128,19 @@ fn read(source: &Source<'_>, within: Duration) -> io::Result<Vec<u8>> {
     }
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "it did not answer in time");
     let image = told.recv_timeout(within).map_err(late);
-    let _it_may_have_ended = running.kill();
+    let group = rustix::process::Pid::from_child(&running);
+    let _it_may_have_ended = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
     running.wait()?;
     image?
 }
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn told(script: &str, within: Duration) -> Result<Vec<u8>, String> {
-        let scratch = tempfile::tempdir().unwrap();
-        let program = scratch.path().join("paste");
-        fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o700)).unwrap();
         let missing = Source { program: "/nothing/here", arguments: &[], needs: None };
-        let source = Source { program: program.to_str().unwrap(), arguments: &["an argument"], needs: None };
+        let source = Source { program: "/bin/sh", arguments: &["-c", script], needs: None };
         image([missing, source].iter(), within)
     }
 
@@ -158,7 +161,7 @@ mod tests {
 
     #[test]
     fn a_program_that_says_nothing_is_ended() {
-        let late = told("exec sleep 600", Duration::from_millis(50)).unwrap_err();
+        let late = told("sleep 600; echo", Duration::from_millis(50)).unwrap_err();
         assert!(late.ends_with("it did not answer in time"), "{late}");
     }
 }

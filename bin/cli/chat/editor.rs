@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::clipboard::{Clipboard, Pasting};
 use super::helper::{Aid, LookUp};
 use super::history::{self, HISTORY_LINES, History};
-use super::line_keys::{Aside, Ended, LineKeys};
+use super::line_keys::{Ended, LineKeys};
 use super::{Input, message};
 use crate::commands::prompt;
 use crate::exit::Failure;
@@ -53,7 +53,7 @@ impl Editor {
         let pasting = clipboard.pasting();
         std::thread::Builder::new()
             .name("line editor".to_owned())
-            .spawn(move || serve(asked, &history, look_up, &pasting))
+            .spawn(move || serve(asked, &history, look_up, pasting))
             .map_err(|error| Failure::internal(format!("cannot start the line editor: {error}")))?;
         Ok(Self { ask, unwanted: None, _clipboard: clipboard })
     }
@@ -91,7 +91,7 @@ impl Editor {
 type Rustyline = rustyline::Editor<Aid, FileHistory>;
 
 /// Answers each question with one line.
-fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: LookUp, clipboard: &Pasting) {
+fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: LookUp, pasting: Pasting) {
     let is_typed = Rc::new(Cell::new(false));
     let is_message = Rc::new(Cell::new(true));
     let settings = rustyline::Config::builder()
@@ -106,7 +106,7 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
     let Ok(mut editor) = Rustyline::with_config(settings) else { return };
     editor.set_helper(Some(Aid::new(Rc::clone(&is_typed), Rc::clone(&is_message), look_up)));
     let keys = LineKeys::default();
-    keys.bind(&mut editor);
+    keys.bind(&mut editor, pasting);
     let file: Option<PathBuf> = history.file();
     if let Some(file) = &file {
         let _there_may_be_none_yet = editor.load_history(file);
@@ -116,7 +116,7 @@ fn serve(mut asked: mpsc::UnboundedReceiver<Ask>, history: &History, look_up: Lo
         is_message.set(ask.is_message);
         let input = match print::is_plain_wanted() {
             true => read_plainly(&ask),
-            false => read(&mut editor, &ask, &is_typed, &keys, clipboard),
+            false => read(&mut editor, &ask, &is_typed, &keys),
         };
         if let (Input::Line(line), true) = (&input, ask.is_message) {
             let line = String::from_utf8_lossy(line);
@@ -162,7 +162,7 @@ fn read_plainly(ask: &Ask) -> Input {
     Input::Line(if typed.is_empty() { ask.initial.clone() } else { typed }.into_bytes())
 }
 
-fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKeys, clipboard: &Pasting) -> Input {
+fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKeys) -> Input {
     let mut initial = (ask.initial.clone(), String::new());
     let mut is_warned = false;
     loop {
@@ -175,16 +175,13 @@ fn read(editor: &mut Rustyline, ask: &Ask, is_typed: &Cell<bool>, keys: &LineKey
             Ok(line) => return Input::Line(line.into_bytes()),
             Err(ReadlineError::Interrupted) if let Some(ended) = keys.pressed(&ask.prompt) => match ended {
                 Ended::By(input) => return input,
-                Ended::For(Aside::Stop, before, behind) => {
+                Ended::ToStop(before, behind) => {
                     stops::stop();
                     initial = (before, behind);
                 }
-                Ended::For(Aside::Paste, before, behind) => {
-                    let path = clipboard.keep().unwrap_or_else(|reason| {
-                        print::note(&format!("[not pasted: {reason}]"));
-                        String::new()
-                    });
-                    initial = (before + &path, behind);
+                Ended::NotPasted(why, before, behind) => {
+                    print::note(&format!("[not pasted: {why}]"));
+                    initial = (before, behind);
                 }
             },
             Err(ReadlineError::Interrupted) if !ask.is_message => return Input::Interrupted,

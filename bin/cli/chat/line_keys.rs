@@ -1,5 +1,5 @@
-//! Keys that end a line in the line editor: Shift-Tab, Ctrl-O, Esc twice, Ctrl-V and Ctrl-Z. Something is done, and the line
-//! begins again.
+//! Keys of the line editor: Shift-Tab, Ctrl-O, Esc twice and Ctrl-Z end a line; something is done, and the line begins
+//! again. Ctrl-V puts the image on the clipboard into it.
 
 use std::io::stdout;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,15 +10,15 @@ use rustyline::{
 use unicode_width::UnicodeWidthStr;
 
 use super::Input;
+use super::clipboard::Pasting;
 use crate::terminal::{print, screen};
 
 /// The keys, and what each makes of the line.
-const KEYS: [(KeyEvent, Made); 5] = [
+const KEYS: [(KeyEvent, Made); 4] = [
     (KeyEvent(KeyCode::BackTab, Modifiers::NONE), Made::Input(Input::NextMode)),
     (KeyEvent(KeyCode::Char('O'), Modifiers::CTRL), Made::Input(Input::Output)),
     (KeyEvent(KeyCode::Esc, Modifiers::NONE), Made::Input(Input::LastMessage)),
-    (KeyEvent(KeyCode::Char('V'), Modifiers::CTRL), Made::Aside(Aside::Paste)),
-    (KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL), Made::Aside(Aside::Stop)),
+    (KeyEvent(KeyCode::Char('Z'), Modifiers::CTRL), Made::Stop),
 ];
 
 /// What a key makes of the line.
@@ -26,24 +26,18 @@ const KEYS: [(KeyEvent, Made); 5] = [
 enum Made {
     /// The end of a message.
     Input(fn(String) -> Input),
-    /// The line goes on behind it.
-    Aside(Aside),
-}
-
-/// What is done while a line waits.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Aside {
-    /// The process is stopped. The editor's own key would have it stop at a later moment, when it has the terminal again.
+    /// The process is stopped, and goes on with the line as it was. The editor's own key would have the process stop at a
+    /// later moment, when it has the terminal again.
     Stop,
-    /// The image on the clipboard is kept, and its path is put where the cursor is.
-    Paste,
 }
 
 /// A key that ended a line.
 pub(super) enum Ended {
     By(Input),
-    /// Something is to be done; what was before the cursor and behind it.
-    For(Aside, String, String),
+    /// To be stopped; what was before the cursor and behind it.
+    ToStop(String, String),
+    /// Nothing was pasted: why, and what was before the cursor and behind it.
+    NotPasted(String, String, String),
 }
 
 /// What of them was pressed.
@@ -59,22 +53,30 @@ enum Pressed {
     Heard,
     /// One was pressed, with this on the line.
     With(String, fn(String) -> Input),
-    /// One was pressed after which the line goes on, with this before the cursor and behind it.
-    Aside(Aside, String, String),
+    /// Ctrl-Z was, with this before the cursor and behind it.
+    Stop(String, String),
+    /// Ctrl-V was, and nothing was pasted: why, and what was before the cursor and behind it.
+    NotPasted(String, String, String),
 }
 
 /// One key.
 struct Key(LineKeys, Made);
+
+/// Ctrl-V.
+struct Paste(LineKeys, Pasting);
 
 impl LineKeys {
     /// Has the editor listen to them.
     pub(super) fn bind<H: rustyline::Helper, I: rustyline::history::History>(
         &self,
         editor: &mut rustyline::Editor<H, I>,
+        pasting: Pasting,
     ) {
         for (key, made) in KEYS {
             editor.bind_sequence(key, EventHandler::Conditional(Box::new(Key(self.clone(), made))));
         }
+        let paste = KeyEvent(KeyCode::Char('V'), Modifiers::CTRL);
+        editor.bind_sequence(paste, EventHandler::Conditional(Box::new(Paste(self.clone(), pasting))));
         editor.bind_sequence(Event::Any, EventHandler::Conditional(Box::new(BehindEsc)));
     }
 
@@ -89,8 +91,10 @@ impl LineKeys {
         let pressed = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         let (line, ended) = match pressed {
             Pressed::With(line, made) => (line.clone(), Ended::By(made(line))),
-            Pressed::Aside(Aside::Stop, before, behind) => return Some(Ended::For(Aside::Stop, before, behind)),
-            Pressed::Aside(aside, before, behind) => (format!("{before}{behind}"), Ended::For(aside, before, behind)),
+            Pressed::NotPasted(why, before, behind) => {
+                (format!("{before}{behind}"), Ended::NotPasted(why, before, behind))
+            }
+            Pressed::Stop(before, behind) => return Some(Ended::ToStop(before, behind)),
             Pressed::Ignored | Pressed::Heard => return None,
         };
         let columns = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_col));
@@ -121,15 +125,33 @@ impl ConditionalEventHandler for Key {
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         let mut pressed = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         *pressed = match self.1 {
-            Made::Input(_) | Made::Aside(Aside::Paste) if matches!(*pressed, Pressed::Ignored) => {
-                return Some(Cmd::Noop);
-            }
+            Made::Input(_) if matches!(*pressed, Pressed::Ignored) => return Some(Cmd::Noop),
             Made::Input(made) => Pressed::With(context.line().to_owned(), made),
-            Made::Aside(aside) => {
+            Made::Stop => {
                 let (before, behind) = context.line().split_at(context.pos());
-                Pressed::Aside(aside, before.to_owned(), behind.to_owned())
+                Pressed::Stop(before.to_owned(), behind.to_owned())
             }
         };
         Some(Cmd::Interrupt)
+    }
+}
+
+impl ConditionalEventHandler for Paste {
+    /// The terminal stays with the editor meanwhile, so that Ctrl-C is a key and ends no program.
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
+        let mut pressed = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if matches!(*pressed, Pressed::Ignored) {
+            return Some(Cmd::Noop);
+        }
+        let (before, behind) = context.line().split_at(context.pos());
+        match self.1.keep() {
+            // A path is a word of its own.
+            Ok(path) if before.is_empty() || before.ends_with(char::is_whitespace) => Some(Cmd::Insert(1, path + " ")),
+            Ok(path) => Some(Cmd::Insert(1, format!(" {path} "))),
+            Err(why) => {
+                *pressed = Pressed::NotPasted(why, before.to_owned(), behind.to_owned());
+                Some(Cmd::Interrupt)
+            }
+        }
     }
 }
