@@ -39,6 +39,8 @@ pub struct Child {
     pub called: Option<TurnId>,
     /// Whether the result of the call names the session, which has records then.
     pub has_result: bool,
+    /// Whether it works in the background, and so perhaps after the turn that called it.
+    pub in_background: bool,
 }
 
 /// What a sub-agent recorded for the call, at any level below the session that is asked about.
@@ -48,6 +50,8 @@ pub struct ChildRecords {
     pub turn: TurnId,
     /// The records of the sub-agent's turn.
     pub records: Vec<Arc<Record>>,
+    /// Whether it, or one above it, worked in the background.
+    pub in_background: bool,
 }
 
 impl ChildRecords {
@@ -56,7 +60,7 @@ impl ChildRecords {
         let first = records.iter().find_map(|record| record.turn.clone());
         let called = child.called.clone().or(first);
         records.retain(|record| record.turn == called);
-        Self { turn: child.turn.clone(), records }
+        Self { turn: child.turn.clone(), records, in_background: child.in_background }
     }
 }
 
@@ -67,7 +71,8 @@ pub fn of_records<'r>(session: &SessionId, records: impl IntoIterator<Item = &'r
 
 /// The changes of each turn that made some, oldest first. A change of a sub-agent is one of the turn that called it, or, of
 /// one in the background, of the later turn that had begun by then. The changes of a turn are in the order of their times,
-/// those of one time so that each follows on the one before it.
+/// those of one time so that each follows on the one before it. Where the clock of the machine went back, a record has the
+/// time of the latest one before it in its journal, whose order is the one that is certain.
 pub fn with_children<'r>(
     session: &SessionId,
     records: impl IntoIterator<Item = &'r Arc<Record>>,
@@ -75,16 +80,18 @@ pub fn with_children<'r>(
 ) -> Vec<TurnChanges> {
     let mut session = Session::new(session.clone());
     let mut turns: Vec<Begun> = Vec::new();
+    let mut clock = Millis::MIN;
     for record in records {
+        clock = clock.max(record.at);
         let number = session.turns + 1;
         session.apply(record);
         let Some(turn) = &record.turn else { continue };
-        let own: Vec<_> = timed(record).collect();
+        let own: Vec<_> = timed(record, clock).collect();
         if own.is_empty() && !matches!(record.fact, Fact::Started { .. }) {
             continue;
         }
         let known = turns.iter().position(|begun| begun.turn == *turn).unwrap_or_else(|| {
-            turns.push(Begun { turn: turn.clone(), number, at: record.at, roots: Vec::new(), changes: Vec::new() });
+            turns.push(Begun { turn: turn.clone(), number, at: clock, roots: Vec::new(), changes: Vec::new() });
             turns.len() - 1
         });
         if let Some(begun) = turns.get_mut(known) {
@@ -94,10 +101,13 @@ pub fn with_children<'r>(
     }
     for child in children {
         let Some(caller) = turns.iter().position(|begun| begun.turn == child.turn) else { continue };
-        for (at, change) in child.records.iter().flat_map(|record| timed(record)) {
+        let mut clock = Millis::MIN;
+        for record in &child.records {
+            clock = clock.max(record.at);
             // At the very time at which a turn begins, a change is one of the turn before it.
-            let during = turns.iter().rposition(|begun| begun.at < at).unwrap_or(caller).max(caller);
-            turns[during].changes.push((at, change.clone()));
+            let later = turns.iter().rposition(|begun| child.in_background && begun.at < clock);
+            let during = later.map_or(caller, |later| later.max(caller));
+            turns[during].changes.extend(timed(record, clock));
         }
     }
     turns.into_iter().filter(|begun| !begun.changes.is_empty()).map(Begun::told).collect()
@@ -140,12 +150,12 @@ fn ordered(mut changes: Vec<(Millis, FileChange)>) -> Vec<(Millis, FileChange)> 
     changes
 }
 
-fn timed(record: &Record) -> impl Iterator<Item = (Millis, FileChange)> {
+fn timed(record: &Record, at: Millis) -> impl Iterator<Item = (Millis, FileChange)> {
     let changes = match &record.fact {
         Fact::Result(result) => &result.output.changes[..],
         _another => &[],
     };
-    changes.iter().map(|change| (record.at, change.clone()))
+    changes.iter().map(move |change| (at, change.clone()))
 }
 
 /// The sub-agents that a session called, each once.
@@ -178,10 +188,14 @@ pub fn children<'r>(session: &SessionId, records: impl IntoIterator<Item = &'r A
             }
             _another => continue,
         };
+        let in_background = matches!(record.fact, Fact::Intent { task: Some(_), .. });
         for (child, called) in found {
             match all.iter_mut().find(|known| known.session == child) {
-                Some(known) => known.has_result |= has_result,
-                None => all.push(Child { turn: turn.clone(), session: child, called, has_result }),
+                Some(known) => {
+                    known.has_result |= has_result;
+                    known.in_background |= in_background;
+                }
+                None => all.push(Child { turn: turn.clone(), session: child, called, has_result, in_background }),
             }
         }
     }

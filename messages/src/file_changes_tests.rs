@@ -71,7 +71,7 @@ fn a_change_in_the_background_is_one_of_the_turn_that_ran_then_and_all_are_in_th
         changes(26, "b", vec![edit("3", "4")]),
         changes(41, "b", vec![edit("4", "5")]),
     ];
-    let child = ChildRecords { turn: TurnId::new("t1"), records: below };
+    let child = ChildRecords { turn: TurnId::new("t1"), records: below, in_background: true };
     let turns = with_children(&session(), &records, &[child]);
     let told: Vec<_> = turns.iter().map(|turn| (turn.turn.as_str(), turn.number, turn.at, &turn.changes[..])).collect();
     let expected = [
@@ -82,7 +82,11 @@ fn a_change_in_the_background_is_one_of_the_turn_that_ran_then_and_all_are_in_th
     assert_eq!(told, expected);
     assert_eq!(together(&in_order(&turns)), [edit("0", "5")]);
     // Without the turns that ran, it is one of its caller's, and in order with the others.
-    let child = ChildRecords { turn: TurnId::new("t2"), records: vec![changes(11, "b", vec![edit("x", "0")])] };
+    let child = ChildRecords {
+        turn: TurnId::new("t2"),
+        records: vec![changes(11, "b", vec![edit("x", "0")])],
+        in_background: true,
+    };
     let turns = with_children(&session(), &records, &[child]);
     assert_eq!(in_order(&turns), [edit("x", "0"), edit("0", "1"), edit("2", "3")]);
 }
@@ -92,11 +96,33 @@ fn changes_of_one_time_follow_on_each_other() {
     let edit = |before: &str, after: &str| change("a", Some(before), Some(after));
     let mut records = begins(10, "t1").to_vec();
     records.push(changes(12, "t1", vec![edit("1", "2"), edit("3", "1")]));
-    let child =
-        ChildRecords { turn: TurnId::new("t1"), records: vec![changes(12, "b", vec![edit("0", "1"), edit("2", "3")])] };
+    let child = ChildRecords {
+        turn: TurnId::new("t1"),
+        records: vec![changes(12, "b", vec![edit("0", "1"), edit("2", "3")])],
+        in_background: false,
+    };
     let turns = with_children(&session(), &records, &[child]);
     assert_eq!(turns[0].changes, [edit("0", "1"), edit("1", "2"), edit("2", "3"), edit("3", "1")]);
     assert_eq!(together(&turns[0].changes), [edit("0", "1")]);
+}
+
+#[test]
+fn a_clock_that_goes_back_changes_no_order() {
+    let edit = |before: &str, after: &str| change("a", Some(before), Some(after));
+    let mut records = Vec::new();
+    for (at, turn, edits) in [(10, "t1", edit("0", "1")), (5, "t2", edit("1", "2")), (11, "t3", edit("2", "3"))] {
+        records.extend(begins(at, turn));
+        records.push(changes(at, turn, vec![edits]));
+    }
+    let made = change("k", None, Some("k"));
+    let child = ChildRecords {
+        turn: TurnId::new("t1"),
+        records: vec![changes(12, "b", vec![made.clone()])],
+        in_background: false,
+    };
+    let turns = with_children(&session(), &records, &[child]);
+    assert_eq!(together(&in_order(&turns)), [edit("0", "3"), made.clone()]);
+    assert!(turns[0].changes.contains(&made), "it is one of the turn that waited for it: {turns:?}");
 }
 
 #[test]
@@ -109,6 +135,7 @@ fn only_the_called_turn_of_a_sub_agent_counts() {
         session: SessionId::parse("c").unwrap(),
         called: called.map(TurnId::new),
         has_result: true,
+        in_background: false,
     };
     for called in [None, Some("mine")] {
         let of = ChildRecords::of(&child(called), all.concat());
@@ -140,6 +167,7 @@ fn a_sub_agent_is_known_by_its_call_before_there_is_a_result() {
         session: child.clone(),
         called: Some(called.clone()),
         has_result,
+        in_background: false,
     };
     assert_eq!(children(&session(), &records), [known(false)]);
     let denied = result(3, "t1", "agent/worker", ToolOutput::default());
@@ -148,6 +176,7 @@ fn a_sub_agent_is_known_by_its_call_before_there_is_a_result() {
     let done = result(3, "t1", "agent/worker", output);
     assert_eq!(children(&session(), records.iter().chain([&done])), [known(true)]);
     // In a copy the result names the session of the original.
-    let of_copy = Child { session: child.clone(), called: None, turn: TurnId::new("t1"), has_result: true };
+    let of_copy =
+        Child { session: child.clone(), called: None, turn: TurnId::new("t1"), has_result: true, in_background: false };
     assert!(children(&SessionId::parse("copy").unwrap(), records.iter().chain([&done])).contains(&of_copy));
 }

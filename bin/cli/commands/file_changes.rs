@@ -62,7 +62,10 @@ pub(crate) async fn of_session(
             Ok(records) => {
                 let records = ChildRecords::of(&child, records);
                 let below = children(&child.session, &records.records).into_iter();
-                unread.extend(below.map(|below| Child { turn: child.turn.clone(), ..below }));
+                unread.extend(below.map(|below| {
+                    let in_background = child.in_background || below.in_background;
+                    Child { turn: child.turn.clone(), in_background, ..below }
+                }));
                 read.push(records);
             }
             Err(error) => unknown(&error),
