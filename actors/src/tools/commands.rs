@@ -12,11 +12,73 @@ use super::shell_line::{self, NotUnderstood, Word};
 const MAX_DEPTH: usize = 4;
 
 /// Programs and words of the shell after which the next words may be a command.
-const WRAPPERS: [&str; 37] = [
-    "env", "exec", "command", "builtin", "eval", "nohup", "setsid", "nice", "ionice", "time", "timeout", "stdbuf",
-    "xargs", "find", "watch", "sudo", "doas", "su", "sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "parallel",
-    "chroot", "strace", "script", "trap", "function", "taskset", "flock", "chrt", "setpriv", "prlimit", "unshare",
+const WRAPPERS: [&str; 61] = [
+    "env",
+    "exec",
+    "command",
+    "builtin",
+    "eval",
+    "nohup",
+    "setsid",
+    "nice",
+    "ionice",
+    "time",
+    "timeout",
+    "stdbuf",
+    "xargs",
+    "find",
+    "watch",
+    "sudo",
+    "doas",
+    "su",
+    "sh",
+    "bash",
+    "dash",
+    "zsh",
+    "ksh",
+    "ash",
+    "busybox",
+    "parallel",
+    "chroot",
+    "strace",
+    "script",
+    "trap",
+    "function",
+    "taskset",
+    "flock",
+    "chrt",
+    "setpriv",
+    "prlimit",
+    "unshare",
+    "setarch",
+    "linux32",
+    "linux64",
+    "i386",
+    "x86_64",
+    "nsenter",
+    "systemd-run",
+    "ltrace",
+    "fakeroot",
+    "valgrind",
+    "dbus-run-session",
+    "rbash",
+    "mksh",
+    "csh",
+    "tcsh",
+    "fish",
+    "toybox",
+    "firejail",
+    "bwrap",
+    "runcon",
+    "chpst",
+    "numactl",
+    "unbuffer",
+    "xvfb-run",
 ];
+
+/// Tests of `find` behind which a name stands, and no command.
+const NAMES_OF_FIND: [&str; 8] =
+    ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"];
 
 /// Words of the shell itself that a command may follow.
 const KEYWORDS: [&str; 10] = ["if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc"];
@@ -96,8 +158,16 @@ fn read_command(words: &[LooseWord], depth: usize, take: &mut dyn FnMut(&[LooseW
     if !is_wrapper(words[0].command()) {
         return;
     }
+    if words[0].command() == "command" && words.get(1).is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) {
+        // It only says what the name means.
+        return;
+    }
+    let is_find = words[0].command() == "find";
     // What a wrapper runs stands somewhere among its words, or is a line in one.
     for (at, word) in words.iter().enumerate().skip(1) {
+        if is_find && !words[at - 1].is_open && NAMES_OF_FIND.contains(&words[at - 1].text.as_str()) {
+            continue;
+        }
         take(&words[at..]);
         if depth > 0 && word.text.contains(|c: char| !is_plain(c)) {
             read_line(&word.text, depth - 1, take);

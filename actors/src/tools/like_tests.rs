@@ -220,6 +220,10 @@ fn at_a_terminal_what_removes_files_asks_in_every_mode_and_a_yes_is_of_this_call
         "setpriv --no-new-privs rm a",
         "prlimit --nofile=9 rm a",
         "unshare -r rm a",
+        "setarch -R rm a",
+        "rbash -c 'rm a'",
+        "nsenter rm a",
+        "find . -name x -exec rm {} +",
     ] {
         for mode in [Ask, Edits, Auto] {
             for policy in [Policy::terminal(), own.clone()] {
@@ -242,6 +246,10 @@ fn at_a_terminal_what_removes_files_asks_in_every_mode_and_a_yes_is_of_this_call
         assert!(matches!(judged(Policy::terminal(), other, Auto, &always), Verdict::Ask { .. }), "{other}");
     }
     for harmless in [
+        "command -v rm",
+        "command -v sudo",
+        "find . -name rm",
+        "find . -type f -iname su",
         "git rm --cached a",
         "echo rm",
         "ls",

@@ -150,7 +150,9 @@ pub enum PolicyError {
         reason: String,
     },
     /// Not one word.
-    #[error("`deny_commands` and `ask_commands` have single commands, not {0:?}; write for example \"rm\"")]
+    #[error(
+        "`deny_commands` and `ask_commands` have names of single commands without a folder, not {0:?}; write for example \"rm\""
+    )]
     Command(String),
 }
 
@@ -182,7 +184,9 @@ impl Rules {
         let lowered: Vec<String> = denied.map(|pattern| pattern.trim().to_lowercase()).collect();
         let deny = glob_set(&lowered).map_err(of("deny_tools"))?;
         let mut commands = policy.deny_commands.iter().chain(&policy.ask_commands);
-        if let Some(bad) = commands.find(|word| word.is_empty() || word.contains(char::is_whitespace)) {
+        if let Some(bad) =
+            commands.find(|word| word.is_empty() || word.contains(|c: char| c == '/' || c.is_whitespace()))
+        {
             return Err(PolicyError::Command(bad.clone()));
         }
         let said = policy.tools.iter().map(|(pattern, settings)| Said::new(pattern, *settings));

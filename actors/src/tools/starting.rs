@@ -9,7 +9,7 @@ use super::shell_line::Word;
 
 /// Words of the shell that change what later commands of the line are, and programs whose arguments are programs, besides
 /// those that a denial looks into.
-const SHIFTY: [&str; 44] = [
+const SHIFTY: [&str; 41] = [
     ".",
     "source",
     "alias",
@@ -51,9 +51,6 @@ const SHIFTY: [&str; 44] = [
     "ncat",
     "tmux",
     "screen",
-    "nsenter",
-    "systemd-run",
-    "ltrace",
 ];
 
 /// What starts programs in the arguments of one.

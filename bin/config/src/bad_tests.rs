@@ -199,8 +199,7 @@ fn b1_unknown_words_and_forms() {
             "policy.allow_tools = ['read_file']",
             "policy.deny_tools = ['']",
             "policy.deny_commands = [' ']",
-            "policy.ask_commands = ['']",
-            "policy.ask_commands = ['git push']",
+            "policy.ask_commands = ['', 'git push', '/bin/rm']",
             "tools.read_file.risk = 'low'",
             "tools.'mcp/'.risk = 'low'",
             "policy.workspace = ''",
@@ -237,11 +236,11 @@ fn b1_unknown_words_and_forms() {
             > policy.deny_tools = ['']
             2:22 `policy.deny_tools` matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone "*" is every tool
             > policy.deny_commands = [' ']
-            2:25 `policy.deny_commands` must be the name of one program, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
-            > policy.ask_commands = ['']
-            2:24 `policy.ask_commands` must be the name of one program, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
-            > policy.ask_commands = ['git push']
-            2:24 `policy.ask_commands` must be the name of one program, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            2:25 `policy.deny_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            > policy.ask_commands = ['', 'git push', '/bin/rm']
+            2:24 `policy.ask_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            2:28 `policy.ask_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            2:40 `policy.ask_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
             > tools.read_file.risk = 'low'
             2:7 the key below `tools` must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like mcp/<server>/*, in quotes
             > tools.'mcp/'.risk = 'low'
@@ -363,41 +362,7 @@ fn b1_a_missing_model_is_said_where_it_belongs() {
 
 #[test]
 fn g2_a_server_never_inherits_the_whole_environment() {
-    let case =
-        "providers.x = { base_url = 'http://127.0.0.1:1/', start = { command = 'sh', inherit_env = ['A', '*'] } }";
+    let case = "[providers.x]\nbase_url = 'http://127.0.0.1:1/'\nstart = { command = 'sh', inherit_env = ['A', '*'] }";
     let told = told(&refused(&format!("runtime.default_model = 'a:b'\n{case}"), &Environment::default()));
-    assert!(told.starts_with("2:") && told.contains("a lone `*`"), "{told}");
-}
-
-#[test]
-fn b1_prices_without_a_model_or_a_half() {
-    check(
-        &[
-            "[prices.gpt]\ninput = 1\noutput = 2",
-            "[prices.'a:b']\ninput = 1",
-            "[prices.'a:b']\ninput = '1'\noutput = 2\ncurrency = ' '",
-            "prices = 1",
-            "prices.currency = 'EUR'",
-        ],
-        expect![[r#"
-            > [prices.gpt]
-            > input = 1
-            > output = 2
-            2:9 the key below `prices` must have the form provider:model, for example "openai:gpt-4o-mini", in quotes
-            > [prices.'a:b']
-            > input = 1
-            2:1 each entry of `prices."a:b"` needs `output`
-            > [prices.'a:b']
-            > input = '1'
-            > output = 2
-            > currency = ' '
-            3:9 `prices."a:b".input`: expected a float, found a string
-            5:12 `prices."a:b".currency` must not be empty
-            > prices = 1
-            2:10 `prices`: expected a table, found an integer
-            > prices.currency = 'EUR'
-            2:8 the key below `prices` must have the form provider:model, for example "openai:gpt-4o-mini", in quotes
-            2:19 `prices.currency`: expected a table, found a string
-        "#]],
-    );
+    assert!(told.starts_with("4:") && told.contains("a lone `*`"), "{told}");
 }

@@ -56,7 +56,7 @@ pub(super) enum Rule {
     Pattern,
     /// A pattern of tool names, and perhaps one of arguments in parentheses.
     CallPattern,
-    /// The name of one program, with or without its path and `*`.
+    /// The name of one program without its folder; `*` stands for any characters.
     Command,
     /// A short name of letters, digits, `_` and `-`.
     Id,
@@ -128,11 +128,11 @@ fn is_call_rule(text: &str) -> bool {
     }
 }
 
-const COMMAND_FORM: &str = "must be the name of one program, for example \"rm\"; a rule like \"local/shell_exec(git push *)\" in `deny` or `ask` is about \
+const COMMAND_FORM: &str = "must be the name of one program without its folder, for example \"rm\"; a rule like \"local/shell_exec(git push *)\" in `deny` or `ask` is about \
      its arguments, too";
 
 fn is_command(text: &str) -> bool {
-    !text.is_empty() && !text.contains(char::is_whitespace)
+    !text.is_empty() && !text.contains(|c: char| c == '/' || c.is_whitespace())
 }
 
 pub(super) fn is_pattern(text: &str) -> bool {

@@ -130,3 +130,36 @@ fn b8_no_number_wraps_round_and_no_unit_is_guessed() {
         }
     }
 }
+
+#[test]
+fn b1_prices_without_a_model_or_a_half() {
+    check(
+        &[
+            "[prices.gpt]\ninput = 1\noutput = 2",
+            "[prices.'a:b']\ninput = 1",
+            "[prices.'a:b']\ninput = '1'\noutput = 2\ncurrency = ' '",
+            "prices = 1",
+            "prices.currency = 'EUR'",
+        ],
+        expect![[r#"
+            > [prices.gpt]
+            > input = 1
+            > output = 2
+            2:9 the key below `prices` must have the form provider:model, for example "openai:gpt-4o-mini", in quotes
+            > [prices.'a:b']
+            > input = 1
+            2:1 each entry of `prices."a:b"` needs `output`
+            > [prices.'a:b']
+            > input = '1'
+            > output = 2
+            > currency = ' '
+            3:9 `prices."a:b".input`: expected a float, found a string
+            5:12 `prices."a:b".currency` must not be empty
+            > prices = 1
+            2:10 `prices`: expected a table, found an integer
+            > prices.currency = 'EUR'
+            2:8 the key below `prices` must have the form provider:model, for example "openai:gpt-4o-mini", in quotes
+            2:19 `prices.currency`: expected a table, found a string
+        "#]],
+    );
+}
