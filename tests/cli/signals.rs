@@ -171,17 +171,20 @@ fn x9_one_signal_ends_a_batch_whose_results_are_not_read() {
 /// The reader pauses, and a signal comes meanwhile: it has the grace period to read on.
 #[test]
 fn x9_results_that_are_read_within_the_grace_are_all_printed() {
-    let home = Home::scripted(&json!([{ "replies": [{ "text": "hello" }] }]));
+    let home = Home::scripted(&json!([{ "replies": [{ "text": "hello ".repeat(400) }] }]));
     let line = |at: u32| format!("{}\n", json!({ "session": format!("s{at}"), "prompt": "hi" }));
-    // More than a pipe holds, and fewer than would keep new lines from beginning: all have run when the signal comes.
-    home.scratch.write("lines", (0..250).map(line).collect::<String>());
+    // More than the 64 KiB of a pipe. A pipe of 16 pages has 16 results at least; with those that
+    // may wait before new lines are kept from beginning, all have run when the signal comes.
+    home.scratch.write("lines", (0..60).map(line).collect::<String>());
     let (running, pipe) = unread(&home, "batch lines", "60000");
     until_full(&pipe, &running, "batch lines");
     let began = Instant::now();
-    while !home.run(["sessions", "show", "s249"]).stdout.contains("hello") {
+    while !home.run(["sessions", "show", "s59"]).stdout.contains("hello") {
         assert!(began.elapsed() < SOON, "the last line does not run: {}", running.so_far());
     }
     running.signal(Signal::TERM);
+    // Only then are the results read: without them the program would end before it hears of the signal.
+    running.wait_stderr("send a second signal");
     let mut reader = File::open(format!("/proc/self/fd/{}", pipe.as_raw_fd())).expect("the pipe opens again");
     drop(pipe);
     let mut printed = String::new();

@@ -49,7 +49,9 @@ fn is_unused(folder: &Path) -> bool {
     let is_kept = |name: &OsStr| name.as_encoded_bytes().starts_with(b"sessions");
     let holds_none =
         |mut entries: fs::ReadDir| entries.all(|entry| entry.is_ok_and(|entry| !is_kept(&entry.file_name())));
+    // A link may lead into another repository.
     folder.file_name().is_some_and(|name| name == ".bob")
+        && fs::symlink_metadata(folder).is_ok_and(|found| found.is_dir())
         && fs::symlink_metadata(folder.join(".gitignore")).is_err()
         && fs::read_dir(folder).is_ok_and(holds_none)
 }

@@ -32,6 +32,10 @@ const KEPT: usize = 1_024;
 /// Found lines that are taken in at once.
 const AT_ONCE: usize = 256;
 
+/// How to be asked a second time to end.
+const CTRL_C: &str = "press Ctrl-C again";
+const SIGNAL: &str = "send a second signal";
+
 /// A batch under way.
 pub(crate) struct Conductor<'a> {
     opened: &'a OpenRuntime,
@@ -196,12 +200,11 @@ impl<'a> Conductor<'a> {
 
     fn obey(&mut self, caught: Caught) {
         match self.stop.signal(caught) {
-            Wish::Drain if self.running.is_empty() => {}
-            Wish::Drain => {
-                let running = self.running.len();
-                print::note(&format!("no new lines are started; {running} running; press Ctrl-C again to cancel"));
+            Wish::Drain => tell_of_end(self.running.len(), CTRL_C),
+            Wish::ShutDown => {
+                tell_of_end(self.running.len(), SIGNAL);
+                self.shut_down();
             }
-            Wish::ShutDown => self.shut_down(),
             Wish::Cancel => self.cancel_running(),
             Wish::CancelAndShutDown => {
                 self.cancel_running();
@@ -254,8 +257,11 @@ impl<'a> Conductor<'a> {
                 written = &mut writes => break written,
                 () = self.stop.out_of_patience_to_write() => break Ok(()),
                 caught = signals.next() => match self.stop.signal(caught) {
-                    Wish::Drain => print::note("the last results are written; press Ctrl-C again to leave them"),
-                    Wish::ShutDown => self.opened.shut_down(),
+                    Wish::Drain => tell_of_end(0, CTRL_C),
+                    Wish::ShutDown => {
+                        tell_of_end(0, SIGNAL);
+                        self.opened.shut_down();
+                    }
                     Wish::Cancel | Wish::CancelAndShutDown | Wish::Leave(_) => break Ok(()),
                 },
             }
@@ -280,5 +286,14 @@ impl<'a> Conductor<'a> {
             self.tally.mark(Exit::GaveUp);
         }
         Ok(self.stop.exit().unwrap_or_else(|| self.tally.exit()))
+    }
+}
+
+/// Says what goes on after the first signal, and how to end that.
+fn tell_of_end(running: usize, again: &str) {
+    if running == 0 {
+        print::note(&format!("the last results are written; {again} to leave them"));
+    } else {
+        print::note(&format!("no new lines are started; {running} running; {again} to cancel"));
     }
 }
