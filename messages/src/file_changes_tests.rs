@@ -8,7 +8,7 @@ use serde_json::json;
 
 fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
     let text = |text: Option<&str>| text.map(str::to_owned);
-    FileChange { path: path.to_owned(), before: text(before), after: text(after), is_rough: false }
+    FileChange { path: path.to_owned(), before: text(before), after: text(after), ..FileChange::default() }
 }
 
 #[test]

@@ -268,3 +268,32 @@ fn nothing_of_a_file_of_secrets_is_shown_before_a_yes() {
         assert_eq!(run.stdout.contains("canary"), is_shown, "{run:?}");
     }
 }
+
+#[test]
+fn what_was_no_text_or_too_large_for_the_journal_is_put_back_as_it_was() {
+    let write = |path: &str| json!({ "name": "local/write_file", "arguments": { "path": path, "content": "text\n" } });
+    let calls = json!([write("small.bin"), write("large.txt")]);
+    let home = Home::scripted(&json!([{ "replies": [{ "calls": calls }, { "text": "Done." }] }]));
+    let (small, large) = (b"\x89PNG\r\n\xff\0".to_vec(), "a line\n".repeat(300_000).into_bytes());
+    let files = [("small.bin", &small), ("large.txt", &large)];
+    for store in ["json", "sqlite"] {
+        for (name, content) in files {
+            std::fs::write(home.scratch.join(name), content).expect("a file");
+        }
+        let run = home.agent(["run", "--session", store, "--mode", "edits", "go"]);
+        assert_eq!(run.env("BOB__STORE__KIND", store).run().code, Some(0));
+        let agent = |arguments: &[&str]| home.agent(arguments).env("BOB__STORE__KIND", store).run();
+        let shown = agent(&["sessions", "diff", store]);
+        assert!(shown.stdout.contains("small.bin changed") && shown.stdout.contains("large.txt changed"), "{shown:?}");
+        let copy = agent(&["sessions", "fork", store]).stdout.trim().to_owned();
+        assert_eq!(agent(&["sessions", "delete", store]).code, Some(0));
+        let run = agent(&["sessions", "undo", &copy]);
+        assert_eq!(run.code, Some(0), "{run:?}");
+        for (name, content) in files {
+            let now = std::fs::read(home.scratch.join(name)).expect("a file");
+            assert!(now == *content, "{store}: {name} has {} bytes: {run:?}", now.len());
+        }
+        let shown = agent(&["sessions", "diff", &copy]);
+        assert!(shown.stdout.is_empty() && shown.stderr.contains("no changes of files"), "{shown:?}");
+    }
+}

@@ -187,9 +187,10 @@ impl Chat {
             None => (Which::parse(argument)?, false),
         };
         let records = self.opened.runtime.records(self.session.clone()).await?;
-        let turns = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
+        let changes = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
         let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
-        let undone = move || file_changes::take_back(&turns, which, &workspace, overwrite);
+        let originals = changes.originals(&*self.opened.store).await;
+        let undone = move || file_changes::take_back((&changes.turns, &originals), which, &workspace, overwrite);
         let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
         self.undone.extend(names);
         Ok(())

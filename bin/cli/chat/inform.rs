@@ -119,8 +119,9 @@ impl View<'_> {
     }
 
     async fn diff(self, which: &str) -> Result<String, Failure> {
-        let turns = file_changes::of_session(&*self.opened.store, self.session, &self.records().await?).await;
-        let diff = file_changes::diff(&turns, Which::parse(which)?, &[self.opened.workspace.display().to_string()])?;
+        let changes = file_changes::of_session(&*self.opened.store, self.session, &self.records().await?).await;
+        let diff =
+            file_changes::diff(&changes.turns, Which::parse(which)?, &[self.opened.workspace.display().to_string()])?;
         Ok(if diff.is_empty() { format!("no changes of files; {OTHERS}\n") } else { diff })
     }
 

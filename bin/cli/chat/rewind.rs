@@ -58,9 +58,10 @@ impl Chat {
         rewind::check(&self.session, at, turns.len())?;
         if part != Some(Part::Conversation) {
             let changed = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
+            let originals = changed.originals(&*self.opened.store).await;
             let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
             let which = Which::Behind(at as u64);
-            let undone = move || file_changes::take_back(&changed, which, &workspace, overwrite);
+            let undone = move || file_changes::take_back((&changed.turns, &originals), which, &workspace, overwrite);
             let names =
                 tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
             match (part, names.is_empty()) {

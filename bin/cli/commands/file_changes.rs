@@ -6,10 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::SessionId;
-use bob::store::{Record, SessionStore};
+use bob::store::{Artifact, ArtifactId, Record, SessionStore};
 use bob::tools::FileChange;
 use bob::tools::file_changes::{
-    Child, ChildRecords, TurnChanges, Undone, children, in_order, together, undo, with_children,
+    Child, ChildRecords, Originals, TurnChanges, Undone, children, in_order, together, undo, with_children,
 };
 use bob_config::Config;
 use serde_json::json;
@@ -38,11 +38,40 @@ pub(crate) enum Which {
 }
 
 /// What the turns of a session changed of files, with what its sub-agents changed for them, at all levels.
+pub(crate) struct SessionChanges {
+    pub(crate) turns: Vec<TurnChanges>,
+    /// The session, and those of its sub-agents.
+    sessions: HashSet<SessionId>,
+}
+
+impl SessionChanges {
+    /// What files held that were no text or too large for the journal, as far as it was kept.
+    pub(crate) async fn originals(&self, store: &dyn SessionStore) -> Originals {
+        let mut originals = Originals::new();
+        let Some(port) = store.artifacts() else { return originals };
+        let changes = self.turns.iter().flat_map(|turn| &turn.changes);
+        for original in changes.filter_map(|change| change.original.as_deref()) {
+            for session in &self.sessions {
+                if originals.contains_key(&original.id) {
+                    break;
+                }
+                match port.get(session, &original.id, 0..u64::MAX).await {
+                    Ok(Some(bytes)) => drop(originals.insert(original.id.clone(), bytes)),
+                    Ok(None) => {}
+                    Err(error) => print::note(&format!("warning: what a file held cannot be read: {error}")),
+                }
+            }
+        }
+        originals
+    }
+}
+
+/// What this session changed, from its records and those of its sub-agents.
 pub(crate) async fn of_session(
     store: &dyn SessionStore,
     session: &SessionId,
     records: &[Arc<Record>],
-) -> Vec<TurnChanges> {
+) -> SessionChanges {
     let mut read: Vec<ChildRecords> = Vec::new();
     let mut unread = children(session, records);
     let mut seen = HashSet::from([session.clone()]);
@@ -71,7 +100,7 @@ pub(crate) async fn of_session(
             Err(error) => unknown(&error),
         }
     }
-    with_children(session, records, &read)
+    SessionChanges { turns: with_children(session, records, &read), sessions: seen }
 }
 
 /// The difference that these turns made, file by file; an empty one if there is none. Turns that were undone last are not
@@ -95,8 +124,10 @@ fn standing<'t>(turns: &'t [TurnChanges], workspace: &[String]) -> &'t [TurnChan
         together(&turn.changes).iter().all(|change| {
             let mut files = roots.iter().map(|root| content(&Path::new(root).join(&change.path)));
             let now = files.find(|now| *now != Content::Absent).unwrap_or(Content::Absent);
-            let before = change.before.clone().map_or(Content::Absent, Content::Text);
-            !change.is_rough && now == before
+            match &change.original {
+                Some(original) => roots.iter().any(|root| is_original(&Path::new(root).join(&change.path), original)),
+                None => !change.is_rough && now == change.before.clone().map_or(Content::Absent, Content::Text),
+            }
         })
     };
     let kept = turns.iter().rposition(|turn| !is_undone(turn)).map_or(0, |last| last + 1);
@@ -110,6 +141,13 @@ enum Content {
     Text(String),
     /// A file that cannot be read as text or is larger than what is kept of one, or no file.
     Other,
+}
+
+/// Whether a file holds this again.
+fn is_original(path: &Path, original: &Artifact) -> bool {
+    let has_its_size = |found: std::fs::Metadata| found.is_file() && found.len() == original.bytes;
+    std::fs::symlink_metadata(path).is_ok_and(has_its_size)
+        && std::fs::read(path).is_ok_and(|bytes| ArtifactId::of(&bytes) == original.id)
 }
 
 fn content(path: &Path) -> Content {
@@ -181,7 +219,7 @@ pub(crate) fn workspace(config: &Config) -> Vec<String> {
 /// # Errors
 /// When there is no such turn, and when something is in the way: a file that was changed since, unless `overwrite`.
 pub(crate) fn take_back(
-    turns: &[TurnChanges],
+    (turns, originals): (&[TurnChanges], &Originals),
     which: Which,
     workspace: &[String],
     overwrite: bool,
@@ -192,7 +230,7 @@ pub(crate) fn take_back(
     match which {
         Which::Last => {
             for turn in turns.iter().rev() {
-                undone = undo(&roots(turn), &turn.changes, overwrite);
+                undone = undo(&roots(turn), &turn.changes, originals, overwrite);
                 if !is_done(&undone) {
                     break;
                 }
@@ -200,13 +238,13 @@ pub(crate) fn take_back(
         }
         Which::Turn(_) => {
             for turn in picked(turns, which)? {
-                undone = undo(&roots(turn), &turn.changes, overwrite);
+                undone = undo(&roots(turn), &turn.changes, originals, overwrite);
             }
         }
         Which::All | Which::Behind(_) => {
             let turns = picked(turns, which)?;
             let all = in_order(turns);
-            undone = turns.first().map_or_else(Vec::new, |turn| undo(&roots(turn), &all, overwrite));
+            undone = turns.first().map_or_else(Vec::new, |turn| undo(&roots(turn), &all, originals, overwrite));
         }
     }
     if is_done(&undone) {
@@ -226,7 +264,7 @@ pub(crate) fn take_back(
             Undone::Restored => ("restored".to_owned(), true),
             Undone::Removed => ("removed".to_owned(), true),
             Undone::Changed => ("was changed since".to_owned(), false),
-            Undone::NotKept => ("was not kept: not text, or over 1 MiB".to_owned(), false),
+            Undone::NotKept => ("was not kept: over 64 MiB, or in a store without artifacts".to_owned(), false),
             Undone::Failed(why) => (why, false),
         };
         print::note(&format!("{path}: {what}"));
@@ -257,15 +295,17 @@ pub(crate) async fn command(
     (which, undoes): (Which, Option<bool>),
     as_json: bool,
 ) -> Result<(), Failure> {
-    let turns = of_session(store, session, records).await;
+    let changes = of_session(store, session, records).await;
+    let turns = &changes.turns;
     match undoes {
         None if as_json => {
-            let changes = changed(&turns, which, &workspace(config))?;
+            let changes = changed(turns, which, &workspace(config))?;
             print::json(&json!({ "session_id": session, "changes": changes }))?;
         }
-        None => show(&turns, which, &workspace(config))?,
+        None => show(turns, which, &workspace(config))?,
         Some(overwrite) => {
-            let names = take_back(&turns, which, &workspace(config), overwrite)?;
+            let originals = changes.originals(store).await;
+            let names = take_back((turns, &originals), which, &workspace(config), overwrite)?;
             if as_json {
                 print::json(&json!({ "session_id": session, "undone": names }))?;
             }

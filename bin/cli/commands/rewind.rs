@@ -73,9 +73,10 @@ pub(crate) async fn rewind(
     }
     let mut undone = Vec::new();
     if part != Some(Part::Conversation) {
-        let (turns, workspace) =
-            (file_changes::of_session(store, session, records).await, file_changes::workspace(config));
-        undone = file_changes::take_back(&turns, Which::Behind(at as u64), &workspace, overwrite)?;
+        let changes = file_changes::of_session(store, session, records).await;
+        let (originals, workspace) = (changes.originals(store).await, file_changes::workspace(config));
+        undone =
+            file_changes::take_back((&changes.turns, &originals), Which::Behind(at as u64), &workspace, overwrite)?;
         if undone.is_empty() {
             print::note("no file was changed after that turn");
         }

@@ -119,7 +119,7 @@ mod tests {
 
     fn change(before: Option<&str>, after: Option<&str>) -> FileChange {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        FileChange { path: "src/a.rs".to_owned(), before: text(before), after: text(after), is_rough: false }
+        FileChange { path: "src/a.rs".to_owned(), before: text(before), after: text(after), ..FileChange::default() }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::delegated::Delegated;
 use crate::artifact::Artifact;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// How much of one result a model is shown, in bytes; the journal keeps it whole.
 pub const MODEL_RESULT_BYTES: usize = 64 * 1024;
@@ -19,7 +20,7 @@ pub struct Location {
 }
 
 /// A change a tool made to a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileChange {
     /// The file.
     pub path: String,
@@ -27,10 +28,16 @@ pub struct FileChange {
     pub before: Option<String>,
     /// Its text after; `None` if it was deleted.
     pub after: Option<String>,
-    /// Whether `before` is not what the file held exactly: it was larger than is kept, or not text. Such a change is shown,
-    /// and cannot be undone.
+    /// Whether `before` is not what the file held exactly: it was larger than 1 MiB, or not text. Such a change is shown, and
+    /// undone from its original.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_rough: bool,
+    /// What the file held before such a change, in the artifact store; `None` when it was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub original: Option<Box<Artifact>>,
+    /// The content of the original on its way from the tool into the artifact store. It is in no record.
+    #[serde(skip)]
+    pub found: Option<Arc<Vec<u8>>>,
 }
 
 impl FileChange {

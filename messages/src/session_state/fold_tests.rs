@@ -130,7 +130,12 @@ fn one_of_each() -> Vec<Fact> {
         structured_artifact: Some(Box::new(artifact)),
         structured: Some(json!({"n": [1, -2, 0.1, 1e300, u64::MAX, i64::MIN], "z": null})),
         locations: vec![Location { path: "a.rs".into(), line: Some(3) }],
-        changes: vec![FileChange { path: "a.rs".into(), before: None, after: Some("x".into()), is_rough: false }],
+        changes: vec![FileChange {
+            path: "a.rs".into(),
+            before: None,
+            after: Some("x".into()),
+            ..FileChange::default()
+        }],
         is_error: false,
         waits_for: None,
         delegated: Some(Box::default()),

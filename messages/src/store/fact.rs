@@ -4,7 +4,9 @@ use crate::Millis;
 use crate::agent::Delegation;
 use crate::approvals::{AskedTool, Scope};
 use crate::artifact::Artifact;
-use crate::chat::{Asking, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolResult, Usage};
+use crate::chat::{
+    Asking, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolOutput, ToolResult, Usage,
+};
 use crate::condense::Condensed;
 use crate::error::AgentError;
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, ResumeToken, TenantId, TurnId};
@@ -162,13 +164,16 @@ pub enum Fact {
 impl Fact {
     /// What stands for its large parts, whose content is in the artifact store.
     pub fn artifacts(&self) -> impl Iterator<Item = &Artifact> {
-        let (parts, beside): (&[ContentPart], Option<&Artifact>) = match self {
+        let (parts, output): (&[ContentPart], Option<&ToolOutput>) = match self {
             Self::Input(input) => (&input.parts, None),
             Self::Steered { parts, .. } => (parts, None),
-            Self::Result(result) => (&result.output.parts, result.output.structured_artifact.as_deref()),
+            Self::Result(result) => (&result.output.parts, Some(&result.output)),
             _has_no_parts => (&[], None),
         };
-        parts.iter().filter_map(ContentPart::artifact).chain(beside)
+        let structured = output.and_then(|output| output.structured_artifact.as_deref());
+        let changes = output.map_or(&[][..], |output| &output.changes);
+        let originals = changes.iter().filter_map(|change| change.original.as_deref());
+        parts.iter().filter_map(ContentPart::artifact).chain(structured).chain(originals)
     }
 
     /// The tenant that it names: in the options of the session, or in the context of an input.

@@ -80,7 +80,7 @@ fn all() -> Vec<StepEvent> {
     let output = ToolOutput {
         structured: Some(json!({"n": 1})),
         locations: vec![Location { path: "a".into(), line: Some(3) }],
-        changes: vec![FileChange { path: "a".into(), before: None, after: Some("b".into()), is_rough: false }],
+        changes: vec![FileChange { path: "a".into(), before: None, after: Some("b".into()), ..FileChange::default() }],
         ..ToolOutput::text("ok")
     };
     let result = ToolResult {

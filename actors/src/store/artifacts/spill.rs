@@ -1,4 +1,5 @@
-//! Large parts go into the artifact store before their record is made: of what a tool returned, and of what a person sent.
+//! Large parts go into the artifact store before their record is made: of what a tool returned, and of what a person sent;
+//! so does what a file held before a change, where that is no text of a record.
 //!
 //! Everything that takes time with the content (decoding, hashing, writing) is done on blocking threads, in the task of the
 //! call or of the request. A part that cannot be kept stays where it is.
@@ -37,10 +38,11 @@ impl Artifacts {
     /// Whether this output has parts that go into the store.
     pub(crate) fn would_spill(&self, output: &ToolOutput) -> bool {
         let is_large = || {
-            output.parts.iter().any(|part| part.bytes() > LARGE_PART_BYTES)
-                || output.structured.as_ref().is_some_and(|value| exceeds(value, LARGE_PART_BYTES))
+            self.port().is_some()
+                && (output.parts.iter().any(|part| part.bytes() > LARGE_PART_BYTES)
+                    || output.structured.as_ref().is_some_and(|value| exceeds(value, LARGE_PART_BYTES)))
         };
-        self.port().is_some() && is_large()
+        output.changes.iter().any(|change| change.found.is_some()) || is_large()
     }
 
     /// Puts the large parts of an output into the store, and what stands for them into their place.
@@ -58,7 +60,27 @@ impl Artifacts {
         if let Some(structured) = output.structured.take_if(|value| exceeds(value, LARGE_PART_BYTES)) {
             self.keep_structured(session, &mut output, structured, shown).await;
         }
+        for change in &mut output.changes {
+            if let Some(found) = change.found.take() {
+                change.original = self.keep_original(session, &change.path, found).await;
+            }
+        }
         output
+    }
+
+    /// What a file held before a change. A change whose original is not kept is no less made.
+    async fn keep_original(&self, session: &SessionId, path: &str, found: Arc<Vec<u8>>) -> Option<Box<Artifact>> {
+        let bytes = found.len();
+        match self.port()?.put(session, found).await {
+            Ok(id) => {
+                let uri = Some(path.to_owned());
+                Some(Box::new(Artifact { uri, ..Artifact::of_bytes(id, ArtifactKind::Blob, bytes) }))
+            }
+            Err(error) => {
+                tracing::warn!(%session, %error, "a change of a file cannot be undone: the artifact store did not take what it held");
+                None
+            }
+        }
     }
 
     /// Puts the large parts of what a person sent into the store. A model is sent all of them.

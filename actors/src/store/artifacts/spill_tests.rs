@@ -4,7 +4,7 @@ use super::*;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bob_messages::artifact::{ArtifactId, ArtifactKind, LARGE_PART_BYTES};
-use bob_messages::chat::{ContentPart, MODEL_RESULT_BYTES, ToolOutput};
+use bob_messages::chat::{ContentPart, FileChange, MODEL_RESULT_BYTES, ToolOutput};
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -158,4 +158,22 @@ async fn what_the_store_does_not_take_stays_in_the_record() {
         ..ToolOutput::default()
     };
     assert!(artifacts.spill(&own(), before.clone()).await == before);
+}
+
+#[tokio::test]
+async fn what_a_file_held_goes_out_whatever_its_size_and_is_in_no_record() {
+    let changed = || {
+        let change = FileChange { path: "a.bin".into(), found: Some(Arc::new(vec![0xff])), ..FileChange::default() };
+        ToolOutput { changes: vec![change], ..ToolOutput::text("written") }
+    };
+    let (port, artifacts) = kept();
+    assert!(artifacts.would_spill(&changed()));
+    let output = artifacts.spill(&own(), changed()).await;
+    let original = output.changes[0].original.as_deref().unwrap();
+    assert_eq!((original.kind, original.bytes, original.uri.as_deref()), (ArtifactKind::Blob, 1, Some("a.bin")));
+    assert_eq!(content(&port, &original.id).await, [0xff]);
+    for artifacts in [artifacts, Artifacts::default()] {
+        let output = artifacts.spill(&own(), changed()).await;
+        assert_eq!(output.changes[0].found, None, "it is not held in memory with the result");
+    }
 }

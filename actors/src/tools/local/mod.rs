@@ -36,7 +36,7 @@ mod so_far_tests;
 pub use background::BackgroundCommands;
 pub use protection::{Protection, SECRET_FILES};
 pub use sandbox::{Kernel, Sandbox, SandboxMode};
-pub use undo::{Undone, undo};
+pub use undo::{Originals, Undone, undo};
 
 use super::function::FnTool;
 use super::policy::{Policy, Rules};

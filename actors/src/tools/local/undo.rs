@@ -7,12 +7,17 @@ use super::super::port::ToolError;
 use super::MAX_FILE_BYTES;
 use super::confine::{Place, place};
 use super::write::Target;
+use bob_messages::artifact::ArtifactId;
 use bob_messages::file_changes::together;
 use bob_messages::tools::FileChange;
+use std::collections::HashMap;
 use std::io::{self, Read};
 
-/// Files larger than this are not compared: no change that is kept leaves one.
+/// Files larger than this are not compared, unless the original is: no change that is kept leaves one.
 const MOST_COMPARED: u64 = 4 * MAX_FILE_BYTES;
+
+/// The originals of changes that the journal has no exact text of, by their names in the artifact store.
+pub type Originals = HashMap<ArtifactId, Vec<u8>>;
 
 /// What became of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,7 +30,7 @@ pub enum Undone {
     Already,
     /// It was left as it is, since it was changed meanwhile.
     Changed,
-    /// It was left as it is, since what it held was not kept: more than 1 MiB, or not text.
+    /// It was left as it is, since what it held was not kept: more than 64 MiB, or by a store without artifacts.
     NotKept,
     /// It could not be done, for this reason.
     Failed(String),
@@ -42,31 +47,32 @@ impl Undone {
 /// says which. With `overwrite` each file that can be put back is, also one that was changed meanwhile.
 ///
 /// Blocks on the disk. `roots` are the folders the paths are in, the first one for relative paths. The files are answered
-/// in the order in which they were first changed.
-pub fn undo(roots: &[String], changes: &[FileChange], overwrite: bool) -> Vec<(String, Undone)> {
+/// in the order in which they were first changed. A change with an original that is not among `originals` is not undone.
+pub fn undo(roots: &[String], changes: &[FileChange], originals: &Originals, overwrite: bool) -> Vec<(String, Undone)> {
     let files = together(changes);
-    let looked: Vec<_> = files.iter().map(|file| (file.path.clone(), look(roots, file, changes))).collect();
+    let looked: Vec<_> = files.iter().map(|file| (file.path.clone(), look(roots, file, changes, originals))).collect();
     if !overwrite && looked.iter().any(|(_, found)| found.is_in_the_way()) {
         return looked;
     }
     let done = |(path, found): (String, Undone), file: &FileChange| match found {
         Undone::Already | Undone::NotKept | Undone::Failed(_) => (path, found),
-        Undone::Restored | Undone::Removed | Undone::Changed => (path, put_back(roots, file)),
+        Undone::Restored | Undone::Removed | Undone::Changed => (path, put_back(roots, file, originals)),
     };
     looked.into_iter().zip(&files).map(|(looked, file)| done(looked, file)).collect()
 }
 
 /// What would become of a file. What one of the changes found or left is known, so nothing is lost with it: a part of them may have
 /// been undone before.
-fn look(roots: &[String], file: &FileChange, changes: &[FileChange]) -> Undone {
-    let now = match place(roots, &file.path).and_then(|place| now(&place)) {
+fn look(roots: &[String], file: &FileChange, changes: &[FileChange], originals: &Originals) -> Undone {
+    let Some(before) = before(file, originals) else { return Undone::NotKept };
+    let most = MOST_COMPARED.max(before.map_or(0, |before| before.len() as u64 + 1));
+    let now = match place(roots, &file.path).and_then(|place| now(&place, most)) {
         Ok(now) => now,
         Err(why) => return Undone::Failed(why.to_string()),
     };
     let is = |text: &Option<String>| now.as_deref() == text.as_ref().map(String::as_bytes);
-    match &file.before {
-        _ if file.is_rough => Undone::NotKept,
-        before if is(before) => Undone::Already,
+    match before {
+        before if now.as_deref() == before => Undone::Already,
         _ if !is(&file.after) && !changes.iter().any(|change| change.path == file.path && is(&change.after)) => {
             Undone::Changed
         }
@@ -75,11 +81,21 @@ fn look(roots: &[String], file: &FileChange, changes: &[FileChange]) -> Undone {
     }
 }
 
-fn put_back(roots: &[String], file: &FileChange) -> Undone {
-    let done = place(roots, &file.path).map_err(|error| error.to_string()).and_then(|place| match &file.before {
+/// What the file held before the change, or that it was not there; `None` when that is not known.
+fn before<'f>(file: &'f FileChange, originals: &'f Originals) -> Option<Option<&'f [u8]>> {
+    match (&file.original, file.is_rough) {
+        (Some(original), _) => originals.get(&original.id).map(|bytes| Some(&bytes[..])),
+        (None, true) => None,
+        (None, false) => Some(file.before.as_ref().map(String::as_bytes)),
+    }
+}
+
+fn put_back(roots: &[String], file: &FileChange, originals: &Originals) -> Undone {
+    let Some(before) = before(file, originals) else { return Undone::NotKept };
+    let done = place(roots, &file.path).map_err(|error| error.to_string()).and_then(|place| match before {
         Some(before) => {
             let target = Target::find(&place).map_err(|error| error.to_string())?;
-            target.replace(before.as_bytes()).map_err(|error| place.explain(&error).to_string())?;
+            target.replace(before).map_err(|error| place.explain(&error).to_string())?;
             Ok(Undone::Restored)
         }
         None => {
@@ -90,8 +106,8 @@ fn put_back(roots: &[String], file: &FileChange) -> Undone {
     done.unwrap_or_else(Undone::Failed)
 }
 
-/// What a file holds; `None` when there is none.
-fn now(place: &Place) -> Result<Option<Vec<u8>>, ToolError> {
+/// What a file holds, up to `most` bytes of it; `None` when there is none.
+fn now(place: &Place, most: u64) -> Result<Option<Vec<u8>>, ToolError> {
     match place.root.symlink_metadata(&place.relative) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(place.explain(&error)),
@@ -99,7 +115,7 @@ fn now(place: &Place) -> Result<Option<Vec<u8>>, ToolError> {
     }
     let mut bytes = Vec::new();
     let file = place.open_file()?;
-    file.take(MOST_COMPARED).read_to_end(&mut bytes).map_err(|error| place.explain(&error))?;
+    file.take(most).read_to_end(&mut bytes).map_err(|error| place.explain(&error))?;
     Ok(Some(bytes))
 }
 
@@ -110,7 +126,7 @@ mod tests {
 
     fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
         let text = |text: Option<&str>| text.map(str::to_owned);
-        FileChange { path: path.to_owned(), before: text(before), after: text(after), is_rough: false }
+        FileChange { path: path.to_owned(), before: text(before), after: text(after), ..FileChange::default() }
     }
 
     fn told(done: &[(String, Undone)]) -> Vec<(&str, &Undone)> {
@@ -129,12 +145,12 @@ mod tests {
             change("a.txt", Some("two"), Some("three")),
             change("same.txt", Some("as before"), Some("changed")),
         ];
-        let done = undo(workspace.roots(), &changes, false);
+        let done = undo(workspace.roots(), &changes, &Originals::new(), false);
         let expected = [("a.txt", &Undone::Restored), ("new/b.txt", &Undone::Removed), ("same.txt", &Undone::Already)];
         assert_eq!(told(&done), expected);
         assert_eq!(workspace.get("a.txt"), "one\r\n");
         assert!(!workspace.path("new/b.txt").exists());
-        let again = undo(workspace.roots(), &changes, false);
+        let again = undo(workspace.roots(), &changes, &Originals::new(), false);
         assert!(again.iter().all(|(_, how)| *how == Undone::Already), "{again:?}");
     }
 
@@ -148,11 +164,11 @@ mod tests {
         workspace.put("c.bin", "text");
         let changes =
             [change("a.txt", Some("before"), Some("after")), change("b.txt", Some("b"), Some("after")), rough];
-        let looked = undo(workspace.roots(), &changes, false);
+        let looked = undo(workspace.roots(), &changes, &Originals::new(), false);
         let expected = [("a.txt", &Undone::Restored), ("b.txt", &Undone::Changed), ("c.bin", &Undone::NotKept)];
         assert_eq!(told(&looked), expected);
         assert_eq!((workspace.get("a.txt"), workspace.get("b.txt")), ("after".into(), "of another program".into()));
-        let done = undo(workspace.roots(), &changes, true);
+        let done = undo(workspace.roots(), &changes, &Originals::new(), true);
         let expected = [("a.txt", &Undone::Restored), ("b.txt", &Undone::Restored), ("c.bin", &Undone::NotKept)];
         assert_eq!(told(&done), expected);
         assert_eq!((workspace.get("a.txt"), workspace.get("b.txt")), ("before".into(), "b".into()));
@@ -166,7 +182,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, workspace.path("link")).expect("a link");
         for path in ["../secret.txt", outside.to_str().expect("a path"), "link"] {
             let kept = std::fs::read_to_string(&outside).expect("a secret");
-            let done = undo(workspace.roots(), &[change(path, Some("gone"), Some(&kept))], true);
+            let done = undo(workspace.roots(), &[change(path, Some("gone"), Some(&kept))], &Originals::new(), true);
             assert!(matches!(done[0].1, Undone::Failed(_)), "{done:?}");
             assert_eq!(std::fs::read_to_string(&outside).expect("a secret"), kept);
         }

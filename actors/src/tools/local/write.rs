@@ -14,6 +14,9 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+/// The largest file that is kept as it was when it is overwritten, in bytes: beside the journal, in the artifact store.
+const MOST_KEPT: u64 = 64 * 1024 * 1024;
+
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct WriteFile {
@@ -40,22 +43,24 @@ fn write(invocation: &Invocation, arguments: WriteFile, seen: &Seen) -> Result<T
     let (place, content) = (place(&invocation.context.roots, &arguments.path)?, arguments.content);
     let (session, full) = (&invocation.context.session, place.full());
     let target = Target::find(&place)?;
-    let (before, is_rough) = match target.mode {
+    let (before, is_rough, found) = match target.mode {
         Some(_) => {
             let (bytes, length) = read_head(&place)?;
             if length <= MAX_FILE_BYTES {
                 seen.check(session, &full, &place.shown, &bytes)?;
             }
             let is_rough = length > MAX_FILE_BYTES || std::str::from_utf8(&bytes).is_err();
-            (Some(as_text(bytes)), is_rough)
+            let found = if is_rough { read_original(&place)? } else { None };
+            (Some(as_text(bytes)), is_rough, found)
         }
-        None => (None, false),
+        None => (None, false, None),
     };
     target.replace(content.as_bytes()).map_err(|error| place.explain(&error))?;
     seen.note(session, &full, content.as_bytes());
     let done = if before.is_some() { "replaced" } else { "created" };
     let mut output = changed(&place, format!("{done} {} ({} bytes)", place.shown, content.len()), before, content);
-    output.changes[0].is_rough = is_rough;
+    let change = &mut output.changes[0];
+    (change.is_rough, change.found) = (is_rough, found.map(Arc::new));
     Ok(output)
 }
 
@@ -76,8 +81,16 @@ pub(super) fn read_head(place: &Place) -> Result<(Vec<u8>, u64), ToolError> {
     Ok((bytes, length))
 }
 
+/// All that a file holds, if that is not more than is kept of one.
+fn read_original(place: &Place) -> Result<Option<Vec<u8>>, ToolError> {
+    let mut bytes = Vec::new();
+    let read = place.open_file()?.take(MOST_KEPT + 1).read_to_end(&mut bytes);
+    read.map_err(|error| place.explain(&error))?;
+    Ok((bytes.len() as u64 <= MOST_KEPT).then_some(bytes))
+}
+
 pub(super) fn changed(place: &Place, text: String, before: Option<String>, after: String) -> ToolOutput {
-    let change = FileChange { path: place.shown.clone(), before, after: Some(after), is_rough: false };
+    let change = FileChange { path: place.shown.clone(), before, after: Some(after), ..FileChange::default() };
     ToolOutput { locations: vec![place.location(None)], changes: vec![change], ..ToolOutput::text(text) }
 }
 

@@ -18,8 +18,12 @@ async fn a_new_file_is_made_with_its_folders() {
     let arguments = json!({"path": "a/b/c.txt", "content": "hello"});
     let output = workspace.run(&write_file(&Arc::default()), arguments).await.expect("written");
     assert_eq!(workspace.get("a/b/c.txt"), "hello");
-    let change =
-        FileChange { path: "a/b/c.txt".to_owned(), before: None, after: Some("hello".to_owned()), is_rough: false };
+    let change = FileChange {
+        path: "a/b/c.txt".to_owned(),
+        before: None,
+        after: Some("hello".to_owned()),
+        ..FileChange::default()
+    };
     assert_eq!(output.changes, [change]);
     assert_eq!(output.plain(), "created a/b/c.txt (5 bytes)");
     assert_eq!(names(&workspace), ["a"]);

@@ -75,7 +75,7 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
         Some(content) => content.as_str()?.to_owned(),
         None => edited(before.clone()?, fields)?,
     };
-    Some(Would::Change(FileChange { path: path.to_owned(), before, after: Some(after), is_rough: false }))
+    Some(Would::Change(FileChange { path: path.to_owned(), before, after: Some(after), ..FileChange::default() }))
 }
 
 /// Where a path leads with its links followed, if its text may be shown before the call is approved.
