@@ -101,6 +101,25 @@ async fn a_message_without_a_chat_goes_to_that_of_its_session() {
 }
 
 #[tokio::test]
+async fn a_sub_agent_is_in_no_chat_and_has_to_name_one() {
+    let irc = Arc::new(Chatty::default());
+    let model = ScriptedLlm::from_fn(|request| match (request.system.contains("You are b."), request.step) {
+        (false, 1) => ScriptedReply::call("agent/b", json!({"task": "tell them"})),
+        (true, 1) => ScriptedReply::call("local/message", json!({"content": "hi"})),
+        _ => ScriptedReply::text(format!("{:?}", request.messages.last())),
+    });
+    let builder = RuntimeBuilder::new(ModelName::parse("scripted:m").unwrap()).model(Arc::new(model));
+    let builder = builder.subagent(crate::Agent::new("b").instructions("You are b."));
+    let builder = builder.tools(Arc::new(channels(&irc).message_tool())).permission_mode(PermissionMode::Auto);
+    let runtime = builder.build().await.unwrap();
+    let outcome = runtime.run(InboundMessage::new("irc", "ann", "m", "hi").request().unwrap()).await.unwrap();
+    let told = &outcome.response().tool_transcript[0].result;
+    assert!(told.contains("a sub-agent is in no chat; name channel and chat_id"), "{told}");
+    assert!(irc.shown().is_empty());
+    runtime.shutdown().await;
+}
+
+#[tokio::test]
 async fn the_tool_asks_unless_a_rule_allows_it() {
     let irc = Arc::new(Chatty::default());
     let replies = vec![ScriptedReply::call("local/message", json!({"content": "x"})), ScriptedReply::text("done")];

@@ -57,12 +57,14 @@ impl Say {
             let bytes = self.content.len();
             return Err(ToolError::new(format!("the message has {bytes} bytes; at most {MAX_CONTENT_BYTES} are sent")));
         }
-        let here = Chat::of_session(&call.context.session);
         let to = match (self.channel, self.chat_id) {
             (Some(channel), Some(chat_id)) => Chat { channel, chat_id },
-            (None, None) => {
-                here.ok_or_else(|| ToolError::new("this is no session of a chat; name channel and chat_id"))?
+            // Its session is named after that of its caller, and would be taken for another chat of the channel.
+            (None, None) if call.context.depth > 0 => {
+                return Err(ToolError::new("a sub-agent is in no chat; name channel and chat_id"));
             }
+            (None, None) => Chat::of_session(&call.context.session)
+                .ok_or_else(|| ToolError::new("this is no session of a chat; name channel and chat_id"))?,
             _ => return Err(ToolError::new("channel and chat_id go together: name both or neither")),
         };
         let message = OutboundMessage::new(call.idempotency_key(), to, self.content);
