@@ -184,7 +184,10 @@ fn note(reselecting: &mut Reselecting, call: &ToolCall, status: CallStatus, is_r
             reselecting.name(skill);
         }
         (CallStatus::Ok, None) => reselecting.note_result(false),
-        (CallStatus::Error | CallStatus::Denied | CallStatus::Unknown, _) if !is_refused => {
+        // A wrong name of a skill is no failure of the work.
+        (CallStatus::Error | CallStatus::Denied | CallStatus::Unknown, _)
+            if !is_refused && call.name.as_str() != ToolName::USE_SKILL =>
+        {
             reselecting.note_result(true);
         }
         (CallStatus::Error | CallStatus::Denied | CallStatus::Unknown | CallStatus::Cancelled, _) => {}

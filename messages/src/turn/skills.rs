@@ -246,7 +246,10 @@ fn beside(session: &Session, causes: &[ReselectCause]) -> String {
     if causes.contains(&ReselectCause::ToolErrors) {
         let (most, bytes) = FAILED;
         let failed = session.history.iter().rev().filter_map(|message| match &**message {
-            Message::Tool { result } if is_failure(result.status) => Some(result),
+            // A wrong name of a skill says nothing of what is done, and its result names skills.
+            Message::Tool { result } if is_failure(result.status) && result.name.as_str() != ToolName::USE_SKILL => {
+                Some(result)
+            }
             _other => None,
         });
         for result in failed.take(most) {
