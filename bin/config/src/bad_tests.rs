@@ -2,6 +2,7 @@
 
 mod numbers;
 mod sign_in;
+mod subagents;
 mod unreadable;
 
 use std::path::Path;

@@ -8,11 +8,13 @@ mod sign_in;
 
 use std::collections::BTreeMap;
 
+use bob::Agent;
 use bob::context::RequestContext;
+use bob::model::providers::KNOWN;
 
 use super::keys::{ID_FORM, MODEL_FORM, is_id, is_model, is_pattern};
 use super::problem::Findings;
-use super::tree::{self, Table};
+use super::tree::{self, Item, Table};
 
 /// Adds an error for everything impossible. With broken lines, keys that seem missing may be on such a line.
 pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) {
@@ -189,12 +191,40 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
     let mut ids: BTreeMap<&str, usize> = BTreeMap::new();
     let agents = root.get("subagents").and_then(tree::list);
     for (index, item) in agents.into_iter().flat_map(|agents| agents.iter()).enumerate() {
-        let Some(id) = tree::table(item).and_then(|agent| agent.get("id")) else { continue };
+        let Some(agent) = tree::table(item) else { continue };
+        if let Some(model) = agent.get("model") {
+            let path = format!("subagents[{index}].model");
+            selectors::named(root, &path, model, findings);
+            provider_of(root, &path, model, findings);
+        }
+        let is_async = agent.get("mode").and_then(tree::text) == Some("async");
+        if let Some((key, _)) = agent.iter().find(|(key, _)| key.get_ref() == "on_parent_end" && !is_async) {
+            let message = format!("`subagents[{index}].on_parent_end` means nothing without mode = \"async\"");
+            findings.add(key.span(), message);
+        }
+        let Some(id) = agent.get("id") else { continue };
         let Some(text) = tree::text(id) else { continue };
+        if Agent::is_taken(text) {
+            let message = format!("`subagents[{index}].id`: a tool has the name agent/{text}; choose another");
+            findings.add(id.span(), message);
+        }
         if let Some(first) = ids.get(text) {
             findings.add(id.span(), format!("`subagents[{index}].id`: subagents[{first}] has this id already"));
         }
         ids.entry(text).or_insert(index);
+    }
+}
+
+/// Whether the provider of a model is built in or configured.
+fn provider_of(root: &Table<'_>, path: &str, model: &Item<'_>, findings: &mut Findings) {
+    let Some((provider, _)) = tree::text(model).and_then(|model| model.split_once(':')) else { return };
+    let configured = root.get("providers").and_then(tree::table);
+    let is_known = provider == "select"
+        || configured.is_some_and(|providers| providers.get(provider).is_some())
+        || KNOWN.iter().any(|known| known.name == provider);
+    if !is_known {
+        let message = format!("`{path}`: provider {provider:?} is not known; add [providers.{provider}]");
+        findings.add(model.span(), message);
     }
 }
 

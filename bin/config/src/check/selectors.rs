@@ -26,23 +26,27 @@ pub(super) fn check(root: &Table<'_>, findings: &mut Findings) {
         }
     }
     for key in ["runtime.default_model", "prompt.condense_model"] {
-        let Some((item, conditions)) = tree::get(root, key).and_then(|item| Some((item, selects(item)?))) else {
-            continue;
-        };
-        if aliases.is_some_and(|aliases| aliases.get(conditions).is_some()) {
-            continue;
-        }
-        let wrong = match conditions.contains('=') {
-            true => ModelSelector::parse(conditions).err().map(|error| error.to_string()),
-            false => Some(format!("there is no [models.{conditions}]")),
-        };
-        if let Some(wrong) = wrong {
-            findings.add(item.span(), format!("`{key}`: {wrong}"));
-        }
+        tree::get(root, key).into_iter().for_each(|item| named(root, key, item, findings));
     }
     let fallback = tree::get(root, "llm.fallback").and_then(tree::list);
     for item in fallback.into_iter().flat_map(|list| list.iter()).filter(|item| selects(item).is_some()) {
         findings.add(item.span(), "`llm.fallback` must name models: nothing is selected during an outage".to_owned());
+    }
+}
+
+/// Whether there is what a key selects, if it names a selector.
+pub(super) fn named(root: &Table<'_>, key: &str, item: &Item<'_>, findings: &mut Findings) {
+    let Some(conditions) = selects(item) else { return };
+    let aliases = root.get("models").and_then(tree::table);
+    if aliases.is_some_and(|aliases| aliases.get(conditions).is_some()) {
+        return;
+    }
+    let wrong = match conditions.contains('=') {
+        true => ModelSelector::parse(conditions).err().map(|error| error.to_string()),
+        false => Some(format!("there is no [models.{conditions}]")),
+    };
+    if let Some(wrong) = wrong {
+        findings.add(item.span(), format!("`{key}`: {wrong}"));
     }
 }
 
