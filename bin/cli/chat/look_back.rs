@@ -39,7 +39,17 @@ impl Chat {
         if self.is_person {
             recap::print(&folded);
         }
-        let Some(open) = folded.open.as_ref().filter(|_| self.is_person) else { return Ok(()) };
+        let Some(open) = &folded.open else { return Ok(()) };
+        let decides = |suspension: &&Suspension| suspension.reason == SuspendReason::ApprovalRequired;
+        if !self.is_person {
+            if let Some(suspension) = open.suspended.as_ref().filter(decides) {
+                let token = suspension.token.as_str();
+                print::note(&format!(
+                    "[the turn waits for a decision: cli-agent resume {token} allow|deny; the next message gives it up]"
+                ));
+            }
+            return Ok(());
+        }
         let offers_always = self.opened.runtime.offers_always();
         match &open.suspended {
             Some(suspension) if suspension.reason == SuspendReason::AskUser => {
@@ -51,10 +61,7 @@ impl Chat {
                 print::note("[the turn waits for an external result; your next message continues without it:]");
                 print::note(&suspension.question);
             }
-            Some(suspension) => {
-                let question = asking::question(&self.opened.runtime, &folded, offers_always).await?;
-                self.left = question.map(|question| Left::Call(Box::new(question), suspension.clone()));
-            }
+            Some(_) => self.look_for_question(&folded).await?,
             // Other interrupted turns are handled by `runtime.on_restart`.
             None if is_at_limit(open) || approval::open_question(&self.session, open, offers_always).is_some() => {
                 print::note("[resuming the turn that waits for your decision]");
@@ -65,7 +72,19 @@ impl Chat {
         Ok(())
     }
 
-    /// Resumes the suspended turn. Returns an exit code if a signal ends the program.
+    /// Notes the question of a turn that is suspended for a decision.
+    async fn look_for_question(&mut self, folded: &Session) -> Result<(), Failure> {
+        let suspended = folded.open.as_ref().and_then(|open| open.suspended.as_ref());
+        if let Some(suspension) = suspended.filter(|suspension| suspension.reason == SuspendReason::ApprovalRequired) {
+            let offers_always = self.opened.runtime.offers_always();
+            let question = asking::question(&self.opened.runtime, folded, offers_always).await?;
+            self.left = question.map(|question| Left::Call(Box::new(question), suspension.clone()));
+        }
+        Ok(())
+    }
+
+    /// Resumes the suspended turn; when it is suspended for another decision, the next call asks for that. Returns an exit
+    /// code if a signal ends the program.
     pub(super) async fn go_on(&mut self, source: &mut Source, signals: &mut Signals) -> Result<Option<Exit>, Failure> {
         match self.left.take() {
             None => Ok(None),
@@ -83,7 +102,10 @@ impl Chat {
                 };
                 let Some(decision) = decided else { return Ok(None) };
                 let work = Work::Resume(self.session.clone(), suspension.token, ResumeReply::Decision(decision));
-                self.run(work, source, signals).await
+                let exit = self.run(work, source, signals).await?;
+                let records = self.opened.runtime.records(self.session.clone()).await?;
+                self.look_for_question(&Session::fold(self.session.clone(), &records)).await?;
+                Ok(exit)
             }
         }
     }

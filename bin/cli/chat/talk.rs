@@ -37,6 +37,10 @@ impl Chat {
             if let Some(exit) = self.go_on(source, signals).await? {
                 return Ok(exit);
             }
+            // The turn waits for another decision.
+            if self.left.is_some() {
+                continue;
+            }
             let is_limited = std::mem::take(&mut self.is_limited);
             let prompt = match (self.is_asked, is_limited) {
                 (true, _) => ANSWER_PROMPT,

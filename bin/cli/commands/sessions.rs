@@ -67,7 +67,8 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 Some(inbox) => inbox.take(&id).await?.len(),
                 None => 0,
             };
-            show::show(&id, &records, waiting, config.policy.rules.default_mode(), *json)?;
+            let root = show::answered_at(&*store, &id, &records).await;
+            show::show(&id, &records, (waiting, root.as_ref()), config.policy.rules.default_mode(), *json)?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bob::approvals::PermissionMode;
 use bob::model::Message;
 use bob::sessions::SessionOptions;
-use bob::store::{Glance, OpenTurn, Record, Session};
+use bob::store::{Glance, OpenTurn, Record, Session, SessionStore};
 use bob::tools::CallStatus;
-use bob::{ModelName, SessionId};
+use bob::{MAX_DEPTH, ModelName, SessionId};
 use serde_json::json;
 
 use crate::commands::output::ResultObject;
@@ -17,14 +17,15 @@ use crate::terminal::{approval, print};
 /// How many characters of a tool's arguments and results are printed.
 const MOST_SHOWN: usize = 100;
 
-/// Prints a session, for which so many messages wait in the inbox; `mode` is that of turns that name none.
+/// Prints a session, for which so many messages wait in the inbox; `root` is the session whose token answers its question,
+/// if that is another one, and `mode` that of turns that name none.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn show(
     id: &SessionId,
     records: &[Arc<Record>],
-    waiting: usize,
+    (waiting, root): (usize, Option<&SessionId>),
     mode: PermissionMode,
     as_json: bool,
 ) -> Result<(), Failure> {
@@ -65,7 +66,7 @@ pub(super) fn show(
         print::text(&spoken(message))?;
     }
     if let Some(open) = &session.open {
-        waiting_for(&session, open)?;
+        waiting_for(&session, open, root)?;
     }
     for input in &session.waiting {
         print::line(&format!("you (waiting): {}", input.text()))?;
@@ -86,23 +87,48 @@ pub(super) fn show(
     Ok(())
 }
 
+/// The session whose token answers for this one, if it is suspended and works for a call of an agent: the first of those
+/// above it that works for none.
+pub(super) async fn answered_at(
+    store: &dyn SessionStore,
+    id: &SessionId,
+    records: &[Arc<Record>],
+) -> Option<SessionId> {
+    let mut root = caller(&Session::fold(id.clone(), records))?;
+    for _ in 0..MAX_DEPTH {
+        let records = store.load(&root).await.ok()?;
+        let Some(above) = caller(&Session::fold(root.clone(), &records)) else { break };
+        root = above;
+    }
+    Some(root)
+}
+
+/// The session for whose call of an agent the suspended turn works.
+fn caller(session: &Session) -> Option<SessionId> {
+    let open = session.open.as_ref().filter(|open| open.suspended.is_some())?;
+    let parent = open.input.options.as_ref()?.parent.as_ref()?;
+    parent.line.is_some().then(|| parent.session.clone())
+}
+
 /// Prints what a suspended turn waits for, and how to resume it.
-fn waiting_for(session: &Session, open: &OpenTurn) -> Result<(), Failure> {
+fn waiting_for(session: &Session, open: &OpenTurn, root: Option<&SessionId>) -> Result<(), Failure> {
     let id = &session.id;
+    let token = open.suspended.as_ref().map(|suspension| suspension.token.as_str());
+    let by_token = token.map(|token| format!(", and `cli-agent resume {token} allow` or `deny` answers it"));
+    let by_token = by_token.unwrap_or_default();
     let below = session.first_undecided().and_then(|open| open.below.as_ref()).filter(|_| open.suspended.is_some());
     // The token of a sub-agent is for its caller.
-    let parent = open.input.options.as_ref().and_then(|options| options.parent.as_ref());
-    if let Some(parent) = parent.filter(|parent| parent.line.is_some() && open.suspended.is_some()) {
+    if let Some(root) = root {
         let question = open.suspended.as_ref().map_or("", |suspension| &suspension.question);
         print::line(&format!("> {}", print::on_one_line(question, MOST_SHOWN)))?;
-        print::note(&format!("[it waits for a decision, and so does {}, which is the one to resume]", parent.session));
+        print::note(&format!("[it waits for a decision, and so does {root}, which is the one to resume]"));
     } else if let Some(below) = below {
         print::line(&format!("> {}", print::on_one_line(&below.question, MOST_SHOWN)))?;
-        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));
+        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it{by_token}]"));
     } else if let Some(question) = approval::open_question(id, open, false) {
         let arguments = print::first_line(&question.call.arguments.to_string(), MOST_SHOWN);
         print::line(&format!("> {} {arguments}", question.call.name))?;
-        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it]"));
+        print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it{by_token}]"));
     } else if let Some(suspension) = &open.suspended {
         print::text(&format!("model: {}\n", suspension.question.trim_end()))?;
         print::note(&format!("[it waits for an answer: `cli-agent run --session {id} ANSWER`]"));
