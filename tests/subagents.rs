@@ -22,6 +22,8 @@ mod events;
 mod inline;
 #[path = "subagents/killed.rs"]
 mod killed;
+#[path = "subagents/left.rs"]
+mod left;
 #[path = "subagents/narrow.rs"]
 mod narrow;
 #[path = "subagents/recovered.rs"]

@@ -151,6 +151,9 @@ pub enum TurnNews {
     Orphaned { child: SessionId },
     /// The call has ended that this turn of a sub-agent works for: if the turn is suspended, it is closed.
     ChildGivenUp { child: SessionId, turn: TurnId },
+    /// The turn of a sub-agent whose call has ended is closed, if it was open. Reported once for each `GivenUp` that was
+    /// taken, and behind what that means for those below.
+    Closed,
     /// The turn ends: these sessions and turns, which work for it in the background, end with it.
     TasksEnd { children: Vec<(SessionId, TurnId)> },
     /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Not

@@ -68,6 +68,8 @@ pub(crate) struct SessionEntry {
     pub(crate) children: Vec<ChildTurn>,
     /// Whether a sub-agent may outlive a turn of it: its result is taken up by an actor, so one is started again.
     pub(crate) is_followed: bool,
+    /// Whether its turn is being closed, since the call that it works for has ended.
+    pub(crate) is_closing: bool,
     /// How many sessions below it ask a person; its time stands still meanwhile.
     pub(crate) asking_below: usize,
     /// Whether it counts there above, since it asks.
@@ -195,6 +197,7 @@ impl SessionEntry {
             children: Vec::new(),
             is_followed: false,
             asking_below: 0,
+            is_closing: false,
             asks_above: false,
         }
     }
@@ -292,11 +295,17 @@ impl SessionTable {
         self.sessions.iter().map(|(session, entry)| (session, &**entry))
     }
 
-    /// Whether any session has a pending reply or change, or a running turn.
+    /// No turn that is being closed for the end of its call is waited for any longer.
+    pub(crate) fn close_none(&mut self) {
+        self.sessions.values_mut().for_each(|entry| entry.is_closing = false);
+    }
+
+    /// Whether any session has a pending reply or change, or a running turn, or one that is being closed.
     pub(crate) fn has_work(&self) -> bool {
-        self.sessions
-            .values()
-            .any(|entry| !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty())
+        let has_work = |entry: &Box<SessionEntry>| {
+            !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty() || entry.is_closing
+        };
+        self.sessions.values().any(has_work)
     }
 }
 

@@ -316,7 +316,7 @@ impl SessionsState {
         actor.stop(Some(reason.to_string()));
         // What works for it is handed over as well.
         if reason != EndReason::HandedOver {
-            self.stop_children(session, reason, myself);
+            self.stop_children(session, myself);
         }
     }
 
@@ -339,6 +339,7 @@ impl SessionsState {
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
             TurnNews::ChildGivenUp { child, turn } => self.give_up_child(session, &child, turn, myself),
+            TurnNews::Closed => self.closed(session),
             TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
             TurnNews::TasksEnd { children } => self.end_tasks(&children, myself),
             TurnNews::Left => self.reported_all(session, myself),

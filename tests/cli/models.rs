@@ -88,6 +88,35 @@ fn a_model_is_selected_from_a_file_of_either_format() {
 }
 
 #[test]
+fn a_sub_agent_may_name_a_selector_however_it_is_waited_for() {
+    for mode in ["inline", "async"] {
+        let home = selecting("api.json", "");
+        home.scratch.write("api.json", MODELS_DEV);
+        let plain = home.scratch.read("agent.toml");
+        let agent = "[[subagents]]\nid = \"w\"\ndescription = \"Works.\"\nmodel = \"select:seeing\"\n";
+        home.scratch.agent_toml(&format!("{plain}{agent}mode = \"{mode}\"\n"));
+        let call = |name: &str, arguments: Value| json!({ "calls": [{ "name": name, "arguments": arguments }] });
+        let replies = match mode {
+            "inline" => json!([call("agent/w", json!({ "task": "work" })), { "text": "Done." }]),
+            _ => json!([call("agent/w", json!({ "task": "work" })),
+                        call("agent/result", json!({ "task": "c00000001", "wait_ms": 60_000 })), { "text": "Done." }]),
+        };
+        let script = json!([{ "when": "go", "replies": replies }, { "replies": [{ "text": "I worked." }] }]);
+        home.scratch.write("s.json", script.to_string());
+        let run = program(&home, ["run", "--output", "json", "--session", "s", "go"]).run();
+        let told = read(&run);
+        let last = told["tool_transcript"].as_array().and_then(|calls| calls.last()).cloned().unwrap_or_default();
+        assert!(last["result"].to_string().contains("I worked."), "{mode}: {told}");
+        let children = program(&home, ["sessions", "list", "--children", "--json"]).run();
+        let sessions = read(&children)["sessions"].clone();
+        let of_s = |session: &&Value| session["parent"] == "s";
+        let child = sessions.as_array().and_then(|all| all.iter().find(of_s)).expect("a child");
+        let shown = program(&home, ["sessions", "export", child["session_id"].as_str().expect("an id")]).run();
+        assert!(shown.stdout.contains("demo:seeing"), "{mode}: {shown:?}");
+    }
+}
+
+#[test]
 fn what_a_selector_selects_is_explained() {
     let home = selecting("api.json", "");
     home.scratch.write("api.json", MODELS_DEV);

@@ -153,7 +153,7 @@ async fn a_cancelled_turn_cancels_what_works_for_it_whatever_its_profile_says() 
     }
 }
 
-fn hears(request: &LlmRequest) -> ScriptedReply {
+pub(crate) fn hears(request: &LlmRequest) -> ScriptedReply {
     match last(request).contains("passed it") {
         true => ScriptedReply::text("I have read it"),
         false => ScriptedReply::text("it goes on"),
@@ -161,7 +161,7 @@ fn hears(request: &LlmRequest) -> ScriptedReply {
 }
 
 #[track_caller]
-fn assert_brought(brought: &(Value, Value)) {
+pub(crate) fn assert_brought(brought: &(Value, Value)) {
     let (input, outcome) = brought;
     assert_eq!(input["body"]["labels"], json!({"task": TASK}), "{input}");
     let text = input["body"]["parts"][0]["text"].as_str().unwrap();

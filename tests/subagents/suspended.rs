@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::approvals::{ApprovalsMode, Decision, PermissionMode};
 use bob::model::{LlmRequest, ScriptedReply};
-use bob::sessions::{FinishReason, ResumeReply, ResumeToken, SessionState, SuspendReason};
+use bob::sessions::{FinishReason, ResumeReply, ResumeToken, SessionFilter, SessionState, SuspendReason};
 use bob::store::{Fact, MemoryStore, Session, SessionStore};
 use bob::tools::{Invocation, ToolError, ToolPort, tool};
 use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder, SessionId};
@@ -81,6 +81,12 @@ async fn below(runtime: &Runtime) -> Vec<SessionId> {
         at += 1;
     }
     all.split_off(1)
+}
+
+/// The sessions of a store that work for others.
+async fn below_in(store: &Arc<MemoryStore>) -> Vec<SessionId> {
+    let page = within(store.list(&SessionFilter::default(), None)).await.unwrap();
+    page.sessions.into_iter().map(|summary| summary.session).filter(|id| *id != session("s")).collect()
 }
 
 /// Every session below has begun one turn, and its journal is one that the machine writes.
@@ -213,7 +219,13 @@ async fn another_input_closes_the_whole_tree_and_what_it_would_do_is_not_done() 
     within(first.shutdown()).await;
     let second = staged(three_levels, &store, &ran).build().await.unwrap();
     assert_eq!(run(&second, say("something else")).await.content, "else");
-    all_closed(&second).await;
+    // The end of the process waits for it.
+    within(second.shutdown()).await;
+    for id in [session("s")].into_iter().chain(below_in(&store).await) {
+        let left = Session::fold(id.clone(), &within(store.load(&id)).await.unwrap());
+        assert!(left.open.is_none(), "{id} is open");
+    }
+    let second = staged(three_levels, &store, &ran).build().await.unwrap();
     assert_eq!(below(&second).await.len(), 2);
     assert_eq!(ran.load(Ordering::SeqCst), 0);
     let late = within(second.resume(token, ResumeReply::Decision(Decision::AllowOnce))).await;

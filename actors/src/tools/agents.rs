@@ -7,6 +7,7 @@
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::address::{Address, Again, RETURNS_WITHIN};
 use crate::clock;
+use crate::store::Artifacts;
 use bob_messages::agent::{Agent, Delegation, NAMESPACE, RESULT, Resumption, STATUS, TaskQuestion, outcome_of};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::error::AgentError;
@@ -23,6 +24,7 @@ use bob_messages::turn_config::{OnRestart, TurnConfig};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
+use std::fmt;
 use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -35,14 +37,22 @@ const AGAIN: Again = Again { times: 2, within: RETURNS_WITHIN };
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1000;
 
 /// The sub-agents of a runtime.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Agents {
     agents: Arc<[Agent]>,
     /// The mode of sessions that name none.
     unsaid: PermissionMode,
     sessions: Address<SessionsMessage>,
-    /// How turns are run; set before the first one.
-    turn_config: Arc<OnceLock<Arc<TurnConfig>>>,
+    /// How turns are run now; set before the first one.
+    turn_config: Arc<OnceLock<Box<TurnConfigNow>>>,
+}
+
+type TurnConfigNow = dyn Fn() -> Arc<TurnConfig> + Send + Sync;
+
+impl fmt::Debug for Agents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Agents").field("agents", &self.agents).finish_non_exhaustive()
+    }
 }
 
 impl Agents {
@@ -51,11 +61,15 @@ impl Agents {
         Self { agents, unsaid, sessions, turn_config: Arc::default() }
     }
 
-    /// Sets how their turns are run. The first one stays.
-    pub fn run_by(&self, turn_config: &TurnConfig) {
-        // A call is made again to go on with a turn that it began.
-        let turn_config = TurnConfig { on_restart: OnRestart::Resume, ..turn_config.clone() };
-        let _the_first_stays = self.turn_config.set(Arc::new(turn_config));
+    /// How turns of sub-agents are run where others are run like this: a call is made again to go on with a turn that it
+    /// began.
+    pub fn of_children(turn_config: &TurnConfig) -> TurnConfig {
+        TurnConfig { on_restart: OnRestart::Resume, ..turn_config.clone() }
+    }
+
+    /// Sets what tells how their turns are run, with what is known of models at that time. The first one stays.
+    pub fn run_by(&self, turn_config: impl Fn() -> Arc<TurnConfig> + Send + Sync + 'static) {
+        let _the_first_stays = self.turn_config.set(Box::new(turn_config));
     }
 
     async fn call(&self, invocation: Invocation) -> Result<ToolOutput, ToolError> {
@@ -66,7 +80,7 @@ impl Agents {
         let by_hand = (clock::now(), secret());
         let child = Delegation::of(agent, call, context, self.unsaid, by_hand).map_err(ToolError::new)?;
         let (reply, outcome) = Reply::channel();
-        let (session, input, turn_config) = (child.session.clone(), Arc::new(child.input), Arc::clone(turn_config));
+        let (session, input, turn_config) = (child.session.clone(), Arc::new(child.input), turn_config());
         self.sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Submit {
             session,
             input,
@@ -87,7 +101,7 @@ impl ToolPort for Agents {
         let schema = json!({
             "type": "object",
             "properties": {
-                "task": {"type": "string", "description": "What the agent is to do, complete in itself."},
+                "task": {"type": "string", "minLength": 1, "description": "What the agent is to do, complete in itself."},
                 "context": {"type": "string", "description": "What it needs to know for that."},
             },
             "required": ["task"],
@@ -163,7 +177,8 @@ pub(crate) fn have_worked(
     let reply = reply.map(move |ended: Result<Box<TurnOutcome>, AgentError>| {
         let output = match ended {
             Ok(outcome) => outcome_of(&name, &outcome),
-            Err(error) if again && error.is_retryable() => {
+            // A task that a process leaves to the next one has not failed: that one asks again.
+            Err(error) if matches!(error, AgentError::Stopped(_)) || again && error.is_retryable() => {
                 return ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"));
             }
             Err(error) => ToolOutput::error(format!("the agent {name} was not started: {error}")),
@@ -239,6 +254,21 @@ pub(crate) fn read_outcome(
         }
     });
     store.ask(Again::ONCE, reply, move |reply, _asked| StoreMessage::Load { session, reply });
+}
+
+/// Answers with what a sub-agent returned, whose large parts go into the artifact store of the session that called it.
+pub(crate) fn spilled(artifacts: Artifacts, session: SessionId, reply: Reply<ToolReturn>) -> Reply<ToolReturn> {
+    Reply::to(move |returned: Option<ToolReturn>| match returned {
+        Some(mut returned) if artifacts.would_spill(&returned.output) => {
+            tokio::spawn(async move {
+                returned.output = artifacts.spill(&session, returned.output).await;
+                reply.send(returned);
+            });
+        }
+        Some(returned) => reply.send(returned),
+        // Dropping the reply answers it.
+        None => drop(reply),
+    })
 }
 
 fn returned(output: ToolOutput, began: Instant) -> ToolReturn {

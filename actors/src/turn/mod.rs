@@ -346,6 +346,8 @@ impl TurnState {
                 });
                 self.wants(ticket, interest, SoFar::default());
                 let rooms = &self.started.rooms;
+                let artifacts = rooms.tools.runtime().artifacts().clone();
+                let reply = agents::spilled(artifacts, self.started.session.clone(), reply);
                 match *child {
                     Child::Works { task, turn_config, again } => {
                         agents::have_worked(&rooms.sessions, &call, &task, (turn_config, again), reply);

@@ -132,6 +132,7 @@ impl Turn {
             self.flush(effects);
         }
         self.tell_given_up(effects);
+        effects.push(Effect::Report(TurnNews::Closed));
     }
 
     /// Whether the suspended turn is one of a call, whose caller alone may resume it.

@@ -184,6 +184,7 @@ impl Life {
                 | TurnNews::Orphaned { .. }
                 | TurnNews::ChildGivenUp { .. }
                 | TurnNews::TasksEnd { .. }
+                | TurnNews::Closed
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}

@@ -5,7 +5,7 @@
 //! nothing of it is kept, and its clock does not run. Queueing has no time limit; it ends when the turns before it
 //! have ended, and at once when the submission is cancelled or the program ends.
 
-use super::endings::unheard;
+use super::endings::{handed_over, unheard};
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::session_table::{PendingReply, SessionEntry};
@@ -206,7 +206,8 @@ impl SessionsState {
                 self.table.get_mut(&session).and_then(|entry| entry.pending.pop_back_if(|pending| !pending.admitted))
             {
                 self.admission.dequeued(pending.tenant.as_ref());
-                self.refuse(pending, closing());
+                let why = if self.is_left_to_the_next(&pending) { handed_over() } else { closing() };
+                self.refuse(pending, why);
             }
             self.admission.leave_queue(&session);
             self.remove_if_gone(&session);
@@ -218,9 +219,11 @@ impl SessionsState {
         self.grace_over = true;
         let busy: Vec<_> =
             self.table.iter().filter(|(_, entry)| entry.running().is_some()).map(|(id, _)| id.clone()).collect();
+        self.table.close_none();
         for session in busy {
-            self.stop(&session, self.reason_behind_the_grace(), myself);
-            if self.hands_over {
+            let reason = self.reason_behind_the_grace(&session);
+            self.stop(&session, reason, myself);
+            if reason == EndReason::HandedOver {
                 continue;
             }
             let (behind, pending_replies) = self
@@ -234,8 +237,9 @@ impl SessionsState {
     }
 
     /// Why a turn is stopped that runs behind the grace period.
-    pub(super) fn reason_behind_the_grace(&self) -> EndReason {
-        if self.hands_over { EndReason::HandedOver } else { EndReason::Shutdown }
+    pub(super) fn reason_behind_the_grace(&mut self, session: &SessionId) -> EndReason {
+        let is_left = self.hands_over || self.continues_elsewhere(session);
+        if is_left { EndReason::HandedOver } else { EndReason::Shutdown }
     }
 
     pub(super) fn check_drained(&mut self) {

@@ -24,7 +24,8 @@ impl SessionsState {
         let signs = entry.pulse.signs();
         let Some(clock) = entry.clock_mut().filter(|clock| clock.left_ms.is_none()) else { return };
         if self.grace_over && !is_cancelled {
-            return self.stop(session, self.reason_behind_the_grace(), myself);
+            let reason = self.reason_behind_the_grace(session);
+            return self.stop(session, reason, myself);
         }
         if clock.deadline.is_none() {
             let now = Instant::now();

@@ -95,7 +95,8 @@ impl SessionsState {
                 self.started.feed.forget(session, &pending.submission);
             }
         }
-        pending.reply.send(result);
+        let is_left = self.is_left_to_the_next(&pending);
+        pending.reply.send(if is_left { Err(handed_over()) } else { result });
     }
 
     fn count(&self, session: &SessionId, pending: &PendingReply, outcome: &TurnOutcome) {
@@ -208,6 +209,7 @@ impl SessionsState {
         if let Some(stopping) = &entry.stopping {
             self.deadlines.remove(stopping.kill_at);
         }
+        entry.is_closing = false;
         match &mut entry.stopping {
             Some(stopping) if polite => {
                 stopping.ended = true;
@@ -345,7 +347,7 @@ impl SessionsState {
     }
 }
 
-fn handed_over() -> AgentError {
+pub(super) fn handed_over() -> AgentError {
     AgentError::Stopped(
         "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
     )

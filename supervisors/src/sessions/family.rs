@@ -8,7 +8,7 @@ use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::session_table::{ChildTurn, PendingReply, SessionEntry};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::options::OnParentEnd;
+use bob_messages::options::{OnParentEnd, ParentTurn};
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::Pulse;
 use bob_messages::turn::{Recover, TurnMessage};
@@ -121,8 +121,41 @@ impl SessionsState {
         if entry.actor.is_none() {
             self.open(child, myself);
         }
+        // The end of the process waits for it: a later one would show it as waiting for a person.
+        if let Some(entry) = self.table.get_mut(child) {
+            entry.is_closing = true;
+        }
         self.send(child, TurnMessage::GivenUp { turn, turn_config });
         self.check_idle(child, myself);
+    }
+
+    /// The turn of a session whose call has ended is closed.
+    pub(super) fn closed(&mut self, session: &SessionId) {
+        if let Some(entry) = self.table.get_mut(session) {
+            entry.is_closing = false;
+        }
+        self.check_drained();
+    }
+
+    /// Whether a session works for a call that no turn waits for, and continues in the next process; so do those below it.
+    pub(super) fn continues_elsewhere(&mut self, session: &SessionId) -> bool {
+        let mut at = session.clone();
+        while let Some(parent) = self.table.get_mut(&at).and_then(|entry| entry.pending.front()?.parent().cloned()) {
+            if parent.on_parent_end == Some(OnParentEnd::Continue) {
+                return true;
+            }
+            at = parent.session;
+        }
+        false
+    }
+
+    /// Whether the answer to this submission would begin a turn now, while the runtime ends: the result of a sub-agent that
+    /// has outlived the turn of its caller. The next process reads it in the journal.
+    pub(super) fn is_left_to_the_next(&mut self, pending: &PendingReply) -> bool {
+        let continues = |parent: &&ParentTurn| parent.on_parent_end == Some(OnParentEnd::Continue);
+        let above = pending.parent().filter(continues).map(|parent| parent.session.clone());
+        let is_idle = |above| self.table.get_mut(&above).is_none_or(|entry| entry.running().is_none());
+        self.draining.is_some() && above.is_some_and(is_idle)
     }
 
     /// Cancels children in the background whose turn ends now.
@@ -132,10 +165,10 @@ impl SessionsState {
         }
     }
 
-    /// Cancels what works for the turn of the session, which is stopped for this reason. Whether one that outlives its turn is
-    /// cancelled follows from the outcome, which names the turn: a submission may resume one that has another name.
-    pub(super) fn stop_children(&mut self, session: &SessionId, reason: EndReason, myself: &Myself) {
-        self.cancel_children(session, |child| child.outlives && reason != EndReason::Shutdown, myself);
+    /// Cancels what works for the turn of the session, which is stopped. Whether one that outlives its turn is cancelled
+    /// follows from the outcome, which names the turn: a submission may resume one that has another name.
+    pub(super) fn stop_children(&mut self, session: &SessionId, myself: &Myself) {
+        self.cancel_children(session, |child| child.outlives, myself);
     }
 
     /// Cancels what works for the turn of the session, which has ended; `cancelled` is the turn if it was cancelled, and no

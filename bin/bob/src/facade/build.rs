@@ -181,7 +181,12 @@ impl RuntimeBuilder {
             servers: desired,
         };
         let turn_config = Arc::new(TurnConfig { roots, ..turn_config });
-        agents.iter().for_each(|agents| agents.run_by(&turn_config));
+        if let Some(agents) = agents {
+            // Made from another configuration, so it has a catalogue of its own that remembers the last one made.
+            let models = self.models.clone().map(Models::new);
+            let plain = Arc::new(Agents::of_children(&turn_config));
+            agents.run_by(move || models.as_ref().map_or_else(|| Arc::clone(&plain), |models| models.told(&plain)));
+        }
         let tree = bob_supervisors::start(spec).await?;
         let runtime = Runtime::new(Inner {
             tree,

@@ -28,7 +28,7 @@ impl Models {
     }
 
     /// The configuration with what is known of models now; it is made again when that changes.
-    fn told(&self, plain: &Arc<TurnConfig>) -> Arc<TurnConfig> {
+    pub(super) fn told(&self, plain: &Arc<TurnConfig>) -> Arc<TurnConfig> {
         let book = self.catalogue.book();
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, made)) = newest.as_ref().filter(|(of, _)| Arc::ptr_eq(of, &book)) {

@@ -346,6 +346,7 @@ impl Run {
             | TurnNews::Orphaned { .. }
             | TurnNews::ChildGivenUp { .. }
             | TurnNews::TasksEnd { .. }
+            | TurnNews::Closed
             | TurnNews::Flushed
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}

@@ -43,7 +43,7 @@ impl Monitor {
             TurnNews::ChildGivenUp { child, .. } => self.saw(format!("given up {child}")),
             TurnNews::TasksEnd { children } => self.saw(format!("{} tasks end", children.len())),
             // The harness sees to changes.
-            TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Left => {}
+            TurnNews::Configured { .. } | TurnNews::Decided { .. } | TurnNews::Closed | TurnNews::Left => {}
         }
     }
 

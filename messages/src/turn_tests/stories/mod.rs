@@ -285,6 +285,7 @@ impl Teller {
                 TurnNews::Orphaned { .. }
                 | TurnNews::ChildGivenUp { .. }
                 | TurnNews::TasksEnd { .. }
+                | TurnNews::Closed
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => Ok(()),
