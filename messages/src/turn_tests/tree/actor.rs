@@ -103,7 +103,8 @@ impl Tree {
                 self.works_below(&session, "a tool runs");
                 self.runs(&session, &call, &context);
                 if let Some(terms) = &context.child {
-                    self.hands_down(id, &call.id, &terms.limits, &terms.line);
+                    let records = self.actors.get(&id).map(Actor::records).unwrap_or_default();
+                    self.hands_down(id, &call.id, (&terms.limits, &terms.line), &records);
                 }
                 self.lanes.push(Lane::Work(id, ticket), Item::Call(call, context));
             }
@@ -140,12 +141,15 @@ impl Tree {
     fn writes(&mut self, id: u64, append: &Append) {
         let Some(actor) = self.actors.get_mut(&id) else { return };
         actor.written.truncate(usize::try_from(append.expected_version).unwrap_or(usize::MAX));
-        actor.written.extend(append.records.iter().cloned());
         for record in &append.records {
+            let Some(actor) = self.actors.get_mut(&id) else { return };
+            actor.written.push(Arc::clone(record));
             if let Fact::Intent { call, task: Some(task), .. } = &record.fact {
                 let parent = task.input.options.as_ref().and_then(|options| options.parent.as_ref());
                 let line = parent.and_then(|parent| parent.line.clone()).unwrap_or_default();
-                self.hands_down(id, call, &task.input.limits, &line);
+                // As it was when that was decided.
+                let records = self.actors.get(&id).map(|actor| actor.written.clone()).unwrap_or_default();
+                self.hands_down(id, call, (&task.input.limits, &line), &records);
             }
         }
     }

@@ -7,14 +7,22 @@ use super::plan::PROFILES;
 use crate::agent::{MAX_DEPTH, session_of};
 use crate::ids::CallId;
 use crate::limits::Limits;
-use crate::store::Fact;
+use crate::store::{Fact, Record};
 use crate::tools::AgentLine;
+use std::sync::Arc;
 
 impl Tree {
-    pub(super) fn hands_down(&mut self, actor: u64, call: &CallId, limits: &Limits, line: &AgentLine) {
+    /// An actor decides what a call hands down, with these records in its journal.
+    pub(super) fn hands_down(
+        &mut self,
+        actor: u64,
+        call: &CallId,
+        (limits, line): (&Limits, &AgentLine),
+        records: &[Arc<Record>],
+    ) {
         let Some(actor) = self.actors.get(&actor) else { return };
         let (session, Some((turn, own))) = (actor.session.clone(), actor.running()) else { return };
-        let ledger = Ledger::of(&actor.records());
+        let ledger = Ledger::of(records);
         let (tally, ended) = (ledger.turn(&turn), ledger.ended_calls(&turn));
         let Some(child) = session_of(&session, &turn, call) else { return };
 

@@ -90,6 +90,11 @@ impl Lanes {
     fn ready(&self) -> Vec<Lane> {
         let is_ready = |lane: &&Lane| match lane {
             Lane::Mailbox(actor) => !self.0.contains_key(&Lane::Stop(*actor)),
+            // The last words are sent behind all other reports; the end of the actor is seen at any time.
+            Lane::Closing(actor) => {
+                let first = self.0.get(&Lane::Report(*actor)).and_then(VecDeque::front);
+                first.is_none_or(|first| matches!(first, Item::Ended { .. }))
+            }
             _ => true,
         };
         self.0.keys().filter(is_ready).cloned().collect()

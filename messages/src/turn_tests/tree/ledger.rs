@@ -198,7 +198,7 @@ impl Tree {
             let open = session.open.as_ref().map(|open| (open.input.turn.to_string(), open.suspended.is_some()));
             let waiting = session.waiting.len();
             // The end of a turn that the store did not take is told as such, and the turn is left for the next caller.
-            let is_open = open.is_some() && !self.is_unsaved(id) || waiting > 0 || !tasks.is_empty();
+            let is_open = (open.is_some() || waiting > 0 || !tasks.is_empty()) && !self.is_unsaved(id);
             is_open.then(|| format!("{id} is open for ever: {open:?}, {waiting} waiting, tasks {tasks:?}"))
         });
         open.collect()
@@ -241,7 +241,7 @@ impl Tree {
     fn calls_add_up(&mut self, id: &SessionId, ledger: &Ledger, ledgers: &BTreeMap<SessionId, Ledger>) {
         for (call, called) in &ledger.calls {
             let (count, is_task) = (called.results.len(), called.task.is_some());
-            let holds = count == 1 || count == 2 && is_task;
+            let holds = count == 1 || count == 2 && is_task || count == 0 && self.is_unsaved(id);
             self.must(holds, || format!("{id}: {call} has {count} results"));
             let is_agent = session_of(id, &called.turn, call).filter(|_| !ledger.agent_of(call).is_empty());
             let Some(child) = is_agent else { continue };
@@ -332,8 +332,19 @@ impl Tree {
             }
             let Some(turn) = of.filter(|_| above == root) else { continue };
             let family = families.entry(ledger.first_of(&turn)).or_default();
-            below.turns.values().for_each(|tally| add(&mut family.0, &tally.own));
+            let ran = ran_in(below);
+            below.turns.values().for_each(|tally| add(&mut family.0, &Used { calls: 0, ..tally.own }));
+            family.0.calls += ran;
         }
+        // What each turn used is in the log of a seed that is repeated.
+        let lines = ledgers.iter().flat_map(|(id, ledger)| {
+            ledger.turns.iter().filter_map(move |(turn, tally)| {
+                let limits = tally.input.as_ref()?.limits;
+                let (steps, calls) = (limits.max_steps, limits.max_tool_calls);
+                Some(format!("{id} {turn}: {:?} and {:?} of {steps} and {calls}, {:?}", tally.own, tally.below, tally.ended))
+            })
+        });
+        self.note(|| lines.collect::<Vec<_>>().join("\n"));
         for (turn, (used, more)) in families {
             let Some(input) = ledger.turn(&turn).input else { continue };
             let (steps, calls) = (input.limits.max_steps + more.steps, input.limits.max_tool_calls + more.calls);
@@ -380,12 +391,15 @@ fn used_by(ledger: &Ledger) -> Delegated {
         all.cost = all.cost.plus(crate::cost::Cost::from_nanos(tally.own.nanos));
         all.add(&tally.bill);
     }
-    // What was not run is no call.
-    let ran = |called: &&Called| {
-        called.results.first().is_some_and(|(_, result)| {
-            result.status != CallStatus::Cancelled || result.duration_ms > 0
-        })
-    };
-    all.tool_calls += u32::try_from(ledger.calls.values().filter(ran).count()).unwrap_or(u32::MAX);
+    all.tool_calls += ran_in(ledger);
     all
+}
+
+/// How many calls of a session ran. What was not run is no call that counts above.
+fn ran_in(ledger: &Ledger) -> u32 {
+    let ran = |called: &&Called| {
+        let first = called.results.first();
+        first.is_some_and(|(_, result)| result.status != CallStatus::Cancelled || result.duration_ms > 0)
+    };
+    u32::try_from(ledger.calls.values().filter(ran).count()).unwrap_or(u32::MAX)
 }

@@ -7,6 +7,7 @@ use crate::chat::{ContentPart, FinishReason};
 use crate::error::AgentError;
 use crate::ids::{ResumeToken, SessionId, TurnId};
 use crate::input::{ResumeReply, TurnInput};
+use crate::outcome::EndReason;
 use crate::session_state::Session;
 use crate::store::Fact;
 use crate::turn::TurnMessage;
@@ -248,6 +249,10 @@ impl Tree {
                 self.says_next("t");
                 continue;
             }
+            // What the store did not take is sent again when an actor rests.
+            let resting: Vec<_> = self.table.iter().filter(|(_, entry)| entry.is_idle()).map(|(id, _)| id.clone()).collect();
+            resting.iter().for_each(|session| self.stop(session, EndReason::Passivated));
+            self.settle();
             let open = self.open_in_journals();
             if open.is_empty() || plain >= 3 {
                 return open;

@@ -62,6 +62,7 @@ impl Plan {
             max_total_tokens: [0, 0, 400, 1_500][dice.pick(4)],
             max_cost: [Cost::ZERO, Cost::ZERO, Cost::from_nanos(3_000)][dice.pick(3)],
             max_consecutive_errors: 50,
+            max_identical_calls: 1_000,
             suspend_timeout_ms: 0,
             ..Limits::default()
         };

@@ -74,6 +74,10 @@ impl Tree {
         let mut below = session.clone();
         while let Some(parent) = self.watch.parents.get(&below).cloned() {
             let ended = self.watch.ended.get(&(parent.session.clone(), parent.turn.clone())).map(|(how, _)| *how);
+            // What is being stopped ends what works for it.
+            if self.table.get(&below).is_some_and(|entry| entry.stopping.is_some()) {
+                return;
+            }
             let goes_on = match ended {
                 None => true,
                 Some(FinishReason::Cancelled) => false,
@@ -142,8 +146,7 @@ impl Tree {
             self.saw("a grandchild asks");
         }
         self.must(names, || format!("the question does not name who asks: {question}"));
-        let before = self.watch.decided.insert(key.to_owned(), allows);
-        // A question whose decision was lost with a program is asked again.
-        self.must(before != Some(false) || !allows, || format!("what was denied is asked again: {question}"));
+        // A question whose decision was lost with a program is asked again: the last decision counts.
+        self.watch.decided.insert(key.to_owned(), allows);
     }
 }
