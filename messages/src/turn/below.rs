@@ -106,12 +106,16 @@ impl Turn {
         returned
     }
 
-    /// A call whose sub-agent went on, and whose result does not say what was used: what it used until it was suspended counts.
+    /// A call whose sub-agent went on, and whose result does not say what was used, or less than was used until it was
+    /// suspended: that counts.
     pub(super) fn counted_below(&self, call: &ToolCall, mut returned: ToolReturn) -> ToolReturn {
         let open = self.open_calls().iter().find(|open| open.call.id == call.id);
-        if let Some(below) = open.and_then(|open| open.below.as_deref()).filter(|_| returned.output.delegated.is_none())
-        {
-            returned.output.delegated = Some(Box::new(below.asked.child.used));
+        if let Some(below) = open.and_then(|open| open.below.as_deref()) {
+            let known = below.asked.child.used;
+            let is_said = returned.output.delegated.as_ref().is_some_and(|said| said.steps >= known.steps);
+            if !is_said {
+                returned.output.delegated = Some(Box::new(known));
+            }
         }
         returned
     }

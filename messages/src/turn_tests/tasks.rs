@@ -262,6 +262,22 @@ fn a_turn_that_is_closed_reads_its_children_and_has_none_work_again() {
 }
 
 #[test]
+fn a_task_that_had_not_ended_with_its_turn_is_given_up_in_the_next_program() {
+    let mut world = world();
+    asked(&mut world, 1, "go");
+    calls(&mut world, &[("agent__ends", TASK), ("agent__outlives", TASK)]);
+    world.say(TurnMessage::Stopped { reason: crate::outcome::EndReason::TurnTimeout, submission: None });
+    world.settle();
+    world.crash();
+    world.news.clear();
+    asked(&mut world, 2, "next");
+    let given_up = world.news.iter().filter(|news| matches!(news, TurnNews::ChildGivenUp { .. }));
+    assert!(given_up.count() > 0, "the one that ends with its turn");
+    let session = world.folded();
+    assert_eq!((session.given_up.len(), session.tasks.iter().count()), (1, 1), "the other one goes on");
+}
+
+#[test]
 fn an_outcome_that_is_read_for_a_call_that_has_none_begins_no_task() {
     let mut world = world();
     asked(&mut world, 1, "go");

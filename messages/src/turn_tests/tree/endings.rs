@@ -63,6 +63,12 @@ impl Tree {
 
     /// Restarts the actor and sends it all requests again. Without any, the next one starts it.
     pub(super) fn reopen(&mut self, session: &SessionId, recover: Recover) {
+        self.reopens(session, recover);
+        self.give_up_after_all(session);
+        self.remove_if_gone(session);
+    }
+
+    fn reopens(&mut self, session: &SessionId, recover: Recover) {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.recovered = None;
         if entry.pending.is_empty() {
@@ -71,7 +77,7 @@ impl Tree {
                 entry.crashes = 0;
             }
             if !is_followed || entry.actor.is_some() {
-                return self.remove_if_gone(session);
+                return;
             }
         }
         let Some(entry) = self.table.get_mut(session) else { return };

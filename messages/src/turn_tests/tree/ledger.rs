@@ -251,9 +251,9 @@ impl Tree {
             for (number, (_, result)) in called.results.iter().enumerate() {
                 let counted = result.output.delegated.as_deref();
                 let holds = match (counted, result.status) {
-                    (Some(counted), CallStatus::Unknown) => counted.steps <= used.steps,
                     // Its journal ends before it does.
-                    (Some(counted), _) if self.is_unsaved(&child) => counted.steps >= used.steps,
+                    (Some(_), _) if self.is_unsaved(&child) => true,
+                    (Some(counted), CallStatus::Unknown) => counted.steps <= used.steps,
                     (Some(counted), _) => *counted == used,
                     (None, CallStatus::Ok) => {
                         begins(number, result) || ["status", "result"].contains(&ledger.agent_of(call).as_str())
@@ -326,11 +326,15 @@ impl Tree {
         }
         for (id, below) in ledgers {
             let mut above = id.clone();
-            let mut of = None;
+            let (mut of, mut is_billed) = (None, true);
             while let Some(parent) = self.watch.parents.get(&above) {
+                let called = ledgers.get(&parent.session).and_then(|ledger| ledger.calls.get(&parent.call));
+                let mut results = called.into_iter().flat_map(|called| &called.results);
+                // Where the outcome of a call is not known, what it used is not.
+                is_billed &= results.any(|(_, result)| result.output.delegated.is_some());
                 (of, above) = (Some(parent.turn.clone()), parent.session.clone());
             }
-            let Some(turn) = of.filter(|_| above == root) else { continue };
+            let Some(turn) = of.filter(|_| above == root && is_billed) else { continue };
             let family = families.entry(ledger.first_of(&turn)).or_default();
             let ran = ran_in(below);
             below.turns.values().for_each(|tally| add(&mut family.0, &Used { calls: 0, ..tally.own }));

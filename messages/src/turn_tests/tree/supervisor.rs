@@ -62,6 +62,7 @@ impl Tree {
             stopping: None,
             crashes: 0,
             closing: None,
+            given_up: None,
             recovered: None,
             children: Vec::new(),
             is_followed: false,
@@ -327,12 +328,24 @@ impl Tree {
         let Some(turn_config) = self.table.get(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
         let entry = self.entry(child, &turn_config);
         if entry.stopping.is_some() {
+            entry.given_up = Some(turn);
             return;
         }
         if entry.actor.is_none() {
             self.open(child);
         }
         self.send(child, TurnMessage::GivenUp { turn, turn_config });
+    }
+
+    /// What was to be closed while the actor was being stopped is closed by the next one.
+    pub(super) fn give_up_after_all(&mut self, session: &SessionId) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let Some(turn) = entry.given_up.take() else { return };
+        let turn_config = Arc::clone(&entry.turn_config);
+        if entry.actor.is_none() {
+            self.open(session);
+        }
+        self.send(session, TurnMessage::GivenUp { turn, turn_config });
     }
 
     /// A turn ends: it is known to the watch, and a broken driver begins what its result has begun once more.
