@@ -3,7 +3,7 @@
 
 use super::{NAMESPACE, outcome_of};
 use crate::chat::{CallStatus, ToolCall, ToolOutput};
-use crate::error::AgentError;
+use crate::error::{AgentError, StoreError};
 use crate::ids::{SessionId, TurnId};
 use crate::options::{OnParentEnd, ParentTurn};
 use crate::outcome::{EndReason, TurnOutcome};
@@ -18,12 +18,18 @@ fn ended(call: &ToolCall, outcome: &TurnOutcome) -> ToolReturn {
     ToolReturn::of(outcome_of(agent_of(call), outcome))
 }
 
+/// Whether a session that has this answer may have begun its turn all the same: its journal could not be read, or not
+/// written. Then the outcome of its call is unknown.
+pub fn may_have_begun(error: &AgentError) -> bool {
+    matches!(error, AgentError::Store(StoreError::InDoubt(_)))
+}
+
 /// The result of a call in the background, whose session has this answer. `again`: it may have been asked before; then a
 /// refusal that is temporary leaves the outcome unknown, since the session may have begun its turn.
 pub fn worked(call: &ToolCall, answer: &Result<Box<TurnOutcome>, AgentError>, again: bool) -> ToolReturn {
     match answer {
         Ok(outcome) => ended(call, outcome),
-        Err(error) if again && error.is_retryable() => {
+        Err(error) if again && error.is_retryable() || may_have_begun(error) => {
             ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"))
         }
         Err(error) => {
@@ -35,11 +41,7 @@ pub fn worked(call: &ToolCall, answer: &Result<Box<TurnOutcome>, AgentError>, ag
 /// The result of a call to whose suspended session a decision was handed down, which has this answer; `asks` is the output
 /// while the decision is not taken. `None`: the session does not know the question, so it was closed meanwhile, and its
 /// outcome is to be read.
-pub fn resumed(
-    call: &ToolCall,
-    answer: &Result<Box<TurnOutcome>, AgentError>,
-    asks: ToolOutput,
-) -> Option<ToolReturn> {
+pub fn resumed(call: &ToolCall, answer: &Result<Box<TurnOutcome>, AgentError>, asks: ToolOutput) -> Option<ToolReturn> {
     match answer {
         Ok(outcome) => Some(ended(call, outcome)),
         Err(AgentError::Invalid(_)) => None,

@@ -101,9 +101,8 @@ impl Tree {
     }
 
     pub(super) fn remove_if_gone(&mut self, session: &SessionId) {
-        let is_gone = |entry: &super::Entry| {
-            entry.actor.is_none() && entry.stopping.is_none() && entry.pending.is_empty()
-        };
+        let is_gone =
+            |entry: &super::Entry| entry.actor.is_none() && entry.stopping.is_none() && entry.pending.is_empty();
         if self.table.get(session).is_some_and(is_gone) {
             self.table.remove(session);
         }

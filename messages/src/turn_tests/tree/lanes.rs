@@ -34,19 +34,45 @@ pub(super) enum Lane {
 pub(super) enum Item {
     Message(TurnMessage),
     Stop,
-    Claim { actor: u64, ticket: Ticket, whole: bool },
-    Append { actor: u64, ticket: Ticket, confirm: bool, append: Append, closing: bool },
+    Claim {
+        actor: u64,
+        ticket: Ticket,
+        whole: bool,
+    },
+    Append {
+        actor: u64,
+        ticket: Ticket,
+        confirm: bool,
+        append: Append,
+        closing: bool,
+    },
     Infer(Arc<LlmRequest>),
     Check(CheckRequest),
     Call(Arc<ToolCall>, Arc<CallContext>),
     /// A call that waits for the result of a task, in vain.
-    Wait { is_checked: bool },
-    Read { call: Arc<ToolCall>, session: SessionId, turn: TurnId },
-    Child { ticket: Ticket, call: Arc<ToolCall>, child: Box<Child> },
+    Wait {
+        is_checked: bool,
+    },
+    Read {
+        call: Arc<ToolCall>,
+        session: SessionId,
+        turn: TurnId,
+    },
+    Child {
+        ticket: Ticket,
+        call: Arc<ToolCall>,
+        child: Box<Child>,
+    },
     News(TurnNews),
-    Ended { polite: bool },
+    Ended {
+        polite: bool,
+    },
     /// Whether the last append was confirmed, if there was one.
-    Closing { news: Vec<TurnNews>, appended: bool, saved: Option<bool> },
+    Closing {
+        news: Vec<TurnNews>,
+        appended: bool,
+        saved: Option<bool>,
+    },
 }
 
 #[derive(Debug, Default)]
@@ -156,7 +182,8 @@ fn in_short(item: &Item) -> String {
         Item::Message(message) => format!("{message:?}"),
         Item::Append { append, .. } => {
             let facts: Vec<_> = append.records.iter().map(|record| format!("{:?}", record.fact)).collect();
-            let facts: Vec<_> = facts.iter().map(|fact| fact.split(&[' ', '(', '{'][..]).next().unwrap_or("")).collect();
+            let facts: Vec<_> =
+                facts.iter().map(|fact| fact.split(&[' ', '(', '{'][..]).next().unwrap_or("")).collect();
             format!("Append {facts:?}")
         }
         Item::Infer(request) => format!("Infer {} {}", request.turn, request.step),

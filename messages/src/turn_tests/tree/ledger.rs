@@ -231,8 +231,7 @@ impl Tree {
             let has_ended = begun == outcomes || self.is_unsaved(id);
             self.must(has_ended && begun <= 1, || format!("{id}: {turn} has {begun} begins, {outcomes} ends"));
             let held = ledger.held_in(turn);
-            let holds =
-                all.steps <= limits.max_steps + held.steps && all.calls <= limits.max_tool_calls + held.calls;
+            let holds = all.steps <= limits.max_steps + held.steps && all.calls <= limits.max_tool_calls + held.calls;
             self.must(holds, || format!("{id}: {turn} used {all:?} of {limits:?} and {held:?}"));
         }
     }
@@ -345,7 +344,10 @@ impl Tree {
             ledger.turns.iter().filter_map(move |(turn, tally)| {
                 let limits = tally.input.as_ref()?.limits;
                 let (steps, calls) = (limits.max_steps, limits.max_tool_calls);
-                Some(format!("{id} {turn}: {:?} and {:?} of {steps} and {calls}, {:?}", tally.own, tally.below, tally.ended))
+                Some(format!(
+                    "{id} {turn}: {:?} and {:?} of {steps} and {calls}, {:?}",
+                    tally.own, tally.below, tally.ended
+                ))
             })
         });
         self.note(|| lines.collect::<Vec<_>>().join("\n"));
@@ -373,7 +375,8 @@ impl Ledger {
     /// What its tasks may use beside a turn. It is held for them before other children, and not before the turn itself, which
     /// is not held up by what works in the background.
     fn held_in(&self, turn: &TurnId) -> Used {
-        let tasks = self.calls.values().filter(|called| called.turn == *turn).filter_map(|called| called.limits.as_ref());
+        let tasks =
+            self.calls.values().filter(|called| called.turn == *turn).filter_map(|called| called.limits.as_ref());
         let mut held = Used::default();
         for limits in tasks {
             (held.steps, held.calls) = (held.steps + limits.max_steps, held.calls + limits.max_tool_calls);

@@ -56,8 +56,11 @@ impl Tree {
         let was_owed = self.person.owed.remove(submission);
         self.must(was_owed, || format!("{submission} is answered twice"));
         if self.person.refusals.contains(submission) {
-            let is_refused = matches!(result, Err(AgentError::Invalid(_) | AgentError::Busy { .. } | AgentError::Store(_)))
-                || result.as_ref().is_ok_and(|outcome| outcome.finish_reason != FinishReason::Final && outcome.steps == 0);
+            let is_refused =
+                matches!(result, Err(AgentError::Invalid(_) | AgentError::Busy { .. } | AgentError::Store(_)))
+                    || result
+                        .as_ref()
+                        .is_ok_and(|outcome| outcome.finish_reason != FinishReason::Final && outcome.steps == 0);
             self.must(is_refused, || format!("a token that was used or was for a caller is taken: {result:?}"));
         }
         let Ok(outcome) = result else { return };
@@ -172,14 +175,14 @@ impl Tree {
     /// Tries a token that was used, or one of a child.
     fn tries_a_foreign_token(&mut self) {
         let tokens = self.person.foreign.clone();
-        let of_children = self.journals.values().flat_map(|journal| &journal.records).filter_map(|record| {
-            match &record.fact {
+        let of_children =
+            self.journals.values().flat_map(|journal| &journal.records).filter_map(|record| match &record.fact {
                 Fact::Outcome(ended) => ended.suspended.as_ref().map(|suspended| suspended.token.clone()),
                 _ => None,
-            }
-        });
+            });
         let asked = self.person.asked.as_ref().map(|(token, _)| token.clone());
-        let tokens: Vec<_> = tokens.into_iter().chain(of_children).filter(|token| Some(token) != asked.as_ref()).collect();
+        let tokens: Vec<_> =
+            tokens.into_iter().chain(of_children).filter(|token| Some(token) != asked.as_ref()).collect();
         if tokens.is_empty() {
             return;
         }
@@ -250,7 +253,8 @@ impl Tree {
                 continue;
             }
             // What the store did not take is sent again when an actor rests.
-            let resting: Vec<_> = self.table.iter().filter(|(_, entry)| entry.is_idle()).map(|(id, _)| id.clone()).collect();
+            let resting: Vec<_> =
+                self.table.iter().filter(|(_, entry)| entry.is_idle()).map(|(id, _)| id.clone()).collect();
             resting.iter().for_each(|session| self.stop(session, EndReason::Passivated));
             self.settle();
             let open = self.open_in_journals();

@@ -1,12 +1,12 @@
 //! What a seed draws before its run: agents, limits, which faults there are; and what the models say.
 
 use crate::agent::Agent;
+use crate::chat::Usage;
 use crate::cost::Cost;
 use crate::ids::SessionId;
 use crate::input::ApprovalsMode;
 use crate::limits::Limits;
 use crate::llm::{LlmAnswer, LlmRequest};
-use crate::chat::Usage;
 use crate::options::OnParentEnd;
 use crate::trace::fnv64;
 use crate::turn::tests::simulation::Dice;
@@ -111,7 +111,8 @@ impl Plan {
         let said = if is_brought || *step >= most_steps || *step > 1 && draw("ends") % 4 == 0 {
             answer(&format!("{session} is done"), &[])
         } else {
-            let calls: Vec<_> = (0..=draw("calls") % 3).map(|number| self.call(session, depth, number, &draw)).collect();
+            let calls: Vec<_> =
+                (0..=draw("calls") % 3).map(|number| self.call(session, depth, number, &draw)).collect();
             let calls: Vec<_> = calls.iter().map(|(name, arguments)| (*name, arguments.as_str())).collect();
             answer("", &calls)
         };

@@ -4,7 +4,7 @@
 
 use super::lanes::{Item, Lane};
 use super::{Answer, Defect, Entry, Leaving, Pending, Tree};
-use crate::agent::{ChildTurn, agent_of, outcome_of, resumed, worked};
+use crate::agent::{ChildTurn, agent_of, may_have_begun, outcome_of, resumed, worked};
 use crate::chat::{CallStatus, FinishReason, ToolCall, ToolOutput};
 use crate::error::AgentError;
 use crate::ids::{SessionId, Ticket, TurnId};
@@ -85,9 +85,10 @@ impl Tree {
     pub(super) fn submit(&mut self, session: &SessionId, pending: Pending, turn_config: &Arc<TurnConfig>) {
         let forgets = self.has(Defect::TellsTheDead);
         let known = self.table.get_mut(session).map_or(0, |entry| entry.pending.len());
-        let same = self.table.get_mut(session).and_then(|entry| {
-            entry.pending.iter_mut().find(|known| known.submission == pending.submission)
-        });
+        let same = self
+            .table
+            .get_mut(session)
+            .and_then(|entry| entry.pending.iter_mut().find(|known| known.submission == pending.submission));
         if let Some(same) = same {
             if !forgets {
                 same.callers.extend(pending.callers);
@@ -258,7 +259,9 @@ impl Tree {
             match caller {
                 Caller::Call { .. } if is_lost => {}
                 Caller::Person => self.person_hears(&pending.submission, result),
-                Caller::Call { actor, ticket, call, how } => self.call_ends(actor, ticket, &call, how, (session, result)),
+                Caller::Call { actor, ticket, call, how } => {
+                    self.call_ends(actor, ticket, &call, how, (session, result))
+                }
             }
         }
     }
@@ -376,6 +379,9 @@ fn inline(call: &ToolCall, result: &Answer) -> ToolReturn {
     let refused = |error: &AgentError| format!("the agent {} was not started: {error}", agent_of(call));
     match result {
         Ok(outcome) => ToolReturn::of(outcome_of(agent_of(call), outcome)),
+        Err(error) if may_have_begun(error) => {
+            ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"))
+        }
         Err(error) if error.is_retryable() => ToolReturn::not_run(refused(error)),
         Err(error) => ToolReturn::note(CallStatus::Error, refused(error)),
     }

@@ -104,7 +104,9 @@ fn sweep(first: u64, seeds: u64) -> (Vec<String>, BTreeMap<&'static str, usize>)
     for seed in (first..seeds).step_by(2) {
         match Tree::held(seed, None) {
             Ok(tree) => tree.seen.iter().for_each(|(what, times)| *seen.entry(*what).or_default() += times),
-            Err(why) => failures.push(format!("seed {seed}: {why}\n  BOB_SEED={seed} cargo test -p bob-messages tree:: -- --nocapture")),
+            Err(why) => failures.push(format!(
+                "seed {seed}: {why}\n  BOB_SEED={seed} cargo test -p bob-messages tree:: -- --nocapture"
+            )),
         }
         if failures.len() >= 10 {
             break;

@@ -37,7 +37,8 @@ impl Actor {
     /// All that it knows to be written, or is about to write.
     pub(super) fn records(&self) -> Vec<Arc<Record>> {
         let unsent = self.turn.unsent();
-        let known = self.written.iter().filter(|record| unsent.first().is_none_or(|first| record.version < first.version));
+        let known =
+            self.written.iter().filter(|record| unsent.first().is_none_or(|first| record.version < first.version));
         known.chain(unsent).cloned().collect()
     }
 
