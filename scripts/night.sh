@@ -27,6 +27,7 @@ agent=target/release/cli-agent
 phase cargo build --release --bins --features postgres
 phase env BOB_SEEDS=1000000 cargo test --release -p bob-messages simulation
 phase env BOB_SEEDS=100000 cargo test --release -p bob-messages owners::
+phase env BOB_SEEDS=100000 cargo test --release -p bob-messages tree::
 # Rules of commands against their oracles, damaged databases, and what runs of what was approved.
 phase env BOB_SEEDS=50000 PROPTEST_CASES=5000 BOB_TEST_STORE_FLIPS=5000 cargo test --release --all-features -p bob-actors --lib -- \
     call_rules like pages_tests g12_no_call

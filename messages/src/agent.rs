@@ -1,5 +1,6 @@
 //! An agent as a value, and what it may use when it works for a call of another one.
 
+mod answered;
 mod background;
 mod terms;
 
@@ -7,6 +8,7 @@ mod terms;
 #[path = "agent_tests.rs"]
 mod tests;
 
+pub use answered::{ChildTurn, agent_of, may_have_begun, read, resumed, worked};
 pub use background::{RESULT, STATUS, Task, TaskQuestion, outcome_of, result_input};
 pub(crate) use background::{begun, is_result};
 pub use terms::{Caller, Delegation, Resumption, child_of, session_of};

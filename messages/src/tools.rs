@@ -383,6 +383,12 @@ impl ToolReturn {
         Self::note(CallStatus::Cancelled, why)
     }
 
+    /// A return of this output, which says whether it is a failure.
+    pub fn of(output: ToolOutput) -> Self {
+        let status = if output.is_error { CallStatus::Error } else { CallStatus::Ok };
+        Self { status, output, duration_ms: 0 }
+    }
+
     /// A return without an output of the tool's own.
     pub fn note(status: CallStatus, text: impl Into<String>) -> Self {
         Self { status, output: ToolOutput::error(text), duration_ms: 0 }

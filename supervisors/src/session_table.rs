@@ -3,6 +3,7 @@
 use crate::deadlines::Key;
 pub(crate) use crate::turn_clock::{ApprovalTask, Clock, OpenQuestion};
 use bob_actors::turn::Ending;
+use bob_messages::agent::ChildTurn;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::input::Steer;
@@ -44,6 +45,10 @@ pub(crate) struct SessionEntry {
     pub(crate) pending: VecDeque<PendingReply>,
     /// How often the actor crashed in the running turn.
     pub(crate) crashes: u32,
+    /// Why the running turn is to be closed, until it is: its actor was stopped, and the next one may crash as well.
+    pub(crate) closing: Option<EndReason>,
+    /// The turn of a sub-agent whose call ended while the actor was being stopped: the next actor closes it.
+    pub(crate) given_up: Option<TurnId>,
     /// The reason of the last crash.
     pub(crate) last_crash: Option<Box<str>>,
     /// Set while the actor is being stopped.
@@ -74,17 +79,6 @@ pub(crate) struct SessionEntry {
     pub(crate) asking_below: usize,
     /// Whether it counts there above, since it asks.
     pub(crate) asks_above: bool,
-}
-
-/// A turn of a sub-agent that works for a turn of the session.
-#[derive(Debug)]
-pub(crate) struct ChildTurn {
-    pub(crate) session: SessionId,
-    pub(crate) turn: TurnId,
-    /// The turn of the session that it works for.
-    pub(crate) of: TurnId,
-    /// Whether it continues when that turn ends by itself or by its time, or is suspended.
-    pub(crate) outlives: bool,
 }
 
 /// A change of a session's options that is not confirmed yet. It needs no slot and has no clock.
@@ -184,6 +178,8 @@ impl SessionEntry {
             turn_config,
             pending: VecDeque::new(),
             crashes: 0,
+            closing: None,
+            given_up: None,
             last_crash: None,
             stopping: None,
             has_slot: false,
@@ -303,7 +299,11 @@ impl SessionTable {
     /// Whether any session has a pending reply or change, or a running turn, or one that is being closed.
     pub(crate) fn has_work(&self) -> bool {
         let has_work = |entry: &Box<SessionEntry>| {
-            !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty() || entry.is_closing
+            !entry.pending.is_empty()
+                || entry.recovered.is_some()
+                || !entry.changes.is_empty()
+                || entry.is_closing
+                || entry.given_up.is_some()
         };
         self.sessions.values().any(has_work)
     }

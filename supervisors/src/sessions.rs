@@ -314,10 +314,7 @@ impl SessionsState {
         // Set before the stop: the actor reads it while it stops.
         let _the_first_reason_counts = entry.ending.set(ending);
         actor.stop(Some(reason.to_string()));
-        // What works for it is handed over as well.
-        if reason != EndReason::HandedOver {
-            self.stop_children(session, myself);
-        }
+        self.stop_children(session, reason, myself);
     }
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {

@@ -1,15 +1,18 @@
 //! Sub-agents as tools: a call of one is a session of its own.
 //!
 //! A call becomes a submission to the sessions supervisor, which runs the child as any other session. What the child may
-//! use was decided by the turn that calls ([`ChildTerms`](bob_messages::tools::ChildTerms)); nothing is decided here. The
+//! use was decided by the turn that calls ([`ChildTerms`](bob_messages::tools::ChildTerms)), and what an answer means is decided in
+//! `messages` ([`worked`], [`resumed`], [`read`]); nothing is decided here. The
 //! call ends with the child's turn, and the supervisor ends the child with the turn of its parent.
 
 use super::port::{Invocation, ToolError, ToolPort};
 use crate::address::{Address, Again, RETURNS_WITHIN};
 use crate::clock;
 use crate::store::Artifacts;
-use bob_messages::agent::{Agent, Delegation, NAMESPACE, RESULT, Resumption, STATUS, TaskQuestion, outcome_of};
-use bob_messages::chat::{CallStatus, ToolCall};
+use bob_messages::agent::{
+    Agent, Delegation, RESULT, Resumption, STATUS, TaskQuestion, may_have_begun, outcome_of, read, resumed, worked,
+};
+use bob_messages::chat::ToolCall;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, ToolName, TurnId};
 use bob_messages::input::ResumeReply;
@@ -90,6 +93,7 @@ impl Agents {
         });
         match outcome.await {
             Some(Ok(outcome)) => Ok(outcome_of(agent.name(), &outcome)),
+            Some(Err(error)) if may_have_begun(&error) => Err(ToolError::outcome_unknown(error)),
             Some(Err(error)) => Err(refused(agent, &error)),
             None => Err(ToolError::outcome_unknown("the supervisor of the sessions went away during the call")),
         }
@@ -172,19 +176,8 @@ pub(crate) fn have_worked(
     (turn_config, again): (Arc<TurnConfig>, bool),
     reply: Reply<ToolReturn>,
 ) {
-    let name = agent_of(call).to_owned();
-    let began = Instant::now();
-    let reply = reply.map(move |ended: Result<Box<TurnOutcome>, AgentError>| {
-        let output = match ended {
-            Ok(outcome) => outcome_of(&name, &outcome),
-            // A task that a process leaves to the next one has not failed: that one asks again.
-            Err(error) if matches!(error, AgentError::Stopped(_)) || again && error.is_retryable() => {
-                return ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"));
-            }
-            Err(error) => ToolOutput::error(format!("the agent {name} was not started: {error}")),
-        };
-        returned(output, began)
-    });
+    let (of, began) = (call.clone(), Instant::now());
+    let reply = reply.map(move |ended: Result<Box<TurnOutcome>, AgentError>| timed(worked(&of, &ended, again), began));
     let (session, input) = (task.session.clone(), Arc::new(task.input.clone()));
     sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Submit {
         session,
@@ -210,11 +203,10 @@ pub(crate) fn have_resumed(
     let Resumption { child, question: _, submission, decision, limits, tenant, parent } = resumption;
     let (session, turn) = (child.session.clone(), child.turn);
     let reply = Reply::to(move |ended: Option<Result<Box<TurnOutcome>, AgentError>>| match ended {
-        Some(Ok(outcome)) => reply.send(returned(outcome_of(agent_of(&of), &outcome), began)),
-        Some(Err(AgentError::Invalid(_))) => read_outcome(&store, &of, session, turn, reply),
-        // It was not taken, and may be: the person is asked again.
-        Some(Err(error)) if error.is_retryable() => reply.send(returned(asks, began)),
-        Some(Err(error)) => reply.send(ToolReturn::note(CallStatus::Unknown, format!("outcome unknown: {error}"))),
+        Some(ended) => match resumed(&of, &ended, asks) {
+            Some(returned) => reply.send(timed(returned, began)),
+            None => read_outcome(&store, &of, session, turn, reply),
+        },
         // Dropping the reply answers it.
         None => drop(reply),
     });
@@ -231,11 +223,6 @@ pub(crate) fn have_resumed(
     });
 }
 
-/// The name of the agent that a call is of.
-fn agent_of(call: &ToolCall) -> &str {
-    call.name.as_str().strip_prefix(NAMESPACE).unwrap_or_default()
-}
-
 /// Reads the outcome of a session that worked for a call; unknown if its turn has none.
 pub(crate) fn read_outcome(
     store: &Address<StoreMessage>,
@@ -244,14 +231,11 @@ pub(crate) fn read_outcome(
     turn: TurnId,
     reply: Reply<ToolReturn>,
 ) {
-    let name = agent_of(call).to_owned();
-    let (id, began) = (session.clone(), Instant::now());
+    let (of, id, began) = (call.clone(), session.clone(), Instant::now());
     let reply = reply.map(move |records: Result<Vec<Arc<Record>>, StoreError>| {
         let child = Session::fold(id, records.iter().flatten());
-        match child.outcome_of(&turn).filter(|_| child.open.is_none()) {
-            Some(outcome) => returned(outcome_of(&name, outcome), began),
-            None => ToolReturn::note(CallStatus::Unknown, "outcome unknown: the agent has not ended"),
-        }
+        let outcome = child.outcome_of(&turn).filter(|_| child.open.is_none());
+        timed(read(&of, outcome.map(Arc::as_ref)), began)
     });
     store.ask(Again::ONCE, reply, move |reply, _asked| StoreMessage::Load { session, reply });
 }
@@ -271,10 +255,9 @@ pub(crate) fn spilled(artifacts: Artifacts, session: SessionId, reply: Reply<Too
     })
 }
 
-fn returned(output: ToolOutput, began: Instant) -> ToolReturn {
-    let status = if output.is_error { CallStatus::Error } else { CallStatus::Ok };
+fn timed(returned: ToolReturn, began: Instant) -> ToolReturn {
     let duration_ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-    ToolReturn { status, output, duration_ms }
+    ToolReturn { duration_ms, ..returned }
 }
 
 fn refused(agent: &Agent, error: &AgentError) -> ToolError {

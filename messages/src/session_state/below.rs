@@ -26,7 +26,7 @@ pub struct OpenBelow {
     pub times: u32,
 }
 
-/// A turn of a sub-agent whose call has its result without it: if it is suspended, it is to be closed.
+/// A turn of a sub-agent whose call has ended without it: if it is suspended, or no process runs it, it is to be closed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenUp {
     /// The session of the sub-agent.
@@ -118,6 +118,12 @@ impl Session {
             None => child_of(&self.id, turn, &call.call.id).filter(|_| call.has_child()),
         };
         self.given_up.extend(child.map(|(session, turn)| GivenUp { session, turn, at: self.turns }));
+    }
+
+    /// A turn has ended before these children, which end with it: a program that stops meanwhile leaves theirs open.
+    pub(super) fn gives_up_tasks(&mut self, left: Vec<(SessionId, TurnId)>) {
+        let at = self.turns;
+        self.given_up.extend(left.into_iter().map(|(session, turn)| GivenUp { session, turn, at }));
     }
 
     /// A turn has ended: those that were given up long ago are closed.

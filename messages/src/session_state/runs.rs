@@ -124,7 +124,8 @@ impl Session {
             self.last = Some(outcome);
             return;
         }
-        self.tasks.turn_ended(&turn, ended.finish_reason);
+        let left = self.tasks.turn_ended(&turn, ended.finish_reason);
+        self.gives_up_tasks(left);
         // What the user said and no model call has had is not answered by the last words, so it is behind them.
         let mut unread = std::mem::take(&mut turn.steered);
         // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps

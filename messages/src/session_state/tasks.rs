@@ -7,7 +7,7 @@
 use super::{OpenTurn, Session};
 use crate::agent::{Delegation, Task, TaskQuestion};
 use crate::chat::{CallStatus, Delegated, FinishReason, ToolCall, ToolResult};
-use crate::ids::{CallId, TurnId};
+use crate::ids::{CallId, SessionId, TurnId};
 use crate::input::TurnInput;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -61,16 +61,19 @@ impl Tasks {
     }
 
     /// A turn has ended: results that were read are dropped, and its tasks, but for those that outlive it. What it has left
-    /// is for the turns that their results begin.
-    pub(super) fn turn_ended(&mut self, turn: &OpenTurn, how: FinishReason) {
+    /// is for the turns that their results begin. Returns the children that have not ended with it.
+    pub(super) fn turn_ended(&mut self, turn: &OpenTurn, how: FinishReason) -> Vec<(SessionId, TurnId)> {
         let is_its = |task: &Task| task.caller.turn == turn.input.turn;
+        let left = self.iter().filter(|task| task.ends_with(&turn.input.turn, how));
+        let left = left.map(|task| (task.child.session.clone(), task.child.input.turn.clone())).collect();
         self.retain(|task| !task.is_read && (!is_its(task) || task.outlives(how)));
         let among = u32::try_from(self.iter().filter(|task| is_its(task)).count()).unwrap_or(u32::MAX);
         if among > 0 {
             let limits = turn.limits();
-            let left = turn.spent.left_of(limits, limits.turn_timeout_ms).part(among, limits);
-            self.iter_mut().filter(|task| is_its(task)).for_each(|task| task.left = Some(Box::new(left)));
+            let part = turn.spent.left_of(limits, limits.turn_timeout_ms).part(among, limits);
+            self.iter_mut().filter(|task| is_its(task)).for_each(|task| task.left = Some(Box::new(part)));
         }
+        left
     }
 
     /// What the task used whose result begins this turn. The task is dropped.

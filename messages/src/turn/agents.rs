@@ -45,13 +45,6 @@ impl AtWork {
     pub(super) fn has_place(&self, at: usize) -> bool {
         self.left > 0 || self.are_agents.get(at) != Some(&true)
     }
-
-    /// The call begins.
-    pub(super) fn begins(&mut self, at: usize) {
-        if self.are_agents.get(at) == Some(&true) {
-            self.left = self.left.saturating_sub(1);
-        }
-    }
 }
 
 impl Turn {

@@ -14,6 +14,7 @@ use crate::chat::{Asking, CallStatus, ToolCall};
 use crate::event::CallState;
 use crate::ids::{ApprovalId, TurnId};
 use crate::options::ParentTurn;
+use crate::outcome::EndReason;
 use crate::session_state::{OpenCall, OpenTurn};
 use crate::store::{AskedBelow, Fact};
 use crate::submission::TurnNews;
@@ -105,12 +106,16 @@ impl Turn {
         returned
     }
 
-    /// A call whose sub-agent went on, and whose result does not say what was used: what it used until it was suspended counts.
+    /// A call whose sub-agent went on, and whose result does not say what was used, or less than was used until it was
+    /// suspended: that counts.
     pub(super) fn counted_below(&self, call: &ToolCall, mut returned: ToolReturn) -> ToolReturn {
         let open = self.open_calls().iter().find(|open| open.call.id == call.id);
-        if let Some(below) = open.and_then(|open| open.below.as_deref()).filter(|_| returned.output.delegated.is_none())
-        {
-            returned.output.delegated = Some(Box::new(below.asked.child.used));
+        if let Some(below) = open.and_then(|open| open.below.as_deref()) {
+            let known = below.asked.child.used;
+            let is_said = returned.output.delegated.as_ref().is_some_and(|said| said.steps >= known.steps);
+            if !is_said {
+                returned.output.delegated = Some(Box::new(known));
+            }
         }
         returned
     }
@@ -124,12 +129,18 @@ impl Turn {
         }));
     }
 
-    /// Closes the turn if it is suspended, since the call that it works for has ended, and those below it.
+    /// Closes the turn if it is suspended, since the call that it works for has ended, and those below it. So it does with one
+    /// that an earlier program left open: nobody goes on with it. One that runs is cancelled by its caller.
     pub(super) fn close_given_up(&mut self, turn: &TurnId, effects: &mut Vec<Effect>) {
         let open = self.session.as_ref().and_then(|session| session.open.as_ref());
-        if open.is_some_and(|open| open.suspended.is_some() && open.input.turn == *turn) {
-            self.close_suspended(effects);
-            self.flush(effects);
+        let open = open.filter(|open| open.input.turn == *turn).map(|open| open.suspended.is_some());
+        match open {
+            Some(true) => {
+                self.close_suspended(effects);
+                self.flush(effects);
+            }
+            Some(false) if std::mem::take(&mut self.unrecovered) => self.close(EndReason::Cancelled, effects),
+            Some(false) | None => {}
         }
         self.tell_given_up(effects);
         effects.push(Effect::Report(TurnNews::Closed));

@@ -272,9 +272,10 @@ impl Turn {
                         calling.slots[at] = if traits.read_only {
                             self.run(&calling, call, grant, (true, false), effects)
                         } else {
-                            agents.begins(at);
                             self.intend(&calling, at, call, (grant, traits), effects)
                         };
+                        // A call that was given no child takes no place.
+                        agents = self.agents_at_work(&calling.slots);
                     }
                     if !matches!(calling.slots[at], Slot::Finished) {
                         (unfinished, blocked) = (true, blocked || !traits.read_only);

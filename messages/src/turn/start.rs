@@ -124,13 +124,16 @@ impl Turn {
             Some(Recover::Close(reason)) => {
                 let open = session.open.as_ref().and_then(|open| open.suspended.as_ref());
                 let token = self.deferred.get(at).and_then(TurnMessage::handed_down);
+                let mut outcome = unread(self.id.clone(), submission.clone(), reason, limits.as_ref());
                 if token.is_some() && token == open.map(|open| &open.token) {
-                    // Its caller has ended.
+                    // Its caller has ended, and counts what it used.
                     self.close_suspended(effects);
                     self.flush(effects);
                     self.tell_given_up(effects);
+                    if let Some(last) = self.session.as_ref().and_then(|session| session.last.as_ref()) {
+                        outcome = TurnOutcome { saved: false, ..(**last).clone() };
+                    }
                 }
-                let outcome = unread(self.id.clone(), submission.clone(), reason, limits.as_ref());
                 effects.push(finished(submission, outcome));
             }
             Some(Recover::GiveUp) => {

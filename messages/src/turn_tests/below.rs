@@ -13,7 +13,7 @@ use crate::options::ParentTurn;
 use crate::outcome::SuspendReason;
 use crate::store::Fact;
 use crate::submission::TurnNews;
-use crate::tools::ToolReturn;
+use crate::tools::{ToolOutput, ToolReturn};
 use crate::turn::{Recover, TurnMessage};
 use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
@@ -109,6 +109,20 @@ fn a_suspended_sub_agent_suspends_its_caller_with_a_token_of_its_own() {
     assert_kept(&world);
     resumes(&mut world, "r2", token, ResumeReply::Decision(Decision::AllowOnce), None);
     assert!(matches!(world.news.last(), Some(TurnNews::Refused { .. })), "a token is good for one answer");
+}
+
+#[test]
+fn a_sub_agent_that_fails_before_it_goes_on_stays_on_the_bill() {
+    let mut world = calling(&[ONE]);
+    came(&mut world, "1", suspended("1", "below"));
+    replies(&mut world, "r1", ResumeReply::Decision(Decision::AllowOnce));
+    // Its journal could not be read, so its outcome knows nothing of its turn.
+    let nothing = Delegated { sessions: 1, ..Delegated::default() };
+    let output = ToolOutput { delegated: Some(Box::new(nothing)), ..ToolOutput::error("it failed") };
+    came(&mut world, "1", ToolReturn { status: CallStatus::Error, output, duration_ms: 1 });
+    world.llm(Ok(answer("done", &[])));
+    assert_eq!(outcomes(&world)[1].delegated.as_deref(), Some(&used()));
+    assert_kept(&world);
 }
 
 #[test]

@@ -131,7 +131,24 @@ fn a_sub_agent_whose_caller_is_cancelled_before_it_took_the_decision_is_closed()
     let reply = Box::new(ResumeReply::Decision(Decision::AllowOnce));
     world.say(TurnMessage::Resume { submission: TurnId::new("r1"), token, reply, parent, turn_config });
     world.settle();
-    assert_eq!(outcomes(&world).last().unwrap().finish_reason, FinishReason::Cancelled);
+    let last = outcomes(&world).pop().unwrap();
+    assert_eq!((last.finish_reason, last.steps), (FinishReason::Cancelled, 1), "its caller counts what it used");
     assert!(world.folded().open.is_none());
     assert!(!world.dispatched.contains(&"c00000001".to_owned()));
+}
+
+#[test]
+fn a_sub_agent_that_a_program_left_open_is_closed_when_its_call_has_ended() {
+    let mut world = beside(4);
+    let options = SessionOptions { parent: Some(child_of(&["plan", "read"])), ..SessionOptions::default() };
+    says(&mut world, TurnInput { options: Some(Arc::new(options)), ..suspending(1, limits()) });
+    // The next program had not made the call again when the turn of the caller ended.
+    world.crash();
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::GivenUp { turn: TurnId::new("t1"), turn_config });
+    world.settle();
+    let session = world.folded();
+    assert!(session.open.is_none(), "nobody would go on with it");
+    assert_eq!(session.last.as_ref().unwrap().finish_reason, FinishReason::Cancelled);
+    assert_kept(&world);
 }

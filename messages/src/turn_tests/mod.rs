@@ -22,4 +22,5 @@ mod sizes;
 pub(crate) mod stories;
 mod tasks;
 mod told;
+mod tree;
 pub(crate) mod world;

@@ -172,6 +172,27 @@ fn tasks_count_for_how_many_agents_work_beside_each_other_until_they_have_ended(
 }
 
 #[test]
+fn a_call_that_is_given_no_child_takes_no_place() {
+    for agent in ["agent__inline", "agent__ends"] {
+        let mut world = beside(1);
+        // One of two model calls is left, and an agent has at most half of it.
+        says(&mut world, input(1, "go", Limits { max_steps: 2, ..limits() }));
+        let asks = world.questions.iter().position(|question| matches!(question, Question::Infer(..))).unwrap();
+        let Question::Infer(ticket, _) = world.questions.remove(asks) else { unreachable!() };
+        let asked = answer("", &[(agent, TASK), (agent, "{\"task\":\"more\"}")]);
+        world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(asked)) });
+        while let Some(at) = world.questions.iter().rposition(Question::is_quick) {
+            // The second call is judged before the first one.
+            let question = world.questions.remove(at);
+            let message = world.works(&question);
+            message.into_iter().for_each(|message| world.say(message));
+        }
+        assert!(infers(&world), "{agent}: the second call has its result, too");
+        assert_kept(&world);
+    }
+}
+
+#[test]
 fn a_call_behind_a_decision_that_suspends_begins_all_the_same() {
     let mut world = world();
     says(&mut world, TurnInput { approvals: ApprovalsMode::Suspend, ..input(1, "go", limits()) });
@@ -238,6 +259,22 @@ fn a_turn_that_is_closed_reads_its_children_and_has_none_work_again() {
     });
     assert_eq!(counted.collect::<Vec<_>>(), [&used()], "what one used before the crash is on the bill");
     assert_eq!(world.turn.session(), Some(&world.folded()));
+}
+
+#[test]
+fn a_task_that_had_not_ended_with_its_turn_is_given_up_in_the_next_program() {
+    let mut world = world();
+    asked(&mut world, 1, "go");
+    calls(&mut world, &[("agent__ends", TASK), ("agent__outlives", TASK)]);
+    world.say(TurnMessage::Stopped { reason: crate::outcome::EndReason::TurnTimeout, submission: None });
+    world.settle();
+    world.crash();
+    world.news.clear();
+    asked(&mut world, 2, "next");
+    let given_up = world.news.iter().filter(|news| matches!(news, TurnNews::ChildGivenUp { .. }));
+    assert!(given_up.count() > 0, "the one that ends with its turn");
+    let session = world.folded();
+    assert_eq!((session.given_up.len(), session.tasks.iter().count()), (1, 1), "the other one goes on");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return self.announce_recovered(session, &result) };
         let was_running = entry.running() == Some(submission);
         if was_running {
-            entry.crashes = 0;
+            (entry.crashes, entry.closing) = (0, None);
         }
         // A caller may have asked for this turn after the actor found it in the journal.
         let was_recovered = entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *submission);
@@ -240,7 +240,7 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.crashes += 1;
         entry.last_crash = Some(reason.into());
-        let crashes = entry.crashes;
+        let (crashes, closing) = (entry.crashes, entry.closing);
         tracing::warn!(%session, crashes, reason, "the session's actor crashed");
         self.started.rooms.metrics.session_restarted();
         if let Some(submission) = entry.running().cloned() {
@@ -257,7 +257,8 @@ impl SessionsState {
             feed.emit(session, &turn, clock::now(), event);
         }
         match crashes {
-            ..=MOST_RESTARTS => self.reopen(session, Recover::Continue, myself),
+            // A turn that was to be closed does not go on.
+            ..=MOST_RESTARTS => self.reopen(session, closing.map_or(Recover::Continue, Recover::Close), myself),
             crashes if crashes == MOST_RESTARTS + 1 => self.reopen(session, Recover::GiveUp, myself),
             _ => {
                 self.settle_all(session, "the session's actor crashed too often; what it did is in the session", myself)
@@ -265,8 +266,19 @@ impl SessionsState {
         }
     }
 
-    /// Restarts the actor and sends it all admitted requests again. Without any, the next admission starts it.
+    /// Restarts the actor and sends it all admitted requests again. Without any, the next admission starts it, unless a turn
+    /// is to be closed whose call has ended.
     fn reopen(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
+        self.send_again(session, recover, myself);
+        if self.table.get_mut(session).is_some_and(|entry| entry.given_up.is_some()) {
+            self.give_up_after_all(session, myself);
+        } else {
+            self.remove_if_gone(session);
+        }
+        self.check_drained();
+    }
+
+    fn send_again(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
         // The new actor reports the turn again if it finds it in the journal.
         self.drop_recovered(session);
         self.answer_flushes(session);
@@ -284,11 +296,14 @@ impl SessionsState {
             }
             // One that is followed has an actor, unless a queued submission has just started it.
             if !is_followed || self.table.get_mut(session).is_none_or(|entry| entry.actor.is_some()) {
-                self.remove_if_gone(session);
-                return self.check_drained();
+                return;
             }
         }
         let Some(entry) = self.table.get_mut(session) else { return };
+        entry.closing = match recover {
+            Recover::Close(reason) => Some(reason),
+            Recover::Continue | Recover::GiveUp => None,
+        };
         entry.since = Instant::now();
         let turn_config = Arc::clone(&entry.turn_config);
         entry.pending.iter_mut().take_while(|pending| pending.admitted).for_each(|pending| pending.is_repeated = true);

@@ -6,7 +6,8 @@
 
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
-use crate::session_table::{ChildTurn, PendingReply, SessionEntry};
+use crate::session_table::{PendingReply, SessionEntry};
+use bob_messages::agent::ChildTurn;
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::options::{OnParentEnd, ParentTurn};
 use bob_messages::outcome::EndReason;
@@ -27,13 +28,9 @@ impl SessionsState {
     pub(super) fn note_child(&mut self, session: &SessionId, pending: &PendingReply) -> Option<Pulse> {
         let parent = pending.parent().filter(|parent| parent.line.is_some())?;
         let above = self.table.get_mut(&parent.session)?;
-        above.is_followed |= parent.on_parent_end == Some(OnParentEnd::Continue);
-        above.children.push(ChildTurn {
-            session: session.clone(),
-            turn: pending.submission.clone(),
-            of: parent.turn.clone(),
-            outlives: parent.on_parent_end == Some(OnParentEnd::Continue),
-        });
+        let child = ChildTurn::of(session.clone(), pending.submission.clone(), parent);
+        above.is_followed |= child.outlives;
+        above.children.push(child);
         Some(above.pulse.clone())
     }
 
@@ -114,8 +111,9 @@ impl SessionsState {
     pub(super) fn give_up_child(&mut self, parent: &SessionId, child: &SessionId, turn: TurnId, myself: &Myself) {
         let Some(turn_config) = self.table.get_mut(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
         let entry = self.table.entry(child, &turn_config);
-        // One that is being stopped for idleness is told with the next turn of its caller.
+        // The next actor is told: a caller that is a sub-agent itself has no other turn in which it could be told again.
         if entry.stopping.is_some() {
+            entry.given_up = Some(turn);
             return;
         }
         if entry.actor.is_none() {
@@ -158,6 +156,19 @@ impl SessionsState {
         self.draining.is_some() && above.is_some_and(is_idle)
     }
 
+    /// Closes what was to be closed while the actor was being stopped.
+    pub(super) fn give_up_after_all(&mut self, session: &SessionId, myself: &Myself) {
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let Some(turn) = entry.given_up.take() else { return };
+        let turn_config = Arc::clone(&entry.turn_config);
+        entry.is_closing = true;
+        if entry.actor.is_none() {
+            self.open(session, myself);
+        }
+        self.send(session, TurnMessage::GivenUp { turn, turn_config });
+        self.check_idle(session, myself);
+    }
+
     /// Cancels children in the background whose turn ends now.
     pub(super) fn end_tasks(&mut self, children: &[(SessionId, TurnId)], myself: &Myself) {
         for (child, turn) in children {
@@ -165,16 +176,15 @@ impl SessionsState {
         }
     }
 
-    /// Cancels what works for the turn of the session, which is stopped. Whether one that outlives its turn is cancelled
-    /// follows from the outcome, which names the turn: a submission may resume one that has another name.
-    pub(super) fn stop_children(&mut self, session: &SessionId, myself: &Myself) {
-        self.cancel_children(session, |child| child.outlives, myself);
+    /// Cancels what works for the turn of the session, which is stopped for this reason.
+    pub(super) fn stop_children(&mut self, session: &SessionId, reason: EndReason, myself: &Myself) {
+        self.cancel_children(session, |child| child.ends_with_stop(reason), myself);
     }
 
     /// Cancels what works for the turn of the session, which has ended; `cancelled` is the turn if it was cancelled, and no
     /// child outlives that one. Others stay, in places of their own.
     pub(super) fn end_children(&mut self, session: &SessionId, cancelled: Option<&TurnId>, myself: &Myself) {
-        self.cancel_children(session, |child| child.outlives && cancelled != Some(&child.of), myself);
+        self.cancel_children(session, |child| child.ends_with_turn(cancelled), myself);
         let left = self.table.get_mut(session).map(|entry| entry.children.iter().map(|child| child.session.clone()));
         for child in left.map(Iterator::collect::<Vec<_>>).unwrap_or_default() {
             self.take_slot(&child);
@@ -195,10 +205,10 @@ impl SessionsState {
         }
     }
 
-    fn cancel_children(&mut self, session: &SessionId, stays: impl Fn(&ChildTurn) -> bool, myself: &Myself) {
+    fn cancel_children(&mut self, session: &SessionId, ends: impl Fn(&ChildTurn) -> bool, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.asking_below = 0;
-        let (left, ended): (Vec<_>, Vec<_>) = std::mem::take(&mut entry.children).into_iter().partition(stays);
+        let (ended, left): (Vec<_>, Vec<_>) = std::mem::take(&mut entry.children).into_iter().partition(ends);
         entry.children = left;
         for ChildTurn { session: child, turn, .. } in ended {
             // Its question no longer counts above.

@@ -183,3 +183,46 @@ async fn an_input_left_behind_takes_no_place_from_others_for_good() {
     fixture.until(2, 0, 0).await;
     assert_eq!(paid(fixture.say(&other, "o2", limits(90_000), &resuming())).await.content, "fine");
 }
+
+/// An actor that closes a turn may die as any other. The next one closes it, too.
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_is_being_closed_does_not_go_on_when_the_actor_that_closes_it_dies() {
+    let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+    store.plan(Some(Operation::Claim), 2, Fault::Hold(Arc::clone(&held)));
+    store.plan(Some(Operation::Claim), 3, Fault::Hold(Arc::clone(&held)));
+    let asked = Arc::new(Mutex::new(0));
+    let model = ScriptedLlm::from_fn({
+        let asked = Arc::clone(&asked);
+        move |_| {
+            *asked.lock().unwrap() += 1;
+            ScriptedReply::Stall
+        }
+    });
+    let fixture = Fixture::over(model, store.clone(), Vec::new()).await;
+    let claims = |many: usize| {
+        let store = Arc::clone(&store);
+        async move {
+            while store.asked().iter().filter(|(asked, _)| *asked == Operation::Claim).count() < many {
+                tokio::task::yield_now().await;
+            }
+        }
+    };
+    let dies = || {
+        let children = fixture.tree.rooms.sessions.actor().unwrap().get_cell().get_children();
+        children.iter().for_each(|child| child.kill());
+    };
+    let pending = fixture.submit("t1", limits(90_000));
+    while *asked.lock().unwrap() == 0 {
+        tokio::task::yield_now().await;
+    }
+    // The second actor is cancelled before it has read the journal, so a third one closes the turn; that dies as well.
+    dies();
+    claims(2).await;
+    assert!(fixture.cancel(None).await);
+    claims(3).await;
+    dies();
+    claims(4).await;
+    held.close();
+    let outcome = paid(pending).await;
+    assert_eq!((outcome.finish_reason, *asked.lock().unwrap()), (FinishReason::Cancelled, 1));
+}

@@ -1,0 +1,401 @@
+//! The driver of one machine: each effect is something on its way. And the rooms that answer: the store, models and tools.
+
+use super::lanes::{Item, Lane};
+use super::supervisor::{Caller, How};
+use super::{Actor, Defect, Pending, Tree};
+use crate::agent::{Delegation, NAMESPACE, agent_of, read};
+use crate::chat::{CallStatus, ToolCall, ToolOutput};
+use crate::ids::{ResumeToken, SessionId, Ticket};
+use crate::llm::ModelProfile;
+use crate::options::SessionOptions;
+use crate::permission::PermissionMode;
+use crate::session_state::Session;
+use crate::skills::matches;
+use crate::store::{Append, Claim, Fact, StoreError, latest};
+use crate::submission::TurnNews;
+use crate::tools::{CallContext, ToolReturn, ToolSet, Verdict};
+use crate::turn::tests::world::{model, store, tools_with, verdict};
+use crate::turn::{Child, Effect, TurnMessage};
+use crate::turn_config::OnRestart;
+use std::sync::Arc;
+
+impl Tree {
+    /// Sends a message to an actor that lives.
+    pub(super) fn send_to(&mut self, actor: u64, message: TurnMessage) {
+        if self.actors.contains_key(&actor) {
+            self.lanes.push(Lane::Mailbox(actor), Item::Message(message));
+        }
+    }
+
+    /// Answers a question of an actor, if the answer is still wanted.
+    pub(super) fn answer_to(&mut self, actor: u64, ticket: Ticket, message: TurnMessage) {
+        if self.actors.get(&actor).is_some_and(|actor| actor.wanted.contains(&ticket)) {
+            self.send_to(actor, message);
+        }
+    }
+
+    pub(super) fn returns(&mut self, actor: u64, ticket: Ticket, returned: ToolReturn) {
+        self.answer_to(actor, ticket, TurnMessage::ToolReturned { ticket, returned: Box::new(returned) });
+    }
+
+    /// An actor handles a message; it may die in the middle.
+    pub(super) fn tell(&mut self, id: u64, message: TurnMessage) {
+        let dies_behind = self.fault(self.plan.kills, 150).then(|| self.dice.pick(4));
+        let mut known = vec![message];
+        while let Some(message) = known.pop() {
+            let Some(actor) = self.actors.get_mut(&id) else { return };
+            if let Some(ticket) = message.answers() {
+                actor.wanted.remove(&ticket);
+            }
+            if let TurnMessage::Loaded { result: Ok(_), .. } = &message {
+                let journal = self.journals.get(&actor.session);
+                actor.written = journal.map(|journal| journal.records.clone()).unwrap_or_default();
+            }
+            let effects = actor.turn.apply(self.now, message);
+            for (performed, effect) in effects.into_iter().enumerate() {
+                if dies_behind == Some(performed) {
+                    self.saw("an actor dies in the middle");
+                    return self.dies(id, false);
+                }
+                known.extend(self.perform(id, effect));
+            }
+        }
+    }
+
+    /// Performs one effect, as the actor of a turn does. Returns an answer that is at hand.
+    pub(super) fn perform(&mut self, id: u64, effect: Effect) -> Option<TurnMessage> {
+        let actor = self.actors.get_mut(&id)?;
+        let session = actor.session.clone();
+        match effect {
+            Effect::Tell(message) => self.send_to(id, message),
+            Effect::Claim { ticket, whole, .. } => {
+                self.lanes.push(Lane::Store(session), Item::Claim { actor: id, ticket, whole });
+            }
+            Effect::Append { ticket, confirm, pause_ms, append } => {
+                self.writes(id, &append);
+                let lane = if pause_ms > 0 { Lane::Paused(id, ticket) } else { Lane::Store(session) };
+                self.lanes.push(lane, Item::Append { actor: id, ticket, confirm, append, closing: false });
+            }
+            Effect::ListTools { ticket, allow, .. } => {
+                let all = tools_with(&self.plan.turn_config(OnRestart::Report).subagents);
+                let fits = |name: &str| allow.as_ref().is_none_or(|allow| allow.iter().any(|one| matches(one, name)));
+                let left: Vec<_> = all.tools().iter().filter(|tool| fits(tool.id.as_str())).cloned().collect();
+                let (tools, servers) = (Arc::new(ToolSet::from(left)), Vec::new());
+                return Some(TurnMessage::ToolsListed { ticket, tools, servers });
+            }
+            Effect::Profile { ticket, .. } => {
+                let world = crate::turn::tests::world::World::new(crate::turn_config::TurnConfig::new(model()));
+                let profile = ModelProfile { model: model(), capabilities: world.capabilities, price: world.price };
+                return Some(TurnMessage::Profiled { ticket, result: Ok(Arc::new(profile)) });
+            }
+            Effect::Infer { ticket, request, .. } => {
+                actor.wanted.insert(ticket);
+                self.works_below(&session, "a model is asked");
+                self.infers(&session, &request);
+                self.lanes.push(Lane::Work(id, ticket), Item::Infer(request));
+            }
+            Effect::Check { ticket, check, .. } => {
+                actor.wanted.insert(ticket);
+                self.lanes.push(Lane::Work(id, ticket), Item::Check(check));
+            }
+            Effect::Call { ticket, call, context, .. } => {
+                actor.wanted.insert(ticket);
+                self.works_below(&session, "a tool runs");
+                self.runs(&session, &call, &context);
+                if let Some(terms) = &context.child {
+                    let records = self.actors.get(&id).map(Actor::records).unwrap_or_default();
+                    self.hands_down(id, &call.id, (&terms.limits, &terms.line), &records);
+                }
+                self.lanes.push(Lane::Work(id, ticket), Item::Call(call, context));
+            }
+            Effect::Child { ticket, call, child } => {
+                actor.wanted.insert(ticket);
+                match *child {
+                    Child::Worked { session, turn } => {
+                        self.lanes.push(Lane::Work(id, ticket), Item::Read { call, session, turn });
+                    }
+                    child => {
+                        self.lanes.push(Lane::Report(id), Item::Child { ticket, call, child: Box::new(child) });
+                    }
+                }
+            }
+            Effect::Abandon { ticket } => {
+                actor.wanted.remove(&ticket);
+                self.lanes.retain(|lane| *lane != Lane::Work(id, ticket));
+            }
+            Effect::AbandonAll => {
+                actor.wanted.clear();
+                self.lanes.retain(|lane| !matches!(lane, Lane::Work(of, _) if *of == id));
+            }
+            Effect::Report(news) => self.lanes.push(Lane::Report(id), Item::News(news)),
+            Effect::Release { .. } | Effect::Remember(_) | Effect::Emit(_) => {}
+            effect @ (Effect::ReadLayers { .. }
+            | Effect::ListSkills { .. }
+            | Effect::CheckOutput { .. }
+            | Effect::Condense { .. }) => unreachable!("{effect:?}"),
+        }
+        None
+    }
+
+    /// What an actor writes is known to it, whatever the store makes of it.
+    fn writes(&mut self, id: u64, append: &Append) {
+        let Some(actor) = self.actors.get_mut(&id) else { return };
+        actor.written.truncate(usize::try_from(append.expected_version).unwrap_or(usize::MAX));
+        for record in &append.records {
+            let Some(actor) = self.actors.get_mut(&id) else { return };
+            actor.written.push(Arc::clone(record));
+            if let Fact::Intent { call, task: Some(task), .. } = &record.fact {
+                let parent = task.input.options.as_ref().and_then(|options| options.parent.as_ref());
+                let line = parent.and_then(|parent| parent.line.clone()).unwrap_or_default();
+                // As it was when that was decided.
+                let records = self.actors.get(&id).map(|actor| actor.written.clone()).unwrap_or_default();
+                self.hands_down(id, call, (&task.input.limits, &line), &records);
+            }
+        }
+    }
+
+    /// The store does what it was asked for first.
+    pub(super) fn store(&mut self, session: &SessionId, item: Item) {
+        let lost = self.fault(self.plan.loses, 12).then(|| self.dice.pick(3));
+        match item {
+            Item::Claim { actor, ticket, whole } => {
+                if lost == Some(0) {
+                    self.saw("a claim is lost");
+                    let result = Err(StoreError::Unavailable("it is away".into()));
+                    return self.send_to(actor, TurnMessage::Loaded { ticket, result });
+                }
+                let journal = self.journals.entry(session.clone()).or_default();
+                journal.epoch += 1;
+                let all = &journal.records;
+                let records = if whole { all.clone() } else { latest(all).to_vec() };
+                let claim = Claim { epoch: journal.epoch, version: all.len() as u64, records };
+                self.send_to(actor, TurnMessage::Loaded { ticket, result: Ok(claim) });
+            }
+            Item::Append { actor, ticket, confirm, append, closing } => {
+                let result = self.append(append, lost);
+                if closing {
+                    if let Some(Item::Closing { saved, .. }) = self.lanes.first(&Lane::Closing(actor)) {
+                        *saved = Some(result.is_ok());
+                    }
+                } else if confirm || result.is_err() {
+                    self.send_to(actor, TurnMessage::Saved { ticket, result });
+                }
+            }
+            item => unreachable!("{item:?}"),
+        }
+    }
+
+    /// Appends, unless that is lost; or only the answer is.
+    pub(super) fn append(&mut self, append: Append, lost: Option<usize>) -> Result<u64, StoreError> {
+        if lost.is_some() {
+            self.saw("an answer of the store is lost");
+        }
+        let not_stored = match lost {
+            Some(0) => Some(StoreError::Unavailable("it is away".into())),
+            Some(1) => Some(StoreError::InDoubt("it went away".into())),
+            _ => None,
+        };
+        if let Some(error) = not_stored {
+            return Err(error);
+        }
+        let journal = self.journals.entry(append.session.clone()).or_default();
+        let result = store(&mut journal.records, journal.epoch, &append);
+        if result.is_ok() && lost.is_some() { Err(StoreError::InDoubt("it went away".into())) } else { result }
+    }
+
+    /// A model, a tool or a journal answers.
+    pub(super) fn works(&mut self, actor: u64, ticket: Ticket, item: Item) {
+        match item {
+            Item::Infer(request) => {
+                let depth = self.depth_of(actor);
+                let result = Ok(Arc::new(self.plan.says(&request, depth)));
+                self.answer_to(actor, ticket, TurnMessage::ParseAction { ticket, result });
+            }
+            Item::Check(check) => {
+                let verdict = match verdict(&check, 0, &[]) {
+                    Verdict::Allow { .. } if check.run && check.call.name.as_str().starts_with(NAMESPACE) => {
+                        self.lanes.push(Lane::Work(actor, ticket), Item::Wait { is_checked: true });
+                        Verdict::Running
+                    }
+                    Verdict::Allow { traits, .. } if check.run && traits.read_only => {
+                        Verdict::Ran(Box::new(ToolReturn::text("seen")))
+                    }
+                    Verdict::Allow { grant, mut traits } => {
+                        traits.idempotent |= self.has(Defect::RepeatsEffects);
+                        Verdict::Allow { grant, traits }
+                    }
+                    verdict => verdict,
+                };
+                let verdict = Some(verdict);
+                self.answer_to(actor, ticket, TurnMessage::Checked { ticket, verdict });
+            }
+            Item::Call(call, context) if context.child.is_some() => self.delegate(actor, ticket, call, &context),
+            Item::Call(call, _) if call.name.as_str().starts_with(NAMESPACE) => {
+                self.lanes.push(Lane::Work(actor, ticket), Item::Wait { is_checked: false });
+            }
+            Item::Call(..) => {
+                let is_gone = self.fault(self.plan.loses, 8);
+                let gone = || ToolReturn::note(CallStatus::Unknown, "outcome unknown: the tool's actor went away");
+                self.returns(actor, ticket, if is_gone { gone() } else { ToolReturn::text("done") });
+            }
+            Item::Wait { is_checked } => {
+                let returned = ToolReturn::note(CallStatus::Error, "a task is followed by a turn only");
+                if is_checked {
+                    let verdict = Some(Verdict::Ran(Box::new(returned)));
+                    return self.answer_to(actor, ticket, TurnMessage::Checked { ticket, verdict });
+                }
+                self.returns(actor, ticket, returned);
+            }
+            Item::Read { call, session, turn } => {
+                self.saw("a journal of a child is read");
+                let records = self.journals.get(&session).map(|journal| journal.records.as_slice());
+                let child = Session::fold(session, records.unwrap_or_default());
+                let outcome = child.outcome_of(&turn).filter(|_| child.open.is_none());
+                let returned = read(&call, outcome.map(Arc::as_ref));
+                self.returns(actor, ticket, returned);
+            }
+            item => unreachable!("{item:?}"),
+        }
+    }
+
+    fn depth_of(&self, actor: u64) -> u32 {
+        let session = self.actors.get(&actor).and_then(|actor| actor.turn.session());
+        session.and_then(|session| session.options.parent.as_ref()).map_or(0, |parent| parent.depth)
+    }
+
+    /// A call of an agent becomes a submission.
+    fn delegate(&mut self, actor: u64, ticket: Ticket, call: Arc<ToolCall>, context: &CallContext) {
+        let config = self.plan.turn_config(OnRestart::Resume);
+        let agent = config.subagents.iter().find(|agent| agent.name() == agent_of(&call)).expect("an agent");
+        let token = ResumeToken::new(format!("token{}", self.now));
+        match Delegation::of(agent, &call, context, PermissionMode::Ask, (self.now, token)) {
+            Ok(child) => {
+                let caller = Caller::Call { actor, ticket, call, how: How::Inline };
+                self.works_for_a_call(child, caller, false);
+            }
+            Err(why) => self.returns(actor, ticket, ToolReturn::note(CallStatus::Error, why)),
+        }
+    }
+
+    /// Has a session work for a call.
+    fn works_for_a_call(&mut self, mut child: Delegation, caller: Caller, is_repeated: bool) {
+        self.sabotages(&mut child);
+        let turn_config = self.plan.turn_config(OnRestart::Resume);
+        let input = Arc::new(child.input);
+        let parent = input.options.as_ref().and_then(|options| options.parent.clone());
+        self.watch.parents.extend(parent.map(|parent| (child.session.clone(), parent)));
+        let request = TurnMessage::Start { input: Arc::clone(&input), turn_config: Arc::clone(&turn_config) };
+        let submission = input.turn.clone();
+        let pending = Pending { submission, request, callers: vec![caller], is_repeated, cancelled: false };
+        self.submit(&child.session, pending, &turn_config);
+    }
+
+    /// What a broken driver does to what a call hands down.
+    fn sabotages(&mut self, child: &mut Delegation) {
+        let mut options: SessionOptions = child.input.options.as_deref().cloned().unwrap_or_default();
+        let Some(parent) = options.parent.as_mut() else { return };
+        match self.defect {
+            Some(Defect::BeginsAnother) if self.journals.contains_key(&child.session) => {
+                if let Ok(other) = SessionId::parse(&format!("{}x", child.session)) {
+                    child.session = other;
+                }
+            }
+            Some(Defect::ForgetsLine) => {
+                let mut line = parent.line.as_deref().cloned().unwrap_or_default();
+                (line.levels, line.agents) = (3, line.agents.split_off(line.agents.len().saturating_sub(1)));
+                parent.line = Some(Arc::new(line));
+            }
+            Some(Defect::HandsDownAll) => child.input.limits = self.plan.limits,
+            _ => {}
+        }
+        child.input.options = Some(Arc::new(options));
+    }
+
+    /// What an actor asks the supervisor for.
+    pub(super) fn child(&mut self, actor: u64, ticket: Ticket, call: Arc<ToolCall>, child: Child) {
+        match child {
+            Child::Works { task, again, .. } => {
+                let caller = Caller::Call { actor, ticket, call, how: How::Works { again } };
+                self.works_for_a_call((*task).clone(), caller, again);
+            }
+            Child::Resumes { resumption, turn_config } => {
+                self.saw("a decision is handed down");
+                let mut resumption = *resumption;
+                if self.has(Defect::ConfusesChildren) {
+                    self.confuse(&mut resumption);
+                }
+                let asks: Box<ToolOutput> = Box::new(resumption.not_taken());
+                let (session, turn) = (resumption.child.session.clone(), resumption.child.turn.clone());
+                let request = TurnMessage::Resume {
+                    submission: resumption.submission.clone(),
+                    token: resumption.child.token,
+                    reply: Box::new(crate::input::ResumeReply::Decision(resumption.decision)),
+                    parent: Some(Box::new(resumption.parent)),
+                    turn_config: Arc::clone(&turn_config),
+                };
+                let callers = vec![Caller::Call { actor, ticket, call, how: How::Resumes { asks, turn } }];
+                let submission = resumption.submission;
+                let pending = Pending { submission, request, callers, is_repeated: false, cancelled: false };
+                self.submit(&session, pending, &turn_config);
+            }
+            Child::Worked { .. } => unreachable!("only its journal is read"),
+        }
+    }
+
+    /// Another session that is suspended has the decision.
+    fn confuse(&mut self, resumption: &mut crate::agent::Resumption) {
+        let others = self.journals.iter().filter(|(id, _)| **id != resumption.child.session);
+        let suspended = others.filter_map(|(id, journal)| {
+            let session = Session::fold(id.clone(), &journal.records);
+            let open = session.open.as_ref()?;
+            open.input.works_for()?;
+            Some((id.clone(), open.input.turn.clone(), open.suspended.as_ref()?.token.clone()))
+        });
+        if let Some((session, turn, token)) = suspended.last() {
+            (resumption.child.session, resumption.child.turn, resumption.child.token) = (session, turn, token);
+        }
+    }
+
+    /// A stopped actor closes its turn, and ends.
+    pub(super) fn stops(&mut self, id: u64) {
+        let Some(actor) = self.actors.get_mut(&id) else { return };
+        let Some((reason, submission)) = actor.ending.clone() else { return };
+        let session = actor.session.clone();
+        let (mut news, mut appended) = (Vec::new(), false);
+        for effect in actor.turn.apply(self.now, TurnMessage::Stopped { reason, submission }) {
+            match effect {
+                Effect::Append { ticket, append, .. } => {
+                    appended = true;
+                    let item = Item::Append { actor: id, ticket, confirm: true, append, closing: true };
+                    self.lanes.push(Lane::Store(session.clone()), item);
+                }
+                Effect::Report(last @ TurnNews::Finished { .. }) => news.push(last),
+                effect => drop(self.perform(id, effect)),
+            }
+        }
+        self.lanes.push(Lane::Closing(id), Item::Closing { news, appended, saved: None });
+        self.dies(id, true);
+    }
+
+    /// An actor is gone. What it had sent is on its way.
+    pub(super) fn dies(&mut self, id: u64, polite: bool) {
+        if self.actors.remove(&id).is_some() {
+            self.lanes.retain(|lane| match lane {
+                Lane::Mailbox(of) | Lane::Stop(of) | Lane::Work(of, _) => *of != id,
+                _ => true,
+            });
+            self.lanes.push(Lane::Report(id), Item::Ended { polite });
+        }
+    }
+
+    pub(super) fn new_actor(&mut self, session: &SessionId) -> u64 {
+        self.born += 1;
+        let mut turn = crate::turn::Turn::new(session.clone());
+        turn.watched(false);
+        let actor =
+            Actor { session: session.clone(), turn, wanted: Default::default(), ending: None, written: Vec::new() };
+        self.homes.insert(self.born, session.clone());
+        self.actors.insert(self.born, actor);
+        self.born
+    }
+}
