@@ -30,7 +30,7 @@ pub(crate) enum Exit {
     Suspended = 4,
     /// The model failed.
     Model = 5,
-    /// The tool plane failed.
+    /// The tools could not be started or listed.
     Tools = 6,
     /// The store failed, or the end of a turn is not in it.
     Store = 7,

@@ -282,7 +282,7 @@ fn what_was_no_text_or_too_large_for_the_journal_is_put_back_as_it_was() {
         }
         let run = home.agent(["run", "--session", store, "--mode", "edits", "go"]);
         assert_eq!(run.env("BOB__STORE__KIND", store).run().code, Some(0));
-        let agent = |arguments: &[&str]| home.agent(arguments).env("BOB__STORE__KIND", store).run();
+        let agent = |arguments: &[&str]| home.agent(arguments.iter().copied()).env("BOB__STORE__KIND", store).run();
         let shown = agent(&["sessions", "diff", store]);
         assert!(shown.stdout.contains("small.bin changed") && shown.stdout.contains("large.txt changed"), "{shown:?}");
         let copy = agent(&["sessions", "fork", store]).stdout.trim().to_owned();

@@ -173,7 +173,7 @@ impl Turn {
             Some(Verdict::Unavailable { why }) => self.refuse_call(&call, ToolReturn::not_run(why), effects),
             // Without a verdict, or with the permission of another call.
             Some(Verdict::Allow { .. }) | None => {
-                let why = "not run: the tools room did not judge the call";
+                let why = "not run: the call was not checked against the policy";
                 self.refuse_call(&call, ToolReturn::note(CallStatus::Error, why), effects)
             }
         };

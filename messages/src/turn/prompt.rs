@@ -1,8 +1,8 @@
 //! Session and tools → what the model reads.
 //!
-//! The frame (instructions, action contract, envelope schema) is made once per turn; each step adds the history that
-//! fits. Every layer has a size cap, and cuts are marked. No clock and no randomness: equal sessions and configurations
-//! give equal prompts.
+//! The frame (instructions, action contract, envelope schema) is made at the start of a turn, and again when its skills
+//! or tools change; each step adds the history that fits. Every layer has a size cap, and `prompt.built` names the layers
+//! that were cut. No clock and no randomness: equal sessions and configurations give equal prompts.
 
 use super::layers::{self as layers, Behind, Places, push_paragraph};
 use super::skills::Chosen;
@@ -250,8 +250,7 @@ impl Frame {
     }
 }
 
-/// How large the history is. It only grows while a turn runs, so each message is
-/// counted once.
+/// How large the history is. Each message is counted once, until condensing changes the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Counted {
     messages: usize,

@@ -136,7 +136,7 @@ impl Turn {
         let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
         let is_running = waits || session.running().is_some_and(|open| open.is_request(request));
         if is_running {
-            let text = "a request of this request_id is running; its outcome comes once";
+            let text = "a request with this request_id is still running";
             effects.push(refused(submission, AgentError::busy(text)));
         }
         !is_running

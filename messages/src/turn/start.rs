@@ -99,7 +99,8 @@ impl Turn {
             }
             (Some(Recover::Close(reason)), _) => self.close(reason, effects),
             (Some(Recover::GiveUp), _) => {
-                self.close_failed("the turn's actor crashed too often; its calls are marked in the session", effects);
+                let why = "the turn's actor crashed too often; the history of the session marks its unfinished calls";
+                self.close_failed(why, effects);
             }
             (None, OnRestart::Report) => {
                 self.close_failed("a crash of the program interrupted the turn; its calls are marked", effects);

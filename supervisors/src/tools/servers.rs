@@ -129,7 +129,7 @@ impl ToolServers {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The desired of the servers, which the tools supervisor reads.
+    /// The configured servers as child specifications; the tools supervisor starts and stops children to match them.
     pub fn desired(&self) -> DesiredServers {
         self.0.desired.clone()
     }
