@@ -89,9 +89,9 @@ impl Clock {
         patience.look(now, signs).map(Some)
     }
 
-    /// Handles a lack of progress. A turn that asks at its limits is told of it once: returns when to check it again.
-    /// `None` for any other turn, and for one that was told and has made no progress since: it ends.
-    pub(crate) fn tells_quiet(&mut self, now: Instant) -> Option<Instant> {
+    /// Handles a lack of progress. A turn that asks at its limits is warned once: returns when to check it again. `None`
+    /// for any other turn, and for one that was warned and has made no progress since: it ends.
+    pub(crate) fn warn_once(&mut self, now: Instant) -> Option<Instant> {
         let is_told = !self.asks || std::mem::replace(&mut self.told_quiet, true);
         let patience = self.patience.as_mut().filter(|_| !is_told)?;
         Some(patience.begin_anew(now))

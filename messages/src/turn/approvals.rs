@@ -22,9 +22,14 @@ impl Turn {
         self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
     }
 
-    /// Checks whether a decision is about an open question of the running turn, and reports it. The first decision
+    /// Reports whether a decision is about an open question of the running turn, and returns it. The first decision
     /// counts.
-    pub(super) fn counts(&self, approval: &ApprovalId, asker: Option<Ticket>, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn report_decision(
+        &self,
+        approval: &ApprovalId,
+        asker: Option<Ticket>,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
         // A turn that is being suspended takes decisions with its token only; a turn that was only read takes them when
         // an owner continues it.
         let is_heard = !self.unrecovered && !matches!(self.state, State::Done(_));

@@ -19,7 +19,7 @@ use crate::submission::TurnNews;
 
 impl Turn {
     /// Asks a person whether the turn goes on beyond a counted limit. Returns whether the turn waits for that.
-    pub(super) fn waits_at(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn ask_at_limit(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) -> bool {
         // A yes to a limit of nothing would add nothing.
         let is_none = self.open_turn().is_none_or(|open| open.input.limits.of(guard) == 0);
         if is_none || !self.may_ask_beyond() {

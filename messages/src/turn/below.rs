@@ -27,7 +27,7 @@ pub(crate) const ENDED_ASKING: &str =
 
 impl Turn {
     /// A call came back since its sub-agent was suspended; `None` for any other.
-    pub(super) fn asks_below(
+    pub(super) fn suspend_on_child(
         &mut self,
         call: &Arc<ToolCall>,
         slot: &Slot,

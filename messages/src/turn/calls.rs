@@ -29,7 +29,7 @@ impl Turn {
     /// Gives each call its slot: calls that a guard forbids are answered, the others are checked.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         let refused = self.open_calls().iter().find_map(|open| open.refused.filter(|_| open.result.is_none()));
-        if refused.is_some_and(|guard| self.waits_at(guard, effects)) {
+        if refused.is_some_and(|guard| self.ask_at_limit(guard, effects)) {
             return;
         }
         calling.entered = true;
@@ -195,7 +195,7 @@ impl Turn {
             let is_doubted = matches!(&calling.slots[at], Slot::Running(running) if running.doubted);
             self.tell_lost(&call, is_doubted && returned.status == CallStatus::Cancelled, effects);
             let mut returned = self.as_it_is_known(&calling.slots[at], returned);
-            calling.slots[at] = match self.asks_below(&call, &calling.slots[at], &mut returned, effects) {
+            calling.slots[at] = match self.suspend_on_child(&call, &calling.slots[at], &mut returned, effects) {
                 Some(waits) => waits,
                 None => self.came_back(&call, self.counted_below(&call, returned), effects),
             };

@@ -111,7 +111,7 @@ impl Turn {
     fn end(&mut self, ended: Ended, effects: &mut Vec<Effect>) {
         let Some(submission) = self.submission() else { return };
         self.state = State::Done(Finishing { submission, version: None });
-        if self.ends_behind_children(&ended, effects) {
+        if self.wait_for_children(&ended, effects) {
             return;
         }
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
@@ -121,7 +121,7 @@ impl Turn {
     pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
         let lost = self.lost_children(ended.finish_reason);
         self.record_end(ended);
-        finishing.version = Some(self.awaited());
+        finishing.version = Some(self.await_durable());
         self.flush(effects);
         effects.extend(lost.into_iter().map(|child| Effect::Report(TurnNews::Orphaned { child })));
     }

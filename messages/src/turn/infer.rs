@@ -20,12 +20,12 @@ impl Turn {
         }
         let Some(open) = self.open_turn() else { return };
         if let Some(guard) = open.spent.forbids_step(open.limits()) {
-            if !self.waits_at(guard, effects) {
+            if !self.ask_at_limit(guard, effects) {
                 self.trip(guard, effects);
             }
             return;
         }
-        if self.is_reselecting(effects) {
+        if self.start_reselection(effects) {
             return;
         }
         let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)

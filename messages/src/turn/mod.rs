@@ -202,10 +202,10 @@ impl Turn {
         self.look_up_deferred(effects);
     }
 
-    /// The transitions. What [`Turn::admits`] keeps or answers concerns no state.
+    /// The transitions. What [`Turn::preprocess`] handles concerns no state.
     fn step(&mut self, message: TurnMessage, e: &mut Vec<Effect>) {
         use TurnMessage as M;
-        if !self.admits(&message, e) || self.child_returned(&message, e) {
+        if self.preprocess(&message, e) || self.take_child_result(&message, e) {
             return;
         }
         match (std::mem::replace(&mut self.state, State::Idle), message) {

@@ -24,8 +24,8 @@ use std::sync::Arc;
 const NAMED: usize = 20;
 
 impl Turn {
-    /// Asks for the skills, if something happened since they were chosen. Returns whether the next prompt waits for them.
-    pub(super) fn is_reselecting(&mut self, effects: &mut Vec<Effect>) -> bool {
+    /// Asks for the skills and enters `ReselectSkills`, if something happened since they were chosen. Returns whether it did.
+    pub(super) fn start_reselection(&mut self, effects: &mut Vec<Effect>) -> bool {
         let has_skills = self.frame.as_ref().is_some_and(|frame| frame.skilled.is_some());
         let reselecting = self.open_turn().filter(|_| has_skills).and_then(|open| open.reselecting.as_ref());
         let Some(causes) = reselecting.filter(|open| !open.due.is_empty()).map(|open| open.causes) else {
@@ -52,7 +52,7 @@ impl Turn {
         let is_late = reselecting.causes != wait.causes;
         let allow_tools = before.allow_tools.clone();
         // They were listed for less than has happened by now.
-        if is_late && self.is_reselecting(effects) {
+        if is_late && self.start_reselection(effects) {
             return;
         }
         let Some((skilled, profile)) =

@@ -194,7 +194,7 @@ impl Turn {
         let (tools_at, profile_at) = (self.ticket(), self.ticket());
         let reads_files = self.turn_config.as_ref().is_some_and(|turn_config| turn_config.reads_files);
         let layers_at = reads_files.then(|| self.ticket());
-        let until = Some(self.awaited());
+        let until = Some(self.await_durable());
         self.flush(effects);
         let Some(open) = self.open_turn() else { return };
         let allow = open.input.allow_tools.clone();

@@ -21,7 +21,7 @@ impl Turn {
     /// Handles the failure of a turn's first append. If an input may be in the journal, the append is retried a few
     /// times with pauses, since the input would run later although its caller was told that it failed. One that is
     /// certainly not there is refused at once.
-    pub(super) fn begins_again(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn retry_append(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
         let awaits = matches!(&self.state, State::Start(wait) if wait.until.is_some());
         let pause_ms = usize::try_from(self.outbox.failures()).ok().and_then(|failures| PAUSES_MS.get(failures - 1));
         let (true, true, Some(pause_ms)) = (awaits && self.holds_inputs(), error.is_retryable(), pause_ms) else {
