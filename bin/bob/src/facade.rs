@@ -16,7 +16,7 @@ mod condense;
 mod context;
 mod decide;
 mod events;
-mod finish;
+pub(crate) mod finish;
 mod given;
 mod health;
 mod implementation;

@@ -101,7 +101,7 @@ fn risks(servers: &[ServerStatus], tools: &[Arc<ToolDescriptor>]) -> String {
                 0 => String::new(),
                 more => format!(" and {more} more (cli-agent tools)"),
             };
-            text.push_str(&wrapped(&format!("{} {from}: {shown}{more}", tools::risk(risk))));
+            text.push_str(&wrapped(&format!("{} {from}: {shown}{more}", risk.as_str())));
         }
     }
     text

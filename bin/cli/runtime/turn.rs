@@ -202,7 +202,8 @@ fn cancel(opened: &OpenRuntime, session: &SessionId) {
     tokio::spawn(async move { runtime.cancel(session).await });
 }
 
-async fn until(deadline: Option<Instant>) {
+/// Ends at the deadline; never without one. Cancel-safe.
+pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

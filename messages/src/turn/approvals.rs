@@ -199,7 +199,7 @@ impl Turn {
             return self.refuse_call(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
         // What was decided was about another tool of this name.
-        let asked = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let asked = self.open_call(&call.id);
         let times = asked.and_then(|open| open.approval.as_ref()).map_or(0, |asked| asked.times);
         if times >= MOST_ASKED {
             let text = format!("denied: {} changed each time a person was asked about it", call.name);

@@ -38,7 +38,7 @@ impl Turn {
         let child = Asking::of(&returned.output).filter(|_| is_meant)?;
         let mut question = returned.output.waits_for.take()?;
         question.truncate(question.floor_char_boundary(MOST_WORDS_BYTES));
-        let known = self.open_calls().iter().find(|open| open.call.id == call.id)?.below.as_deref();
+        let known = self.open_call(&call.id)?.below.as_deref();
         let held = match slot {
             Slot::Running(running) => running.holds.as_deref(),
             _holds_nothing => None,
@@ -107,7 +107,7 @@ impl Turn {
 
     /// A call whose sub-agent went on, and whose result does not say what was used: what it used until it was suspended counts.
     pub(super) fn counted_below(&self, call: &ToolCall, mut returned: ToolReturn) -> ToolReturn {
-        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let open = self.open_call(&call.id);
         if let Some(below) = open.and_then(|open| open.below.as_deref()).filter(|_| returned.output.delegated.is_none())
         {
             returned.output.delegated = Some(Box::new(below.asked.child.used));

@@ -9,7 +9,7 @@ use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage, agents, interrupted};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::CallState;
-use crate::ids::Ticket;
+use crate::ids::{CallId, Ticket};
 use crate::input::ApprovalsMode;
 use crate::session_state::OpenCall;
 use crate::store::StoreError;
@@ -304,6 +304,10 @@ impl Turn {
     pub(super) fn open_calls(&self) -> &[OpenCall] {
         let open = self.open_turn();
         open.and_then(|open| open.step.as_ref()).map_or(&[], |step| step.calls.as_slice())
+    }
+
+    pub(super) fn open_call(&self, id: &CallId) -> Option<&OpenCall> {
+        self.open_calls().iter().find(|open| open.call.id == *id)
     }
 
     /// The question to the tools room about a call that waits to be judged.

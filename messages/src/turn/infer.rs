@@ -118,7 +118,7 @@ impl Turn {
                 self.answered(Answered { text, calls, tools, reasoning, cost }, effects);
                 self.enter_calls(effects);
             }
-            Err(complaint) => self.malformed(step, &answer, complaint, cost, effects),
+            Err(complaint) => self.malformed(step, whole_text(&answer), complaint, cost, effects),
         }
     }
 
@@ -151,14 +151,12 @@ impl Turn {
     pub(super) fn malformed(
         &mut self,
         step: u32,
-        answer: &LlmAnswer,
+        text: String,
         complaint: String,
         cost: StepCost,
         effects: &mut Vec<Effect>,
     ) {
         self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
-        let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
-        let text = answer.text.clone() + &calls.collect::<String>();
         self.record_in_turn(Fact::Malformed { text, complaint: complain(&complaint), cost: Box::new(cost) });
         self.go_on(effects);
     }
@@ -207,4 +205,10 @@ fn numbered(before: u64, asked: Vec<Asked>) -> Vec<Arc<ToolCall>> {
         })
     };
     (before + 1..).zip(asked).map(call).collect()
+}
+
+/// The text of an answer with its calls, as it is journaled when it is malformed.
+pub(super) fn whole_text(answer: &LlmAnswer) -> String {
+    let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
+    answer.text.clone() + &calls.collect::<String>()
 }

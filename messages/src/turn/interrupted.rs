@@ -78,7 +78,7 @@ impl Turn {
 
     /// The result of a call that is not sent to its tool. If it may have run before a crash, that stays unknown.
     pub(super) fn not_run(&self, call: &ToolCall, why: ToolReturn) -> ToolReturn {
-        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let open = self.open_call(&call.id);
         if open.is_some_and(may_have_begun) { doubted(&why) } else { why }
     }
 

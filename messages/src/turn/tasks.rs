@@ -93,7 +93,7 @@ impl Turn {
 
     /// The child that works for a call of the open step, as it was written.
     pub(super) fn child_in_background(&self, call: &ToolCall) -> Option<Arc<Delegation>> {
-        self.open_calls().iter().find(|open| open.call.id == call.id)?.task.clone()
+        self.open_call(&call.id)?.task.clone()
     }
 
     /// The child of a call begins to work, or may have begun before a crash; the call has its result.
@@ -242,7 +242,7 @@ impl Turn {
 
     /// The outcome of a child whose call is open: it is the result, if there is one.
     fn outcome_read(&mut self, call: &CallId, returned: &ToolReturn, effects: &mut Vec<Effect>) {
-        let open = self.open_calls().iter().find(|open| open.call.id == *call && open.result.is_none());
+        let open = self.open_call(call).filter(|open| open.result.is_none());
         let open = open.map(|open| Arc::clone(&open.call)).filter(|_| returned.status != CallStatus::Unknown);
         if let Some(call) = open {
             self.answer(&call, returned.clone(), effects);

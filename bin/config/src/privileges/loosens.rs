@@ -88,11 +88,3 @@ pub(super) fn lowers(name: &str, risk: Risk) -> bool {
 pub(super) fn changes_nothing(name: &str) -> bool {
     READING.contains(&name)
 }
-
-pub(super) fn word(risk: Risk) -> &'static str {
-    match risk {
-        Risk::Low => "low",
-        Risk::Medium => "medium",
-        Risk::High => "high",
-    }
-}
