@@ -79,9 +79,6 @@ impl Clock {
     }
 
     /// Looks at the running turn. Returns when to look again.
-    ///
-    /// # Errors
-    /// Why it ends, if its time is over. Without a running clock it does not end.
     pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Option<Instant>, EndReason> {
         self.deadline = None;
         let Some(patience) = &mut self.patience else { return Ok(None) };

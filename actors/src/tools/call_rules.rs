@@ -47,9 +47,6 @@ pub(crate) enum CallRuling<'a> {
 
 impl CallRules {
     /// Reads the lists.
-    ///
-    /// # Errors
-    /// The first rule that is none, and the list it is in.
     pub(super) fn new(allow: &[String], ask: &[String], deny: &[String]) -> Result<Self, (&'static str, BadPattern)> {
         let read = |key, list: &[String]| -> Result<Vec<CallRule>, (&'static str, BadPattern)> {
             list.iter().map(|rule| CallRule::new(rule).map_err(|bad| (key, bad))).collect()

@@ -98,9 +98,6 @@ impl Gate {
     }
 
     /// A gate with rules that were parsed already.
-    ///
-    /// # Errors
-    /// When the tools cannot stand side by side, or when the system gives no key.
     pub(crate) fn with_rules(
         ports: impl IntoIterator<Item = Vec<ToolDescriptor>>,
         rules: Arc<Rules>,

@@ -32,9 +32,6 @@ pub(crate) struct RoomKey([u8; 32]);
 
 impl RoomKey {
     /// Draws a key from the system.
-    ///
-    /// # Errors
-    /// When the system has no randomness to give.
     pub(crate) fn draw() -> io::Result<Self> {
         let mut key = [0; 32];
         let mut drawn = 0;
@@ -101,9 +98,6 @@ impl Definition {
 }
 
 /// How many bytes these arguments are as JSON.
-///
-/// # Errors
-/// When they cannot be written as JSON.
 pub(crate) fn bytes_of(arguments: &Value) -> Result<usize, serde_json::Error> {
     let mut counted = Counted(0);
     serde_json::to_writer(&mut counted, arguments)?;

@@ -74,9 +74,6 @@ impl Host {
     }
 
     /// Hosts nothing yet, under these rules.
-    ///
-    /// # Errors
-    /// When the system gives no key.
     #[cfg(feature = "mcp")]
     pub(crate) fn empty(rules: Arc<Rules>, key: &KeyPlace) -> Result<Self, GateError> {
         let gate = Gate::with_rules([], rules)?.succeeding(key);

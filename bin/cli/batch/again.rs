@@ -50,9 +50,6 @@ struct EarlierTurn {
 
 impl Earlier {
     /// Finishes interrupted turns and reads the session's journal.
-    ///
-    /// # Errors
-    /// Errors of the store, or the reason why an interrupted turn was refused.
     pub(crate) async fn read(runtime: &Runtime, session: &SessionId) -> Result<Self, AgentError> {
         let mut records = runtime.records(session.clone()).await?;
         let mut finished = Vec::new();

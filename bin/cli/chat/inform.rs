@@ -75,9 +75,6 @@ impl Facts {
 
 impl View<'_> {
     /// The text that a command shows; `None` if it is no such command.
-    ///
-    /// # Errors
-    /// When the session cannot be read.
     pub(super) async fn shown(self, line: &str) -> Option<Result<String, Failure>> {
         let (command, argument) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         Some(match (command, argument.trim()) {

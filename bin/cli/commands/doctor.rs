@@ -58,9 +58,6 @@ async fn prompt_files(config: &Config) -> Result<String, String> {
 }
 
 /// Runs all checks and prints the results.
-///
-/// # Errors
-/// Returns an error if the results cannot be printed.
 pub(crate) async fn doctor(files: &Files, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut report = Report { as_json, findings: Vec::new() };

@@ -36,9 +36,6 @@ const MOST_NAMES: usize = 12;
 const MOST_ERROR: usize = 600;
 
 /// `mcp list`.
-///
-/// # Errors
-/// When the configuration cannot be used.
 pub(crate) async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // The list needs no sessions, and shows a required server that fails.

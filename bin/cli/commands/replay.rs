@@ -22,9 +22,6 @@ use crate::terminal::print;
 const SHOWN: usize = 400;
 
 /// Replays a journal of a file, or a session of the store.
-///
-/// # Errors
-/// When there is no such journal, or it cannot be read.
 pub(crate) async fn replay(args: &ReplayArgs, config: impl Fn() -> Result<Config, Failure>) -> Result<Exit, Failure> {
     let session = args.session.as_deref().map(SessionId::parse).transpose()?;
     let mut journals = match &args.file {

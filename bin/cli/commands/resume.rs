@@ -105,9 +105,6 @@ async fn reply(
 
 /// Asks the person at the terminal as a chat does, until an answer is one; each ends with Enter. What scripts say is taken
 /// as well.
-///
-/// # Errors
-/// When the input ends before that.
 async fn decided(folder: &Path, asked: &ApprovalQuestion, offers_always: bool) -> Result<Decision, Failure> {
     print::report(&question::shown_in(folder, asked, Look::now(), false));
     tokio::time::sleep(question::PAUSE).await;

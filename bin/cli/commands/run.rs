@@ -155,9 +155,6 @@ async fn one_turn(
 
 /// Prints a turn as it goes and its outcome at the end. `is_new`: the session was made for it, and has no name that
 /// its caller knows.
-///
-/// # Errors
-/// When it was not taken, or stdout cannot be written.
 pub(crate) async fn told(
     opened: &OpenRuntime,
     stream: AgentStream,

@@ -22,9 +22,6 @@ const MOST_DESCRIPTION: usize = 60;
 const WIDE: usize = 120;
 
 /// Lists the tools available.
-///
-/// # Errors
-/// When the runtime cannot be made from the configuration.
 pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // The list of tools needs no sessions.

@@ -124,9 +124,6 @@ impl Source {
 
 /// Runs one turn and shows each of its events but the last, and those of its sub-agents, which have another session; of several turns the last event of each but the last one
 /// is shown, too. When an event cannot be shown, the turn is cancelled.
-///
-/// # Errors
-/// When the request was not taken.
 pub(crate) async fn follow(
     opened: &OpenRuntime,
     work: Work,

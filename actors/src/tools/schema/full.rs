@@ -44,9 +44,6 @@ pub(in crate::tools) struct Checker {
 
 impl Checker {
     /// Reads a schema.
-    ///
-    /// # Errors
-    /// Why no arguments can be checked against it.
     pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
         let Survey { values, is_tree, depth, .. } = Survey::of(schema)?;
         let validator = match depth {

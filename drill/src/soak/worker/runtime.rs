@@ -107,9 +107,6 @@ fn open_store(plan: &Plan) -> Result<Arc<dyn SessionStore>, SoakError> {
 }
 
 /// A runtime of the scripted model and this store, without its hook.
-///
-/// # Errors
-/// When this program cannot be found.
 pub(crate) fn scripted(
     plan: &Arc<Plan>,
     telling: &Telling,
