@@ -26,9 +26,8 @@ use bob_messages::outcome::TurnOutcome;
 use bob_messages::submission::SessionsLoad;
 use enum_map::{Enum, EnumMap};
 use latency::Latency;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 

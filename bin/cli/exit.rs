@@ -3,8 +3,7 @@
 //! Scripts rely on these numbers; this is the only table of them. A turn that failed, was cancelled or reached a
 //! guard has an outcome that determines the code; any other error of a command is a [`Failure`].
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use bob::AgentError;
 use bob::model::LlmError;

@@ -57,9 +57,8 @@ use rmcp::model::{
     RequestMetaObject, RequestParamsMeta, ServerResult,
 };
 use rmcp::service::{ClientLifecycleMode, Peer, ServiceError, serve_client_with_lifecycle_and_ct};
-use rmcp::transport::IntoTransport;
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;

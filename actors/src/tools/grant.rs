@@ -10,9 +10,8 @@ use bob_messages::chat::ToolCall;
 use bob_messages::tools::{Grant, RiskSource, ToolDescriptor};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::fmt;
-use std::io;
 use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
 
 /// The key of a room over the restarts of its actor: the first one draws it, and its successors find it. Clones are
 /// the same place.

@@ -9,8 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use bob::sessions::{TurnId, TurnOutcome};
-use bob::store::Fact;
-use bob::store::{Record, Session};
+use bob::store::{Fact, Record, Session};
 use bob::{AgentError, AgentRuntime, Runtime, SessionId};
 
 use super::line::BatchLine;

@@ -2,8 +2,7 @@
 
 use bob::approvals::PermissionMode;
 use bob::model::ToolResult;
-use bob::store::Fact;
-use bob::store::{Record, StepCost};
+use bob::store::{Fact, Record, StepCost};
 use bob::tools::BackgroundCommand;
 use bob::tools::servers::ServerState;
 use bob::{AgentRuntime, ModelName, SessionId};

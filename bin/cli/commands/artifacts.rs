@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::store::{Artifact, ArtifactId, ArtifactStorePort, Fact, Record, SessionStore, StoredArtifact};
-use bob_config::Config;
-use bob_config::assemble;
+use bob_config::{Config, assemble};
 use serde_json::json;
 
 use crate::arguments::ArtifactsAction;

@@ -12,8 +12,7 @@ use std::time::Duration;
 use bob::config::{Limits, PromptReader};
 use bob::model::LlmErrorKind;
 use bob::sessions::{FinishReason, TurnOutcome};
-use bob::store::{Append, FORMAT, Fact};
-use bob::store::{MemoryStore, Record};
+use bob::store::{Append, FORMAT, Fact, MemoryStore, Record};
 use bob::tools::servers::{ServerState, ServerStatus};
 use bob::tools::{Kernel, SandboxMode};
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
@@ -23,9 +22,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
-use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
-use crate::runtime::trust;
+use crate::runtime::{OpenRuntime, trust};
 use crate::terminal::{print, progress};
 
 /// How long the model may take to its answer. The start of a local server does not count.

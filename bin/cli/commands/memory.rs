@@ -6,8 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use bob_config::Config;
-use bob_config::sanitise;
+use bob_config::{Config, sanitise};
 use rustix::fs::OFlags;
 use serde_json::json;
 

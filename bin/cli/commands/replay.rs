@@ -6,11 +6,9 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use bob::SessionId;
-use bob::store::Record;
-use bob::store::replay;
 use bob::store::replay::{Difference, Replayed};
-use bob_config::Config;
-use bob_config::assemble;
+use bob::store::{Record, replay};
+use bob_config::{Config, assemble};
 use serde_json::{Value, json};
 
 use crate::arguments::ReplayArgs;

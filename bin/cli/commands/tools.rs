@@ -97,8 +97,7 @@ fn source(source: &ToolSource) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::tools::Risk;
-    use bob::tools::ToolName;
+    use bob::tools::{Risk, ToolName};
 
     #[test]
     fn on_a_narrow_terminal_a_tool_has_lines_of_its_own() {

@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use bob::approvals::PermissionMode;
-use bob::tools::Policy as ToolPolicy;
-use bob::tools::ToolOverride;
+use bob::tools::{Policy as ToolPolicy, ToolOverride};
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpPool, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,

@@ -4,10 +4,9 @@
 //! Whether an answer fits is a question with a ticket, answered outside the machine. An answer that does not fit
 //! counts as a malformed reply, and the model is told where it does not.
 
-use super::action;
 use super::infer::{parsed, whole_text};
 use super::state::{Judging, State};
-use super::{Effect, Turn};
+use super::{Effect, Turn, action};
 use crate::chat::StopReason;
 use crate::llm::LlmAnswer;
 use crate::store::{Reasoning, StepCost};

@@ -4,6 +4,7 @@
 pub use bob_actors::mcp::{SignInPort, SignIns, keeps_secrets, log_in, log_out};
 pub use bob_messages::ids::ServerId;
 pub use bob_messages::mcp::{Reloaded, ServerBrief, ServerState, ServerStatus};
-pub use bob_messages::options::{CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
-pub use bob_messages::options::{SignIn, SignInGrant};
+pub use bob_messages::options::{
+    CommandSpec, Hidden, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport, SignIn, SignInGrant,
+};
 pub use bob_messages::pool::{Isolation, ServerOwner};

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::store::{SessionStore, StoreNode, StoreOverview};
-use bob_config::assemble;
-use bob_config::{Config, StoreKind};
+use bob_config::{Config, StoreKind, assemble};
 use serde_json::{Value, json};
 
 use super::table::duration;

@@ -2,8 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use bob::tools::Rules;
-use bob::tools::{Policy, Risk, ToolName};
+use bob::tools::{Policy, Risk, Rules, ToolName};
 
 use crate::Config;
 

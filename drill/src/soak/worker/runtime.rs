@@ -17,10 +17,9 @@ use bob_config::{Config, Environment, Overrides};
 use bob_messages::backoff::Backoff;
 use bob_messages::store::StoreError;
 
-use super::defects;
 use super::model::FaultyLlm;
 use super::telling::Telling;
-use super::tools;
+use super::{defects, tools};
 use crate::soak::chaos::Kind;
 use crate::soak::error::SoakError;
 use crate::soak::plan::{Life, Plan, StoreKind};
