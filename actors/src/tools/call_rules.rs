@@ -104,7 +104,7 @@ fn covers(rules: &[&CallRule], tool: &ToolDescriptor, call: &ToolCall, context: 
     }
 }
 
-/// Whether rules that somebody kept, and that may be none, allow a call together.
+/// Whether stored rules, which may be invalid, allow a call together.
 pub(super) fn allows(rules: &[String], tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
     let rules: Vec<CallRule> = rules.iter().filter_map(|rule| CallRule::new(rule).ok()).collect();
     let rules: Vec<&CallRule> = rules.iter().filter(|rule| rule.is_of(tool)).collect();

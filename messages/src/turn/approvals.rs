@@ -205,7 +205,7 @@ impl Turn {
             let text = format!("denied: {} changed each time a person was asked about it", call.name);
             return self.refuse_call(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
-        // Written otherwise than what tells owners apart.
+        // In another form than the suffix that distinguishes owners.
         let again = if times == 0 { String::new() } else { format!(".{}", times + 1) };
         let approval = ApprovalId::new(self.owned(format!("{}-{}{again}", self.id, call.id)));
         self.record_in_turn(Fact::ApprovalAsked {

@@ -122,7 +122,7 @@ impl Turn {
         asked.goes_on.is_none().then(|| (asked.guard, asked.question.clone()))
     }
 
-    /// Whether the turn asks at its limits, and nobody has said no.
+    /// Whether the turn asks at its limits, and no such question was answered with no.
     pub(super) fn may_ask_beyond(&self) -> bool {
         let Some(open) = self.open_turn().filter(|_| !self.is_sub_agent()) else { return false };
         let is_over = open.at_limit.as_ref().is_some_and(|asked| asked.goes_on == Some(false));

@@ -67,7 +67,7 @@ impl Turn {
         let (turn, open) = (&session.running()?.input.turn, self.open_calls().get(at)?);
         let below = open.below.as_deref()?;
         let (submission, decision) = below.decided.clone()?;
-        // One of its own at each level, by which readers of events tell the ends of the turns apart.
+        // One of its own at each level, by which readers of events distinguish the ends of the turns.
         let submission = TurnId::new(format!("{submission}-{}", open.call.id));
         let mut line = AgentLine::of(&session.options);
         line.agents.extend(open.call.name.as_str().strip_prefix(NAMESPACE).map(str::to_owned));

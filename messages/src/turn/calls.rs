@@ -294,8 +294,8 @@ impl Turn {
         }
     }
 
-    /// Whether a call changes nothing and is of a kind that seldom needs a person, as far
-    /// as this turn's tools tell. The tools room knows better.
+    /// Whether a call changes nothing and is of a kind that seldom needs a person, by the definitions of this turn's
+    /// tools. The tools room decides.
     fn only_reads(&self, call: &ToolCall) -> bool {
         let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
         tool.is_some_and(|tool| tool.read_only && tool.risk < Risk::High)

@@ -164,7 +164,7 @@ pub enum TurnMessage {
         /// The message, and the run for which it is meant.
         steer: Box<Steer>,
     },
-    /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is told when they
+    /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is answered when they
     /// were.
     Flush,
     /// This submission is cancelled. If it waits, it is removed; if its turn has begun meanwhile, the turn is closed;

@@ -2,7 +2,7 @@
 //! by its schema; judged before it is journaled.
 //!
 //! Whether an answer fits is a question with a ticket, answered outside the machine. An answer that does not fit
-//! counts as a malformed reply, and the model is told where it does not.
+//! counts as a malformed reply, and the complaint names where it does not.
 
 use super::infer::{parsed, whole_text};
 use super::state::{Judging, State};

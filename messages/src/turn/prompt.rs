@@ -191,8 +191,7 @@ impl Frame {
         self.summary = summary(session);
     }
 
-    /// The prompt of the next step, about how many bytes it has, and the event that
-    /// tells of it.
+    /// The prompt of the next step, its approximate size in bytes, and its event.
     pub(super) fn request(
         &mut self,
         turn_config: &TurnConfig,

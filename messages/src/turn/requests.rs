@@ -114,7 +114,7 @@ impl Turn {
             return true;
         }
         let TurnMessage::Start { input, .. } = message else { return false };
-        // Before anything is told of an earlier request.
+        // Before anything of an earlier request is reported.
         if session.is_of_another_tenant(input) {
             effects.push(refused(submission, other_tenant(&self.id, input)));
             return true;

@@ -4,7 +4,7 @@
 //! two failed calls in a row, and a skill that the model asked for. Before the next prompt the skills are listed again;
 //! the new selection is journaled, then the prompt is built with it.
 //!
-//! What the user says may change which tools the skills of the turn leave. What a model or a tool says changes only the
+//! A message of the user may change which tools the skills of the turn leave. Text of a model or a tool changes only the
 //! instructions: no tool is lost in the middle of the work, and none is gained by asking for a skill.
 
 use super::prompt::Frame;
@@ -64,7 +64,7 @@ impl Turn {
         let index = if index.skills.is_empty() { Arc::clone(&skilled.index) } else { index };
         let (offered, profile) = (Arc::clone(&skilled.offered), Arc::clone(profile));
         let mut of_user = causes.iter().copied().map(ReselectCause::is_of_user);
-        // The scores of a port are of everything that was said, also by tools.
+        // The scores of a port consider all text, also that of tools.
         let is_of_user = if scores.is_some() { of_user.all(|is_it| is_it) } else { of_user.any(|is_it| is_it) };
         let tools = if is_of_user { Arc::clone(&offered) } else { limited(allow_tools.as_deref(), &offered) };
         let Some(selection) = self.selection(Listed { index: &index, scores }, &profile, &tools) else { return };

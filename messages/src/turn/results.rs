@@ -9,7 +9,7 @@ use crate::store::Fact;
 use crate::tools::{Grant, ToolReturn};
 use std::sync::Arc;
 
-/// The most bytes in which a tool says what it waits for.
+/// The most bytes of a tool's description of what it waits for.
 pub(super) const MOST_WORDS_BYTES: usize = 4 * 1024;
 
 impl Turn {

@@ -21,7 +21,7 @@ use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 impl Turn {
-    /// The actor was started again: the journal says what it was doing.
+    /// The actor was restarted: continues from the journal.
     pub(super) fn wake(&mut self, turn_config: Arc<TurnConfig>, recover: Recover, effects: &mut Vec<Effect>) {
         self.turn_config = Some(turn_config);
         self.recover = Some(recover);

@@ -27,7 +27,7 @@ pub(super) struct Background {
     asked: Vec<(CallId, Ticket)>,
     /// The end of the turn, which waits for them.
     ended: Option<Ended>,
-    /// The children that end with it are told when this version is durable.
+    /// The children that end with it are notified when this version is durable.
     #[serde(default)]
     told_at: Option<u64>,
 }
