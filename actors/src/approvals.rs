@@ -1,44 +1,69 @@
 //! Ports for human approval of tool calls and for the store of lasting decisions.
 //!
-//! The sessions supervisor runs [`Approve::approve`] in one task per question and aborts
+//! The sessions supervisor runs [`ApprovalPort::approve`] in one task per question and aborts
 //! that task when another decision arrives first or the turn ends.
 
 use crate::panics::Panics;
 use bob_messages::approvals::{ApprovalQuestion, Decision, LimitQuestion, Standing};
 use bob_messages::context::Identity;
 use bob_messages::ids::ToolName;
+use bob_messages::mcp::{Elicitation, ElicitationAnswer};
 use bob_messages::tools::{CallContext, CheckRequest, Verdict};
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::sync::Arc;
 
-/// Decides about tool calls, usually by asking a person.
-pub trait Approve: Send + Sync + 'static {
-    /// Decides about one call. The future is dropped when the decision is no longer
-    /// needed; a panic in it denies the call.
-    fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision>;
+/// Port for questions that only a person can answer. Every method has a default that declines, so a program
+/// implements what it can show.
+pub trait ApprovalPort: Send + Sync + 'static {
+    /// Asks for approval of a call, in a turn whose request uses
+    /// [`ApprovalsMode::Wait`](bob_messages::input::ApprovalsMode::Wait). Runs in its own task; several questions may be
+    /// open at a time, also for one session.
+    ///
+    /// The first decision wins: this one, or `AgentRuntime::decide`. The future is
+    /// dropped when another decision came first, when the question expires, or when the turn ends; after a crash of
+    /// the turn's actor the question is asked again. A panic denies.
+    ///
+    /// Texts in the question come from the model and the tool; sanitise them before showing them in a terminal.
+    fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
+        drop(question);
+        let reason = "no approval is possible here".to_owned();
+        Box::pin(std::future::ready(Decision::Deny { reason }))
+    }
 
-    /// Decides whether a turn goes on beyond a limit; by default it ends. The future is dropped when the decision is no
-    /// longer needed; a panic in it ends the turn.
+    /// Asks whether a turn goes on that reached one of its limits, if its request has
+    /// `AgentRequest::ask_at_limits`. With `true` the turn has as much of that limit again; else it
+    /// ends, as it does after [`approval_timeout_ms`](bob_messages::limits::Limits::approval_timeout_ms) without an answer.
+    /// The future is dropped when `AgentRuntime::decide` was first, when a turn without
+    /// progress makes some, or when the turn ends. A panic ends the turn. The default is no.
     fn go_on(&self, question: LimitQuestion) -> BoxFuture<'_, bool> {
         drop(question);
         Box::pin(std::future::ready(false))
+    }
+
+    /// Answers a form of a few flat fields that a tool server requests during a call. Its texts come from the server;
+    /// sanitise them before showing them in a terminal. The future is dropped when the server withdraws the request
+    /// or ends, or after ten minutes without an answer. Fields left out of an accepted form get the defaults of its
+    /// schema. Without the feature `mcp` no server asks.
+    fn elicit(&self, question: Elicitation) -> BoxFuture<'_, ElicitationAnswer> {
+        drop(question);
+        Box::pin(std::future::ready(ElicitationAnswer::Decline))
     }
 }
 
 /// The runtime's approval port, if one is configured. Without a port, a question waits
 /// until a decision is submitted or its deadline passes.
 #[derive(Clone, Default)]
-pub struct Approver(Option<Arc<dyn Approve>>);
+pub struct Approver(Option<Arc<dyn ApprovalPort>>);
 
 impl Approver {
     /// Uses this port.
-    pub fn new(person: Arc<dyn Approve>) -> Self {
+    pub fn new(person: Arc<dyn ApprovalPort>) -> Self {
         Self(Some(person))
     }
 
     /// Returns the port, if one is configured.
-    pub fn port(&self) -> Option<&Arc<dyn Approve>> {
+    pub fn port(&self) -> Option<&Arc<dyn ApprovalPort>> {
         self.0.as_ref()
     }
 }

@@ -1,10 +1,10 @@
 //! Who watches what: events go from here to sinks and to the readers of sessions.
 //!
-//! Everybody who makes events tells them here; nobody is ever asked. Telling never
+//! Actors and tasks emit their events here; the feed sends no requests. Emitting never
 //! waits: a sink has a bounded queue and a thread of its own, and a reader a bounded
 //! buffer. When a sink's queue is full, it loses events, which are counted. When a buffer
 //! is full of states, the reader is detached, not the turn; pieces of text are
-//! joined while nobody reads them, so a slow reader costs bounded memory.
+//! joined until they are read, so a slow reader costs bounded memory.
 
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
@@ -68,7 +68,7 @@ pub struct Feed {
     watched: Mutex<HashMap<SessionId, Watched, RandomState>>,
 }
 
-/// One session somebody watches, or whose turn a sink follows.
+/// One session that has readers, or whose turn a sink follows.
 #[derive(Default)]
 struct Watched {
     turn: Option<TurnId>,
@@ -89,12 +89,12 @@ impl Feed {
         Arc::new(Self { sinks, readers: AtomicUsize::new(0), of_tree: AtomicU64::new(0), watched: Mutex::default() })
     }
 
-    /// Whether anybody would see an event now.
+    /// Whether an event has a reader or a sink now.
     pub fn is_watched(&self) -> bool {
         !self.sinks.is_empty() || self.readers.load(Ordering::Acquire) > 0
     }
 
-    /// The session's turn of which somebody saw events and not yet the last one.
+    /// The session's turn of which events were given to a reader or a sink, and not yet the last one.
     pub fn open_turn(&self, session: &SessionId) -> Option<TurnId> {
         let watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         watched.get(session).filter(|entry| !entry.is_over)?.turn.clone()

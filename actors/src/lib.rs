@@ -13,6 +13,7 @@
 //! | [`hooks`] | programs that are run at points of a turn | – |
 //! | [`metrics`] | counts and latencies of a runtime | – |
 //! | [`approvals`] | ports for approvals of calls | – |
+//! | [`rooms`] | the addresses of a runtime's actors and its shared state | – |
 //! | [`address`] | addresses of actors across restarts | – |
 //! | [`at_work`] | the live actors of sessions | – |
 //! | [`tenants`] | what tenants spent today, against their limits | – |
@@ -20,10 +21,13 @@
 //! | [`skills`] | sources of skills | – |
 //! | [`child`] | child processes: group, stderr, exit, stopping | – |
 //! | [`telemetry`] | events as `tracing` spans | – |
+//! | [`clock`] | the wall clock of records and events | – |
+//! | `time_budget` | timeouts of child processes, without the time this process is suspended | – |
+//! | `loopback` | addresses of this machine | – |
 //! | [`prompt_files`] | the files before a conversation | – |
 //! | `panics` | panics of ports, caught | – |
 //! | `secrets` | redaction of secrets | – |
-//! | `contract` | what the contract suites of the ports share |
+//! | `contract` | what the contract suites of the ports share | – |
 //! | [`watchdog`] | warnings about actors whose handlers block | – |
 //! | [`tape`] | recording and replay of models and tools | – |
 //!

@@ -1,8 +1,8 @@
 //! What is counted in one runtime: turns, steps, calls, tokens, restarts, and how long things took.
 //!
-//! Owns the figures and nothing else. The sessions supervisor tells it of submissions and outcomes, supervisors of
-//! restarts; whoever has the runtime reads a [`MetricsSnapshot`]. Nothing is counted in the middle of a turn: what a turn
-//! used stands in its outcome, and is added when that is told. It belongs to one runtime, starts from nothing with it,
+//! Owns the figures and nothing else. The sessions supervisor reports submissions and outcomes, supervisors report
+//! restarts; the program reads a [`MetricsSnapshot`]. Nothing is counted in the middle of a turn: what a turn
+//! used is in its outcome, and is added when that is reported. It belongs to one runtime, starts from nothing with it,
 //! and never asks an actor, waits, or writes anywhere.
 //!
 //! | file | what is in it |
@@ -26,9 +26,8 @@ use bob_messages::outcome::TurnOutcome;
 use bob_messages::submission::SessionsLoad;
 use enum_map::{Enum, EnumMap};
 use latency::Latency;
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
@@ -112,7 +111,7 @@ impl Metrics {
 
     /// Something of the tree is not as it was.
     pub fn changed(&self) {
-        // Nobody looks: then there is nobody to be woken, and no lock to be taken.
+        // Without a receiver there is nothing to wake, and no lock to take.
         if self.changes.receiver_count() > 0 {
             self.changes.send_modify(|count| *count += 1);
         }
@@ -123,7 +122,7 @@ impl Metrics {
         self.changes.subscribe()
     }
 
-    /// Somebody wants a turn run, or resumed.
+    /// A turn was submitted, or its resumption.
     pub fn submitted(&self) {
         self.submitted.add(1);
     }
@@ -143,7 +142,7 @@ impl Metrics {
         self.queue_wait.record(waited);
     }
 
-    /// Whoever submitted has the outcome, so long after they did.
+    /// The caller has the outcome, this long after it submitted.
     pub fn answered(&self, after: Duration) {
         self.turn.record(after);
         let after_ms = u64::try_from(after.as_millis()).unwrap_or(u64::MAX);
@@ -155,7 +154,7 @@ impl Metrics {
         self.last_turn.get().checked_sub(1)
     }
 
-    /// Whoever waited has the outcome of a turn that was cancelled so long ago.
+    /// The caller has the outcome of a turn that was cancelled this long ago.
     pub fn cancelled(&self, after: Duration) {
         self.cancel.record(after);
     }

@@ -11,8 +11,7 @@ pub mod names;
 mod records;
 
 use crate::feed::EventSink;
-use bob_messages::chat::CallStatus;
-use bob_messages::chat::Usage;
+use bob_messages::chat::{CallStatus, Usage};
 use bob_messages::event::{AgentEvent, CallState, Envelope};
 use bob_messages::ids::{CallId, SessionId, ToolName, TurnId};
 use std::collections::HashMap;

@@ -78,9 +78,6 @@ impl Tenants {
     }
 
     /// Whether a model may be asked on behalf of the tenant of this request.
-    ///
-    /// # Errors
-    /// The error of the call, when a limit of the day is used up.
     pub(crate) fn allow(&self, request: &LlmRequest) -> Result<(), LlmError> {
         let Some(tenant) = request.context.as_ref().and_then(|context| context.tenant.as_ref()) else { return Ok(()) };
         match self.left(tenant, clock::now()) {

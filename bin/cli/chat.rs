@@ -185,9 +185,6 @@ pub(crate) struct Chat {
 
 /// Talks until the input ends. On a terminal this is always a success; on a pipe the code is that of the
 /// first turn that failed.
-///
-/// # Errors
-/// When there can be no conversation: a bad id, a missing key, a store that does not open.
 pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let is_person = io::stdin().is_terminal() && io::stdout().is_terminal();
     let mode = args.mode.chosen()?.unwrap_or_else(|| config.policy.rules.default_mode());

@@ -3,8 +3,7 @@
 //! Scripts rely on these numbers; this is the only table of them. A turn that failed, was cancelled or reached a
 //! guard has an outcome that determines the code; any other error of a command is a [`Failure`].
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use bob::AgentError;
 use bob::model::LlmError;
@@ -30,7 +29,7 @@ pub(crate) enum Exit {
     Suspended = 4,
     /// The model failed.
     Model = 5,
-    /// The tool plane failed.
+    /// The tools could not be started or listed.
     Tools = 6,
     /// The store failed, or the end of a turn is not in it.
     Store = 7,

@@ -38,9 +38,6 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 const KEYS_EVERY: Duration = Duration::from_millis(100);
 
 /// Shows a process until a person leaves.
-///
-/// # Errors
-/// When there is no such process, or no terminal.
 pub(crate) async fn top(args: &TopArgs, config: &Config) -> Result<Exit, Failure> {
     if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
         return Err(Failure::usage("top needs a terminal; `cli-agent ps --watch` works on a pipe"));

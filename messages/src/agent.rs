@@ -234,11 +234,6 @@ impl Agent {
         self.description.clone().unwrap_or_else(of_name)
     }
 
-    /// Its model, if it has one of its own.
-    pub fn own_model(&self) -> Option<&ModelName> {
-        self.model.as_ref()
-    }
-
     /// What it may do without asking for a caller that may this much.
     pub fn mode_within(&self, caller: PermissionMode) -> PermissionMode {
         self.mode.map_or(caller, |own| own.min(caller))

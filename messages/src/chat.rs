@@ -47,6 +47,15 @@ impl Message {
         Self::User { parts: vec![ContentPart::text(text)] }
     }
 
+    /// The parts of a user's message or of a result; an answer has none.
+    pub fn parts(&self) -> &[ContentPart] {
+        match self {
+            Self::User { parts } => parts,
+            Self::Tool { result } => &result.output.parts,
+            Self::Assistant { .. } => &[],
+        }
+    }
+
     /// An assistant message without calls.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant { text: text.into(), calls: Vec::new() }

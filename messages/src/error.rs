@@ -23,7 +23,7 @@ pub enum AgentError {
     /// The model failed permanently.
     #[error("{0}")]
     Llm(#[source] LlmError),
-    /// The tool plane failed.
+    /// The tools could not be started or listed.
     #[error("{0}")]
     Tool(String),
     /// A skill could not be used.

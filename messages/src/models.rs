@@ -24,16 +24,9 @@ pub use price::{ModelPrice, Rate};
 pub use selection::{Needs, Ranked, Refusal, Refused, Selection, select};
 pub use selector::{ModelSelector, Preference, Requirement};
 
-use crate::reply::Reply;
-
 /// The mailbox of the ModelsActor.
 #[derive(Debug)]
 pub enum ModelsMessage {
-    /// Ask the source now.
-    Refresh {
-        /// Receives how many models the source has, or why there is no answer.
-        reply: Reply<Result<usize, String>>,
-    },
     /// It is time to ask the source again.
     Due,
     /// The source was asked.

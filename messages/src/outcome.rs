@@ -2,7 +2,7 @@
 
 mod ending;
 
-pub use ending::EndReason;
+pub use ending::{EndReason, never_ran};
 
 use crate::chat::{CallStatus, Delegated, FinishReason, GuardReason, StopReason, Usage};
 use crate::cost::Cost;

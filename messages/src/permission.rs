@@ -62,9 +62,6 @@ impl fmt::Display for PermissionMode {
 
 /// Reads a mode, or what older records have in its place: the risk up to which a call needed no approval. Approval of
 /// high risk is [`PermissionMode::Auto`]; what else older records can name leaves the mode to the policy.
-///
-/// # Errors
-/// When it is neither.
 pub(crate) fn mode_or_risk<'de, D: Deserializer<'de>>(source: D) -> Result<Option<PermissionMode>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]

@@ -52,7 +52,8 @@ pub enum SessionsMessage {
         /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
     },
-    /// Stop the session's running turn. A session without one is left alone.
+    /// Stop the session's running turn, or take out the submission that waits to run, and answer it as cancelled.
+    /// Without either nothing is done.
     Cancel {
         session: SessionId,
         /// Only this turn, if it is named.
@@ -63,10 +64,11 @@ pub enum SessionsMessage {
     /// Stop the actor of an idle session; the next submission reads the journal.
     Passivate {
         session: SessionId,
-        /// `false` if a caller waits for an outcome; then nothing was done.
+        /// `false` if a caller waits for an outcome, or the session has a recovered turn, unconfirmed changes or
+        /// children; then nothing was done.
         reply: Reply<bool>,
     },
-    /// A person decided about a call.
+    /// A decision about a call or a limit.
     Decide {
         session: SessionId,
         approval: ApprovalId,

@@ -8,10 +8,9 @@ use crate::chat::{CallStatus, ToolCall};
 use crate::context::RequestContext;
 use crate::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
 use crate::limits::Left;
-use crate::native;
 use crate::permission::PermissionMode;
 use crate::reply::Reply;
-use crate::trace;
+use crate::{native, trace};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 

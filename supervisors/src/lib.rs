@@ -8,20 +8,24 @@
 //! ├─ …         model servers     permanent, each on its own
 //! ├─ tools     ToolsSupervisor   permanent, critical
 //! │  ├─ local  ToolsActor        permanent, on its own
-//! │  └─ …      tool servers      permanent, each on its own
+//! │  ├─ <id>   tool servers      permanent, each on its own
+//! │  └─ <id>~n tool servers      of one tenant or session, from the pool; ended when unused
 //! └─ sessions  the sessions supervisor, permanent, critical
 //! ```
 //!
 //! A child that dies is started again by its supervisor, which then sets its address anew; its siblings are not
 //! affected. A child that dies too often ends its supervisor if it is critical, and is left down otherwise. The root
-//! then stops the tree in reverse order and reports the reason. No handler here waits for an actor: starts run in
-//! tasks, and only a supervisor that ends waits for its children.
+//! then stops the tree in reverse order and reports the reason. No message handler
+//! here waits for an actor: restarts run in tasks. A supervisor waits when it starts (for children that must be up, and
+//! up to 1 s for actors of a sessions supervisor that died) and, when it ends, for its children.
 //!
 //! | module | what it owns |
 //! |---|---|
 //! | [`tree`] | the order of the root's children, and the handle of a running tree |
 //! | [`root`] | the root supervisor and how a tree ended |
 //! | [`tools`] | the supervisor of the local tools and the tool servers |
+//! | [`models`] | the child that refreshes the catalogue of models |
+//! | [`model_server`] | the child that owns a local model server's process |
 //! | [`sessions`] | one child per live session, and the callers waiting for their outcomes |
 //! | [`children`] | the children of one supervisor, one for one: starts, deaths, restarts, stops |
 //! | [`restart`] | when a dead child is started again; pure |

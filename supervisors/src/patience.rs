@@ -64,9 +64,6 @@ impl Patience {
     }
 
     /// Checks the time limits. Returns when to check them again.
-    ///
-    /// # Errors
-    /// Why it ends, when one of its times is over.
     pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Instant, EndReason> {
         self.until += self.waited_since(signs);
         let is_alive = signs != self.signs || signs.waits;

@@ -228,9 +228,12 @@ impl SessionEntry {
 
     /// Whether the actor has nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
-        let nothing_pending = self.pending.is_empty() && self.recovered.is_none() && self.changes.is_empty();
-        // What works in the background reports to the actor.
-        self.actor.is_some() && self.stopping.is_none() && nothing_pending && self.children.is_empty()
+        self.actor.is_some() && self.stopping.is_none() && self.has_nothing_to_do()
+    }
+
+    /// Whether no caller waits, no recovered turn runs, and no child, which would report to the actor, works.
+    pub(crate) fn has_nothing_to_do(&self) -> bool {
+        self.pending.is_empty() && self.recovered.is_none() && self.changes.is_empty() && self.children.is_empty()
     }
 
     /// Whether the entry can be removed.

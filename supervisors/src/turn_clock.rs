@@ -79,9 +79,6 @@ impl Clock {
     }
 
     /// Looks at the running turn. Returns when to look again.
-    ///
-    /// # Errors
-    /// Why it ends, if its time is over. Without a running clock it does not end.
     pub(crate) fn look(&mut self, now: Instant, signs: Signs) -> Result<Option<Instant>, EndReason> {
         self.deadline = None;
         let Some(patience) = &mut self.patience else { return Ok(None) };
@@ -89,9 +86,9 @@ impl Clock {
         patience.look(now, signs).map(Some)
     }
 
-    /// Handles a lack of progress. A turn that asks at its limits is told of it once: returns when to check it again.
-    /// `None` for any other turn, and for one that was told and has made no progress since: it ends.
-    pub(crate) fn tells_quiet(&mut self, now: Instant) -> Option<Instant> {
+    /// Handles a lack of progress. A turn that asks at its limits is warned once: returns when to check it again. `None`
+    /// for any other turn, and for one that was warned and has made no progress since: it ends.
+    pub(crate) fn warn_once(&mut self, now: Instant) -> Option<Instant> {
         let is_told = !self.asks || std::mem::replace(&mut self.told_quiet, true);
         let patience = self.patience.as_mut().filter(|_| !is_told)?;
         Some(patience.begin_anew(now))

@@ -3,9 +3,8 @@
 use crate::model_faults::naive::{self, Reading};
 use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
-use bob_actors::llm::providers::ProviderKind::{self, Anthropic, Gemini, Ollama, OpenAi};
 use bob_actors::llm::providers::ProviderKind::{
-    DeepSeek, Fireworks, Groq, Mistral, Moonshot, OpenRouter, Together, Xai,
+    self, Anthropic, DeepSeek, Fireworks, Gemini, Groq, Mistral, Moonshot, Ollama, OpenAi, OpenRouter, Together, Xai,
 };
 use bob_messages::llm::LlmErrorKind;
 

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::events::AgentEvent;
 use bob::model::{LlmRequest, ScriptedLlm, ScriptedReply};
-use bob::sessions::SessionFilter;
-use bob::sessions::{FinishReason, RequestId};
+use bob::sessions::{FinishReason, RequestId, SessionFilter};
 use bob::{AgentError, AgentRequest, AgentRuntime};
 use bob_messages::chat::Message;
 

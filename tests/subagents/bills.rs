@@ -11,7 +11,7 @@ use bob::{AgentRuntime, Runtime, RuntimeBuilder};
 use bob_drill::traps::{Edge, Fault, Target, Trap, Traps};
 use serde_json::json;
 
-use crate::subagents::background::{ends, killed, result, staged, status, turns};
+use crate::subagents::background::{ends, killed, staged, status, turns};
 use crate::subagents::ends::{AtWork, generous};
 use crate::subagents::stage::{Gate, Nothing, agent, asks, last, playing};
 use crate::support::runtime::{build, say, session, turn, within};
@@ -93,24 +93,6 @@ async fn a_task_of_an_earlier_turn_goes_on_when_a_turn_is_cancelled_in_a_later_p
     let brought = &all[2].0["body"]["parts"][0]["text"];
     assert!(brought.as_str().unwrap().ends_with("passed it"), "{brought}");
     assert_eq!(ends(&runtime, &session("s")).await, [(1, Some(FinishReason::Final))]);
-    within(runtime.shutdown()).await;
-}
-
-#[tokio::test]
-async fn a_result_that_a_later_turn_reads_is_on_its_bill_and_does_not_come_again() {
-    let gate = Gate::default();
-    let runtime = build(staged(&gate, OnParentEnd::Continue, |request| match last(request).contains("and now?") {
-        true => result(600_000),
-        false => ScriptedReply::text("done"),
-    }))
-    .await;
-    turn(&runtime, say("go")).await;
-    within(gate.entered.notified()).await;
-    gate.opened.notify_one();
-    let reads = turn(&runtime, say("and now?")).await;
-    assert_eq!(reads.delegated.map(|used| (used.sessions, used.steps)), Some((1, 2)));
-    assert_eq!(turn(&runtime, say("next")).await.delegated, None);
-    assert_eq!(turns(&runtime, &session("s"), 3).await.len(), 3);
     within(runtime.shutdown()).await;
 }
 

@@ -17,10 +17,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 
 use super::connection::{Connection, Request, Sent};
-use super::gemini;
 use super::plan::{Asked, Plan, Wire};
 use super::reply::{INPUT_TOKENS, OUTPUT_TOKENS, Reply};
-use super::rules;
+use super::{gemini, rules};
 
 /// One request as the provider saw it.
 #[derive(Clone, Debug)]

@@ -3,8 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::store::Record;
-use bob::store::replay;
+use bob::store::{Record, replay};
 use bob::tape::{Redactor, Tape};
 
 use crate::tapes::scenes::{SCENES, Scene};

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::model::LlmPort;
-use bob::store::replay;
-use bob::store::{MemoryStore, Record, SessionStore};
+use bob::store::{MemoryStore, Record, SessionStore, replay};
 use bob::tape::{Recorder, Redactor, Tape};
 use bob::{AgentRequest, AgentResponse, AgentRuntime, Runtime, RuntimeBuilder};
 

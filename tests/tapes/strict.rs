@@ -5,16 +5,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bob::AgentError;
 use bob::approvals::PermissionMode;
-use bob::config::PromptLayers;
-use bob::config::TurnConfig;
+use bob::config::{PromptLayers, TurnConfig};
 use bob::model::{LlmErrorKind, ScriptedLlm, ScriptedReply};
-use bob::store::Record;
-use bob::store::replay;
+use bob::store::{Record, replay};
 use bob::tape::{Recorder, Redactor, Tape};
 use bob::tools::{Policy, ToolOutput, tool};
-use bob::{AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
+use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, RuntimeBuilder};
 use serde_json::json;
 
 use crate::support::runtime::{Nothing, build, model_name, over, say, session, turn, within};

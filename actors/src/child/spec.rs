@@ -3,10 +3,9 @@
 use crate::secrets::Secrets;
 use rustix::io::Errno;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::{fmt, io};
 
 /// Inherited variables. Keys, proxies and everything else must be set explicitly.
 const INHERITED: [&str; 6] = ["PATH", "HOME", "LANG", "TMPDIR", "USER", "TERM"];

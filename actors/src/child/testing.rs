@@ -1,7 +1,6 @@
 //! Support for tests of children: deadlines, and the process table.
 
-use super::Child;
-use super::Watcher;
+use super::{Child, Watcher};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};

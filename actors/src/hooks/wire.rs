@@ -51,9 +51,6 @@ pub(super) enum Answer {
 }
 
 /// What a program said; nothing at all is nothing to say.
-///
-/// # Errors
-/// Why it is not understood.
 pub(super) fn read<T: Default + DeserializeOwned>(said: &[u8]) -> Result<T, String> {
     if said.trim_ascii().is_empty() {
         return Ok(T::default());

@@ -1,7 +1,7 @@
 //! Places at the providers.
 //!
 //! Shared by the tasks of all calls, so that it survives a restart of the LlmActor:
-//! whoever has a place or waits for one holds a guard, and the guard's drop is the
+//! a call that has a place or waits for one holds a guard, and the guard's drop is the
 //! only way to give it back, whether a call ended, was abandoned or panicked.
 
 use super::fairness::{Fairness, Waiter};

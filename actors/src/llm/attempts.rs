@@ -67,7 +67,7 @@ impl<'a> Call<'a> {
     async fn ask_model(&mut self) -> Result<Option<Arc<LlmAnswer>>, LlmError> {
         let Self { shared, request, .. } = *self;
         let provider = self.model.provider();
-        // Looked at before queueing, too: whoever would be refused need not wait for it.
+        // Checked before queueing, too: a call that would be refused need not wait for that.
         if let Err(down) = shared.breakers.look(provider) {
             return self.after(down, 0, || false).map(|_at_once| None);
         }

@@ -1,4 +1,4 @@
-//! One breaker per provider: a provider that is down is not asked by everybody.
+//! One breaker per provider: a provider that is down is asked by few calls.
 //!
 //! Shared by the tasks of all calls, as the places and the budgets are. A call that
 //! was let through holds a [`Pass`]; its drop gives a probe's place back, so that a

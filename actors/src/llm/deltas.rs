@@ -1,8 +1,8 @@
 //! Where the pieces of a growing answer go: from a provider's adapter to the feed.
 //!
 //! A sink belongs to one model call. It shows text and thoughts as events of that
-//! call; in JSON mode it shows only what a final envelope says. It never waits and,
-//! while nobody watches, keeps nothing.
+//! call; in JSON mode it shows only the content of a final envelope. It never waits and,
+//! without readers, keeps nothing.
 
 use super::envelope::GrowingEnvelope;
 use crate::clock;
@@ -50,12 +50,12 @@ impl DeltaSink {
         self.0.as_ref().map(|showing| showing.seen.pulse().clone()).unwrap_or_default()
     }
 
-    /// A sink nobody reads.
+    /// A sink without readers.
     pub fn unread() -> Self {
         Self(None)
     }
 
-    /// Whether anybody would see a piece now; cutting text into pieces is worth it only then.
+    /// Whether a piece has a reader now; cutting text into pieces is worth it only then.
     pub fn is_read(&self) -> bool {
         self.0.as_ref().is_some_and(|showing| showing.feed.is_watched())
     }

@@ -1,5 +1,5 @@
-//! Whose turn it is at a provider that is full: sessions take turns, and calls
-//! somebody waits for in person go before batch work.
+//! Whose turn it is at a provider that is full: sessions take turns, and
+//! interactive calls go before batch work.
 
 use bob_messages::ids::SessionId;
 use std::collections::{HashMap, VecDeque};

@@ -198,8 +198,8 @@ impl Provider {
         Self::resolve(&ProviderConfig { name: name.to_owned(), ..ProviderConfig::default() }, environment).ok()
     }
 
-    /// What a model of this provider can do: its profile under the overrides. Of a
-    /// server nobody knows, only the least is believed.
+    /// What a model of this provider can do: its profile under the overrides. Of an
+    /// unknown server, only the least is assumed.
     ///
     /// # Errors
     /// `MissingKey`, naming the variable, when the key is not set.
@@ -238,7 +238,7 @@ impl Provider {
     }
 }
 
-/// The error for a provider nobody has heard of.
+/// The error for an unknown provider.
 #[cfg(feature = "genai")]
 pub(super) fn unknown_provider(name: &str, configured: &[&str]) -> LlmError {
     let mut names: Vec<&str> = KNOWN.iter().map(|known| known.name).chain(configured.iter().copied()).collect();

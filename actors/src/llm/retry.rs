@@ -35,7 +35,7 @@ pub struct Failure<'a> {
     pub chance: f64,
     /// Whether there is another model to ask.
     pub has_fallback: bool,
-    /// Whether the provider counts as down, so that nobody asks it again for now.
+    /// Whether the provider counts as down, so it is not asked again for now.
     pub is_down: bool,
 }
 

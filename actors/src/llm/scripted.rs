@@ -71,12 +71,6 @@ impl ScriptedLlm {
         Self { capabilities, ..self }
     }
 
-    /// Replaces the limits.
-    #[must_use]
-    pub fn with_limits(self, limits: ProviderLimits) -> Self {
-        Self { limits, ..self }
-    }
-
     /// What the script says to a request.
     fn reply(&self, request: &LlmRequest) -> Result<Step, LlmError> {
         match &self.script {

@@ -1,9 +1,9 @@
 //! Arguments of a tool server's actor, and the state shared by its successors.
 
-use super::elicit::Elicit;
 use super::rmcp::Tokens;
 use super::sign_in::SignIns;
 use crate::address::RETURNS_WITHIN;
+use crate::approvals::ApprovalPort;
 use crate::child::{Ladder, Watcher};
 use crate::secrets::Secrets;
 use crate::tape::Recorder;
@@ -31,7 +31,7 @@ pub struct McpServerArguments {
     /// How its process is stopped.
     pub ladder: Ladder,
     /// Port for forms; without one, every form is declined.
-    pub elicit: Option<Arc<dyn Elicit>>,
+    pub elicit: Option<Arc<dyn ApprovalPort>>,
     /// Whose process it is, if not all sessions share it.
     pub owner: Option<ServerOwner>,
     /// How it is signed in to.

@@ -1,19 +1,11 @@
 //! Forms that a tool server requests from the user.
 //!
-//! A server may request one during a call, through the port [`Elicit`]; without a port it is declined. Nothing here
+//! A server may request one during a call, through [`ApprovalPort::elicit`](crate::approvals::ApprovalPort::elicit); without a port it is declined. Nothing here
 //! depends on a terminal or waits for one.
 
 pub use bob_messages::mcp::{Elicitation as Question, ElicitationAnswer as Answer};
 
-use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
-
-/// Answers forms of tool servers.
-pub trait Elicit: Send + Sync + 'static {
-    /// Asks the user. The future is dropped when the server withdraws the request or ends, and after ten minutes
-    /// without an answer.
-    fn elicit(&self, question: Question) -> BoxFuture<'_, Answer>;
-}
 
 /// Fills in the schema's defaults for missing fields.
 pub(super) fn with_defaults(mut form: Map<String, Value>, schema: &Value) -> Map<String, Value> {

@@ -43,11 +43,16 @@ mod web_tests;
 
 pub use actor::McpServerActor;
 pub use arguments::McpServerArguments;
-pub use elicit::{Answer, Elicit, Question};
+pub use elicit::{Answer, Question};
 pub use sign_in::{SignInPort, SignIns};
 
 use bob_messages::options::ServerSpec;
 use std::path::Path;
+
+/// Whether a secret may be sent to this URL: with https anywhere, with http only to this machine.
+pub fn keeps_secrets(url: &str) -> bool {
+    url.parse().is_ok_and(|url| crate::loopback::keeps_secrets(&url))
+}
 
 /// Signs in to a server, also if there are tokens for it.
 ///

@@ -57,9 +57,8 @@ use rmcp::model::{
     RequestMetaObject, RequestParamsMeta, ServerResult,
 };
 use rmcp::service::{ClientLifecycleMode, Peer, ServiceError, serve_client_with_lifecycle_and_ct};
-use rmcp::transport::IntoTransport;
-use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::{IntoTransport, StreamableHttpClientTransport};
 use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
@@ -126,9 +125,6 @@ pub(super) type Gone = Shared<BoxFuture<'static, ()>>;
 impl Connection {
     /// Agrees on a version over two pipes, without a timeout; dropping the future closes the pipes. Without a discovery,
     /// there is only the handshake.
-    ///
-    /// # Errors
-    /// Returns the unexpected behaviour of the server.
     pub(super) async fn open<R, W>(
         read: R,
         write: W,
@@ -207,9 +203,6 @@ impl Connection {
     }
 
     /// Asks the server for a sign of life. Takes as long as the server does.
-    ///
-    /// # Errors
-    /// When it gives none.
     pub(super) async fn ping(&self) -> Result<(), Misfit> {
         match self.peer.send_request(ClientRequest::PingRequest(PingRequest::default())).await {
             // Any response to a ping, also an error, is a sign of life.
@@ -248,9 +241,6 @@ impl Connection {
     }
 
     /// Lists all pages of the server's tools, through `filter`.
-    ///
-    /// # Errors
-    /// Returns the unexpected behaviour of the server.
     pub(super) async fn list(&self, filter: &ToolFilter) -> Result<Listed, Misfit> {
         let mut listing = filter.open();
         let mut cursor = None;

@@ -1,8 +1,9 @@
 //! Version 2026-07-28, line by line: how it is found, and what differs. The test plays the server.
 
 use super::*;
+use crate::approvals::ApprovalPort;
 use crate::child::testing::soon;
-use crate::mcp::elicit::{Answer, Elicit, Question};
+use crate::mcp::elicit::{Answer, Question};
 use crate::mcp::testing::FarEnd;
 use crate::tools::local::fixture::{Workspace, call};
 use bob_messages::context::RequestContext;
@@ -15,7 +16,7 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 type Opening = tokio::task::JoinHandle<Result<(Connection, Gone), Misfit>>;
 
 /// A connection that is being opened, by asking first.
-fn opening(elicit: Option<Arc<dyn Elicit>>, discovery: Discovery) -> (FarEnd, Opening, Arc<Notify>) {
+fn opening(elicit: Option<Arc<dyn ApprovalPort>>, discovery: Discovery) -> (FarEnd, Opening, Arc<Notify>) {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (read, write) = tokio::io::split(near);
     let changed = Arc::new(Notify::new());
@@ -34,7 +35,7 @@ fn discovered() -> Value {
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "far", "version": "3"}}})
 }
 
-async fn newest(elicit: Option<Arc<dyn Elicit>>) -> (FarEnd, Connection, Arc<Notify>) {
+async fn newest(elicit: Option<Arc<dyn ApprovalPort>>) -> (FarEnd, Connection, Arc<Notify>) {
     let (mut far, opening, changed) = opening(elicit, discovery());
     let asked = far.next().await;
     assert_eq!(
@@ -74,7 +75,7 @@ fn form(message: &str) -> Value {
 #[derive(Default)]
 struct Person(std::sync::Mutex<Vec<String>>);
 
-impl Elicit for Person {
+impl ApprovalPort for Person {
     fn elicit(&self, question: Question) -> futures_util::future::BoxFuture<'_, Answer> {
         let mut asked = self.0.lock().expect("no panic while it is held");
         assert_eq!(question.session, Some(Workspace::new().context().session), "the call's");
@@ -190,7 +191,7 @@ async fn a_changed_list_is_told_over_a_subscription_which_is_renewed() {
 #[tokio::test]
 async fn what_a_result_asks_for_is_answered_by_a_person_in_several_rounds() {
     let person = Arc::new(Person::default());
-    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn Elicit>)).await;
+    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn ApprovalPort>)).await;
     let caller = connection.caller();
     let calling = tokio::spawn(async move { caller.call(&invocation(json!({"a": 1})), false).await });
     let first = far.expect("tools/call").await;
@@ -238,7 +239,7 @@ async fn without_a_person_a_form_is_declined_and_a_completion_is_refused() {
 #[tokio::test]
 async fn a_form_of_a_result_that_is_refused_is_not_filled_in() {
     let person = Arc::new(Person::default());
-    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn Elicit>)).await;
+    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn ApprovalPort>)).await;
     let caller = connection.caller();
     let calling = tokio::spawn(async move { caller.call(&invocation(json!({})), false).await });
     let asked = far.expect("tools/call").await;
@@ -252,7 +253,7 @@ async fn a_form_of_a_result_that_is_refused_is_not_filled_in() {
 #[tokio::test]
 async fn a_server_that_asks_for_ever_is_asked_no_more() {
     let person = Arc::new(Person::default());
-    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn Elicit>)).await;
+    let (mut far, connection, _changed) = newest(Some(Arc::clone(&person) as Arc<dyn ApprovalPort>)).await;
     let caller = connection.caller();
     let calling = tokio::spawn(async move { caller.call(&invocation(json!({})), false).await });
     for _ in 0..=MAX_ROUNDS {

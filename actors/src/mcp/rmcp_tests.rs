@@ -2,8 +2,9 @@
 
 use super::tools::is_within;
 use super::*;
+use crate::approvals::ApprovalPort;
 use crate::child::testing::soon;
-use crate::mcp::elicit::{Answer, Elicit, Question};
+use crate::mcp::elicit::{Answer, Question};
 use crate::mcp::testing::FarEnd;
 use crate::tools::local::fixture::{Workspace, call};
 use bob_messages::chat::ContentPart;
@@ -26,7 +27,7 @@ struct Line {
     hello: Value,
 }
 
-async fn line(elicit: Option<Arc<dyn Elicit>>) -> Line {
+async fn line(elicit: Option<Arc<dyn ApprovalPort>>) -> Line {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (read, write) = tokio::io::split(near);
     let changed = Arc::new(Notify::new());
@@ -372,7 +373,7 @@ async fn the_server_is_told_the_folders_and_a_ping_is_answered() {
 
 struct Person(Answer);
 
-impl Elicit for Person {
+impl ApprovalPort for Person {
     fn elicit(&self, question: Question) -> BoxFuture<'_, Answer> {
         assert_eq!((question.server.as_str(), question.message.as_str()), ("far", "who?"));
         assert_eq!(question.schema["properties"]["name"]["type"], "string");
@@ -392,7 +393,7 @@ async fn a_question_goes_to_a_person_and_is_declined_without_one() {
         (Some(Answer::Decline), json!({"action": "decline"})),
         (None, json!({"action": "decline"})),
     ] {
-        let elicit = person.map(|answer| -> Arc<dyn Elicit> { Arc::new(Person(answer)) });
+        let elicit = person.map(|answer| -> Arc<dyn ApprovalPort> { Arc::new(Person(answer)) });
         let mut line = line(elicit).await;
         line.far.write(&asks.to_string()).await;
         assert_eq!(line.far.next().await["result"], answer);

@@ -106,9 +106,6 @@ impl Endpoint {
     }
 
     /// A free port of this machine.
-    ///
-    /// # Errors
-    /// When there is none.
     pub(crate) async fn free_port(&self) -> io::Result<u16> {
         let listener = tokio::net::TcpListener::bind((self.host.as_str(), 0)).await?;
         Ok(listener.local_addr()?.port())
@@ -152,9 +149,6 @@ impl Endpoint {
     }
 
     /// The status of one GET; `None` from a server that does not answer in time or in HTTP.
-    ///
-    /// # Errors
-    /// When no connection can be made.
     async fn status_of(&self, path: &str) -> io::Result<Option<u16>> {
         Ok(match self.get(path, STATUS_LINE_BYTES, PATIENCE).await? {
             Got::Answer(answer) => Some(answer.status),
@@ -163,9 +157,6 @@ impl Endpoint {
     }
 
     /// One GET, of whose answer at most so many bytes are read.
-    ///
-    /// # Errors
-    /// When no connection can be made.
     async fn get(&self, path: &str, most: usize, patience: Duration) -> io::Result<Got> {
         let connect = TcpStream::connect((self.host.as_str(), self.port));
         let Ok(connected) = tokio::time::timeout(patience, connect).await else { return Ok(Got::Nothing) };

@@ -6,7 +6,6 @@
 use super::facts::ModelFacts;
 use crate::rooms::Profiles;
 use bob_messages::models::ModelsMessage;
-use bob_messages::reply::Reply;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
 use std::future::ready;
 use std::sync::Arc;
@@ -37,7 +36,6 @@ pub struct ModelsArguments {
 pub struct ModelsState {
     arguments: ModelsArguments,
     asking: Option<JoinHandle<()>>,
-    waiting: Vec<Reply<Result<usize, String>>>,
 }
 
 impl Actor for ModelsActor {
@@ -56,7 +54,7 @@ impl Actor for ModelsActor {
         let first = age.map_or(Duration::ZERO, |age| facts.settings.refresh_every.saturating_sub(age));
         drop(myself.send_after(first, || ModelsMessage::Due));
         drop(myself.send_after(KEEP_EVERY, || ModelsMessage::Keep));
-        Ok(ModelsState { arguments, asking: None, waiting: Vec::new() })
+        Ok(ModelsState { arguments, asking: None })
     }
 
     fn handle(
@@ -67,10 +65,6 @@ impl Actor for ModelsActor {
     ) -> impl Future<Output = Result<(), ActorProcessingErr>> + Send {
         match message {
             ModelsMessage::Due => state.ask(&myself),
-            ModelsMessage::Refresh { reply } => {
-                state.waiting.push(reply);
-                state.ask(&myself);
-            }
             ModelsMessage::Fetched { result } => {
                 state.asking = None;
                 let every = state.arguments.facts.settings.refresh_every;
@@ -79,7 +73,6 @@ impl Actor for ModelsActor {
                     Ok(_models) => state.arguments.profiles.forget(),
                     Err(why) => tracing::warn!(why, "the source of the catalogue of models gave no answer"),
                 }
-                state.waiting.drain(..).for_each(|reply| reply.send(result.clone()));
                 drop(myself.send_after(next, || ModelsMessage::Due));
             }
             ModelsMessage::Keep => {

@@ -1,9 +1,8 @@
 //! What is known of models, in memory: where it comes from, how old it is, and what was measured.
 
-use super::cache;
-use super::formats;
 use super::latency::Latencies;
 use super::source::{Entries, Source, of_file};
+use super::{cache, formats};
 use crate::clock::WallClock;
 use crate::llm::providers::{CapabilityOverrides, KnownModels};
 use bob_messages::Millis;

@@ -25,9 +25,6 @@ pub(super) type Entries = Arc<[Arc<ModelEntry>]>;
 
 impl Source {
     /// Asks the source.
-    ///
-    /// # Errors
-    /// In words, why there is no answer.
     pub(super) async fn fetch(&self) -> Result<(Entries, Option<String>), String> {
         match self {
             Self::BuiltIn => Ok((formats::built_in(), None)),

@@ -106,9 +106,6 @@ fn found(path: &Path, file: &Metadata) -> Found {
 
 impl Found {
     /// The text of the file.
-    ///
-    /// # Errors
-    /// Why it cannot be used.
     pub(super) fn text(&self) -> Result<String, String> {
         let say = |error: std::io::Error| format!("cannot be read: {error}");
         let dir = Dir::open_ambient_dir(&self.folder, ambient_authority()).map_err(say)?;

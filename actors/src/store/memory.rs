@@ -10,11 +10,9 @@ mod packed;
 #[path = "memory_tests.rs"]
 mod tests;
 
-use super::StoreOverview;
 use super::artifacts::{ArtifactStorePort, MemoryArtifacts};
 use super::inbox::MemoryInbox;
-use super::listing;
-use super::{Inbox, Ledger, SessionStore};
+use super::{Inbox, Ledger, SessionStore, StoreOverview, listing};
 use bob_messages::Millis;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{

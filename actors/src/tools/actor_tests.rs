@@ -1,7 +1,6 @@
 use super::*;
-use crate::tools::local;
 use crate::tools::local::fixture::{Workspace, call};
-use crate::tools::{FnTool, ToolError, ToolOverride, tool};
+use crate::tools::{FnTool, ToolError, ToolOverride, local, tool};
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::permission::PermissionMode;
 use bob_messages::reply::{Answer, Interest, Reply};

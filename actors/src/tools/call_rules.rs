@@ -47,9 +47,6 @@ pub(crate) enum CallRuling<'a> {
 
 impl CallRules {
     /// Reads the lists.
-    ///
-    /// # Errors
-    /// The first rule that is none, and the list it is in.
     pub(super) fn new(allow: &[String], ask: &[String], deny: &[String]) -> Result<Self, (&'static str, BadPattern)> {
         let read = |key, list: &[String]| -> Result<Vec<CallRule>, (&'static str, BadPattern)> {
             list.iter().map(|rule| CallRule::new(rule).map_err(|bad| (key, bad))).collect()
@@ -107,7 +104,7 @@ fn covers(rules: &[&CallRule], tool: &ToolDescriptor, call: &ToolCall, context: 
     }
 }
 
-/// Whether rules that somebody kept, and that may be none, allow a call together.
+/// Whether stored rules, which may be invalid, allow a call together.
 pub(super) fn allows(rules: &[String], tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
     let rules: Vec<CallRule> = rules.iter().filter_map(|rule| CallRule::new(rule).ok()).collect();
     let rules: Vec<&CallRule> = rules.iter().filter(|rule| rule.is_of(tool)).collect();

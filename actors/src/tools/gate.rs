@@ -54,7 +54,7 @@ pub(crate) enum Judged {
     MayRun(Admitted),
 }
 
-/// Why a call may not run, whoever allowed it.
+/// Why a call may not run, even with an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// A rule is against it.
@@ -98,9 +98,6 @@ impl Gate {
     }
 
     /// A gate with rules that were parsed already.
-    ///
-    /// # Errors
-    /// When the tools cannot stand side by side, or when the system gives no key.
     pub(crate) fn with_rules(
         ports: impl IntoIterator<Item = Vec<ToolDescriptor>>,
         rules: Arc<Rules>,
@@ -133,8 +130,8 @@ impl Gate {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
 
-    /// What is said of one call of one step, to somebody who runs it where no room is:
-    /// one that may run at once is `Running`.
+    /// The verdict on one call of one step, for a caller that runs it without an actor: a call that may run at once is
+    /// `Running`.
     pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {
         match self.judge(check, context) {
             Judged::Told(verdict) => verdict,
@@ -143,7 +140,7 @@ impl Gate {
     }
 
     /// Judges one call of one step. A call that may run at once, and only that, needs
-    /// no grant: nobody carries it anywhere in between.
+    /// no grant, since it is run where it was judged.
     pub(crate) fn judge(&mut self, check: &CheckRequest, context: &CallContext) -> Judged {
         let list = self.session_list(context.allow.as_ref());
         self.weigh(check, context, list.as_deref()).unwrap_or_else(|refusal| Judged::Told(refusal.into()))

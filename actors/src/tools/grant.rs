@@ -10,9 +10,8 @@ use bob_messages::chat::ToolCall;
 use bob_messages::tools::{Grant, RiskSource, ToolDescriptor};
 use serde_json::Value;
 use std::borrow::Cow;
-use std::fmt;
-use std::io;
 use std::sync::{Arc, OnceLock};
+use std::{fmt, io};
 
 /// The key of a room over the restarts of its actor: the first one draws it, and its successors find it. Clones are
 /// the same place.
@@ -32,9 +31,6 @@ pub(crate) struct RoomKey([u8; 32]);
 
 impl RoomKey {
     /// Draws a key from the system.
-    ///
-    /// # Errors
-    /// When the system has no randomness to give.
     pub(crate) fn draw() -> io::Result<Self> {
         let mut key = [0; 32];
         let mut drawn = 0;
@@ -101,9 +97,6 @@ impl Definition {
 }
 
 /// How many bytes these arguments are as JSON.
-///
-/// # Errors
-/// When they cannot be written as JSON.
 pub(crate) fn bytes_of(arguments: &Value) -> Result<usize, serde_json::Error> {
     let mut counted = Counted(0);
     serde_json::to_writer(&mut counted, arguments)?;

@@ -74,9 +74,6 @@ impl Host {
     }
 
     /// Hosts nothing yet, under these rules.
-    ///
-    /// # Errors
-    /// When the system gives no key.
     #[cfg(feature = "mcp")]
     pub(crate) fn empty(rules: Arc<Rules>, key: &KeyPlace) -> Result<Self, GateError> {
         let gate = Gate::with_rules([], rules)?.succeeding(key);
@@ -205,7 +202,7 @@ enum Asker {
 }
 
 impl Asker {
-    /// Whoever asked for a verdict hears that the call runs; the others know.
+    /// Notes to a caller that asked for a verdict that the call runs; the others know.
     fn note_running(&mut self) {
         match self {
             Self::Call(_) => {}
@@ -334,7 +331,7 @@ impl Limit {
 fn status_of(error: &ToolError) -> CallStatus {
     match (error.is_outcome_unknown(), error.is_unavailable()) {
         (true, _) => CallStatus::Unknown,
-        // As everything that was not run: it is no error of whoever called.
+        // As everything that was not run: it is no error of the caller.
         (false, true) => CallStatus::Cancelled,
         (false, false) => CallStatus::Error,
     }

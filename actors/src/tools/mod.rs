@@ -14,7 +14,7 @@
 //! | `gate` | the one place where a call is judged |
 //! | [`policy`] | the rules, as data, and their reading |
 //! | `catalogue` | which tools there are, and what arguments they take |
-//! | `schema` | whether arguments fit, in bounded time, whoever wrote the schema |
+//! | `schema` | whether arguments fit, in bounded time for any schema |
 //! | [`output`] | whether a final answer fits the schema it was asked for with |
 //! | `concern` | calls that need a person's yes whatever their tool's risk |
 //! | `grant` | permission bound to exactly one call |

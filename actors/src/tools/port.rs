@@ -1,6 +1,6 @@
 //! The port through which tools come in.
 //!
-//! Whoever has tools implements [`ToolPort`] and hands it to the actor when it
+//! A program with tools implements [`ToolPort`] and passes it to the actor when it
 //! starts. The actor calls it from a task of its own for each call, only after the
 //! gate has allowed the call; a port never judges policy.
 
@@ -86,7 +86,7 @@ pub enum Concern {
     /// A person must allow exactly this call; approvals of a risk or of the tool do not count. Why: a fragment that is read
     /// behind "it".
     Ask(String),
-    /// It is not run, whoever allows it; why, for the model.
+    /// It is not run, even with an approval; why, for the model.
     Deny(String),
     /// It is not known whether it may run: it is not run now, and a question about it that a person looks at stays open.
     /// Why: a fragment that is read behind "not run: ".
@@ -178,7 +178,7 @@ impl ToolError {
         Self { text: text.into(), kind: ErrorKind::Failed }
     }
 
-    /// The way to the tool broke while it may have been at work: nobody knows whether
+    /// The way to the tool broke while it may have been at work: it is not known whether
     /// the call ran. The text is `outcome unknown: ` and then why.
     pub fn outcome_unknown(why: impl fmt::Display) -> Self {
         Self { text: format!("outcome unknown: {why}"), kind: ErrorKind::OutcomeUnknown }

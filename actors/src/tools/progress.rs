@@ -1,6 +1,6 @@
-//! What a running call says of how far it is: events beside the machine, as the pieces of an answer are.
+//! Progress of a running call: events beside the machine, as the pieces of an answer are.
 //!
-//! Nothing waits for them, nothing is kept of them, and while nobody watches nothing is made.
+//! Nothing waits for them, they are not stored, and without readers none is made.
 
 use super::runtime_handle::RuntimeHandle;
 use crate::clock;
@@ -19,8 +19,8 @@ const APART: Duration = Duration::from_millis(100);
 /// The longest message that is told, in bytes.
 const MESSAGE_BYTES: usize = 1024;
 
-/// What a call has of its runtime: where its progress is told, and the way to the runtime itself. For whoever makes an
-/// [`Invocation`](super::Invocation).
+/// What a call has of its runtime: where its progress is reported, and the way to the runtime itself. For code that makes
+/// an [`Invocation`](super::Invocation).
 #[derive(Debug, Clone, Default)]
 pub struct ProgressRoom {
     feed: Option<Arc<Feed>>,
@@ -53,7 +53,7 @@ impl ProgressRoom {
         Self { runtime: runtime.clone(), ..self }
     }
 
-    /// Progress is told to nobody.
+    /// Progress is not reported.
     pub fn nobody() -> Self {
         Self::default()
     }

@@ -2,8 +2,8 @@
 //!
 //! A host is an actor with tools: the one of this process, and one for each tool
 //! server. Hosts publish what they offer on their [`Publisher`]; turns read all publishers
-//! at once, without a question to anybody, and send each call to the host its name
-//! tells. The registry owns who is there and the way to each. It judges nothing: the
+//! at once, without asking an actor, and send each call to the host that its name
+//! identifies. The registry owns the list of hosts and the way to each. It judges nothing: the
 //! host that performs a call does.
 //!
 //! | file | what is in it |
@@ -230,7 +230,7 @@ impl ToolRegistry {
         self.0.published.subscribe()
     }
 
-    /// The tools that are on offer at this moment. Wakes nobody and waits for nobody.
+    /// The tools that are on offer at this moment. Wakes no host and waits for none.
     pub fn now(&self) -> Arc<ToolSet> {
         self.set(&self.0.isolated.templates(), None)
     }
@@ -238,7 +238,7 @@ impl ToolRegistry {
     /// The tools a session with this list may use now. `tell` is called at once,
     /// unless a server is being started for the first time: then it is called from a
     /// task when each server is ready or has failed, or its patience is over. A server whose
-    /// list is old reads it again meanwhile, for whoever looks next.
+    /// list is old reads it again meanwhile, for the next caller.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
         let (own, leases) = self.0.isolated.for_a_list();
         let tell = move |tools| {
@@ -291,8 +291,8 @@ impl ToolRegistry {
         None
     }
 
-    /// Sends a question to the host of its tool. When nobody is there, it waits for the
-    /// host a while, in a task, and is then answered without having been sent. A call
+    /// Sends a question to the host of its tool. When the host has no actor, it waits for one
+    /// a while, in a task, and is then answered without having been sent. A call
     /// that was to be judged by a tool server that ended instead goes to its successor in
     /// the same way, once; a call that was to be run goes nowhere twice.
     pub fn tell(&self, message: ToolsMessage) {

@@ -1,7 +1,7 @@
 //! The schema of a tool's arguments: read once, then asked about each call.
 //!
-//! The catalogue owns one [`Checker`] for each tool; nobody else uses it. With the feature `json-schema` it checks all
-//! that a schema says (`full`), without it what most schemas say (`small`); both in bounded time, whoever wrote it.
+//! The catalogue owns one [`Checker`] for each tool. With the feature `json-schema` it checks all
+//! of a schema (`full`), without it what most schemas have (`small`); both in bounded time for any schema.
 
 #[cfg(feature = "json-schema")]
 mod cost;

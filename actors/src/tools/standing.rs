@@ -1,7 +1,7 @@
 //! What people decided about a tool before, held against the tool as it is now.
 //!
 //! Pure. A decision is about a tool with its definition: where the definition is another
-//! by now, nothing was decided, and whoever is asked sees the difference.
+//! by now, nothing was decided, and the question shows the difference.
 
 use super::clip::clip;
 use bob_messages::approvals::{AskedTool, Standing};
@@ -74,7 +74,7 @@ pub(crate) fn is_allowed_exactly(check: &CheckRequest, digest: &str) -> bool {
         || check.standing.iter().filter(exactly).any(|standing| standing.allowed && standing.definition == digest)
 }
 
-/// The tool as a person is shown it, with what changed since somebody decided about it.
+/// The tool as a person is shown it, with what changed since the last decision about it.
 /// `like` are the rules that a lasting yes is kept as; without any, `exact` says whether it is about these arguments only.
 pub(crate) fn shown(
     check: &CheckRequest,

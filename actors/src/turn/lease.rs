@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How often a release is sent again, and how long it waits for the store each time: longer than a question, since
-/// nobody waits for it, and until it is done no other process gets the session.
+/// no caller waits for it, and no other process gets the session before it.
 const RELEASES: Again = Again { times: 8, within: Duration::from_secs(60) };
 
 /// Where claims of one actor are noted. Clones share it.

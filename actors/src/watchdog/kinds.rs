@@ -53,7 +53,7 @@ kinds!(SessionsMessage:
     NotBegun,
 );
 kinds!(ModelServerMessage: Ensure, Ended);
-kinds!(ModelsMessage: Refresh, Due, Fetched, Keep);
+kinds!(ModelsMessage: Due, Fetched, Keep);
 
 /// Questions about tools are named as those to every other host of tools.
 impl Kinds for LocalToolsMessage {

@@ -50,7 +50,7 @@ impl Watchdog {
         let thread = std::thread::Builder::new().name("bob-watchdog".to_owned()).spawn(move || watch.go_on());
         if let Err(error) = thread {
             // The runtime works without it.
-            tracing::warn!(target: "bob::watchdog", %error, "nobody looks whether handlers block: no thread could be started");
+            tracing::warn!(target: "bob::watchdog", %error, "the watchdog thread could not be started");
         }
     }
 

@@ -9,8 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
 use bob::sessions::{TurnId, TurnOutcome};
-use bob::store::Fact;
-use bob::store::{Record, Session};
+use bob::store::{Fact, Record, Session};
 use bob::{AgentError, AgentRuntime, Runtime, SessionId};
 
 use super::line::BatchLine;
@@ -50,9 +49,6 @@ struct EarlierTurn {
 
 impl Earlier {
     /// Finishes interrupted turns and reads the session's journal.
-    ///
-    /// # Errors
-    /// Errors of the store, or the reason why an interrupted turn was refused.
     pub(crate) async fn read(runtime: &Runtime, session: &SessionId) -> Result<Self, AgentError> {
         let mut records = runtime.records(session.clone()).await?;
         let mut finished = Vec::new();

@@ -83,9 +83,6 @@ impl<'a> Conductor<'a> {
     }
 
     /// Runs the batch to its end.
-    ///
-    /// # Errors
-    /// When stdout cannot be written.
     pub(crate) async fn run(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
         let mut tick = interval_at(Instant::now() + self.progress.every(), self.progress.every());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -63,9 +63,6 @@ impl Total {
 }
 
 /// Opens a file, or stdin for `-`, and begins to read. A pipe with a name is waited for.
-///
-/// # Errors
-/// When it cannot be opened.
 pub(crate) async fn open(file: &str) -> Result<Input, Failure> {
     let total = Total::unknown();
     let (found, reader) = (mpsc::channel(AHEAD), total.clone());

@@ -53,9 +53,6 @@ struct Written {
 
 impl BatchLine {
     /// Parses a line; `bytes` is at most one byte longer than the limit, without the newline.
-    ///
-    /// # Errors
-    /// Returns a message for the author of the line.
     pub(crate) fn read(number: u64, bytes: &[u8]) -> Result<Self, BadLine> {
         let bad = |session: Option<String>, what: &str| BadLine {
             number,

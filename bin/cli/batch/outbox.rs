@@ -94,9 +94,6 @@ impl Outbox {
     }
 
     /// Waits until everything is written.
-    ///
-    /// # Errors
-    /// When stdout cannot be written.
     pub(crate) async fn finish(self) -> io::Result<()> {
         let Self { to, waiting, unwritten: _, ended } = self;
         for line in waiting {

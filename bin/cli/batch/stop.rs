@@ -6,6 +6,7 @@ use tokio::time::Instant;
 
 use crate::exit::Exit;
 use crate::runtime::signals::Caught;
+use crate::runtime::turn::until;
 
 /// How long outcomes are still waited for once the running turns were cancelled.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
@@ -117,20 +118,13 @@ impl Stop {
 
     /// Ends when outcomes are not waited for any longer. Cancel-safe.
     pub(crate) async fn out_of_patience(&self) {
-        sleep_until(self.deadline).await;
+        until(self.deadline).await;
     }
 
     /// Ends when the writing of the last results, which begins now, is not waited for any longer. Cancel-safe.
     pub(crate) async fn out_of_patience_to_write(&self) {
         let earlier = self.deadline.into_iter().chain(self.to_write).min();
-        sleep_until(earlier.map(|deadline| deadline.max(Instant::now() + LAST_WRITE))).await;
-    }
-}
-
-async fn sleep_until(deadline: Option<Instant>) {
-    match deadline {
-        Some(deadline) => tokio::time::sleep_until(deadline).await,
-        None => std::future::pending().await,
+        until(earlier.map(|deadline| deadline.max(Instant::now() + LAST_WRITE))).await;
     }
 }
 

@@ -53,9 +53,6 @@ impl Begin {
     }
 
     /// The session, and whether it may have been there before. `folder` is that of the command line.
-    ///
-    /// # Errors
-    /// When there is no such session, or the store cannot be read.
     pub(super) async fn session(
         self,
         opened: &OpenRuntime,
@@ -79,9 +76,6 @@ impl Begin {
 }
 
 /// The session with this id, or whose id alone begins so.
-///
-/// # Errors
-/// When there is none, or there are several.
 pub(super) async fn existing(opened: &OpenRuntime, id: &str) -> Result<SessionId, Failure> {
     let session = Listing::Runtime(&opened.runtime).find(id).await?;
     match opened.runtime.last_records(session.clone(), 1).await?.is_empty() {
@@ -91,9 +85,6 @@ pub(super) async fn existing(opened: &OpenRuntime, id: &str) -> Result<SessionId
 }
 
 /// The text of a folder for a session's options.
-///
-/// # Errors
-/// When it does not exist, or is outside the workspace.
 pub(super) fn folder(cwd: &Path, config: &Config) -> Result<String, Failure> {
     let folder = working_folder(cwd, config)?;
     folder.into_os_string().into_string().map_err(|_| Failure::usage("--cwd is not valid UTF-8"))
@@ -101,9 +92,6 @@ pub(super) fn folder(cwd: &Path, config: &Config) -> Result<String, Failure> {
 
 impl Chat {
     /// Says what the chat is about, and shows the end of a session that may have been there before.
-    ///
-    /// # Errors
-    /// When another process has it, or it cannot be read.
     pub(super) async fn open(&mut self, may_exist: bool, config: &Config) -> Result<(), Failure> {
         if may_exist {
             self.refuse_others(&self.session).await?;
@@ -122,9 +110,6 @@ impl Chat {
     }
 
     /// Refuses a session that another process has, before a message to it would fail. With `--take-over` it is taken.
-    ///
-    /// # Errors
-    /// When another process has it. Whatever else is wrong with it is said when it is read or written.
     pub(super) async fn refuse_others(&self, session: &SessionId) -> Result<(), Failure> {
         let OpenRuntime { runtime, store, .. } = &self.opened;
         let is_there = runtime.last_records(session.clone(), 1).await.is_ok_and(|last| !last.is_empty());
@@ -154,9 +139,6 @@ impl Chat {
 
     /// Moves a session that was there before to the folder of the command line. Without one, a session of another folder
     /// is moved to the current one where no project has both.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub(super) async fn move_to_folder(&mut self) -> Result<(), Failure> {
         let folder = match (&self.folder, &self.cwd) {
             _ if !self.is_begun => None,

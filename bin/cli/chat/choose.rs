@@ -32,9 +32,6 @@ pub(super) enum Choice {
 }
 
 /// Asks which session to continue.
-///
-/// # Errors
-/// When the sessions cannot be read, there are none, or there is no person to ask.
 pub(super) async fn session(
     runtime: &Runtime,
     source: &mut Source,
@@ -63,9 +60,6 @@ pub(super) async fn session(
 }
 
 /// Asks which of these models to use.
-///
-/// # Errors
-/// When there is no person to ask.
 pub(super) async fn model(
     models: &[String],
     now: &ModelName,

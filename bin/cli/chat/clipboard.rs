@@ -68,9 +68,6 @@ impl Clipboard {
 impl Pasting {
     /// Keeps the image on the clipboard in a file that only this user can read, and returns its path. It blocks for at most
     /// two seconds.
-    ///
-    /// # Errors
-    /// Returns why there is none, for the person.
     pub(super) fn keep(&self) -> Result<String, String> {
         let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let here = SOURCES.iter().filter(|source| source.needs.is_none_or(is_set));

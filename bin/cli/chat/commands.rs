@@ -122,9 +122,6 @@ pub(super) async fn rename(opened: &OpenRuntime, session: &SessionId, argument: 
 }
 
 /// `/mcp` with an argument.
-///
-/// # Errors
-/// When there is no such server, or the configuration cannot be read.
 pub(super) async fn servers(
     opened: &OpenRuntime,
     read: impl FnOnce() -> Result<Config, Failure>,
@@ -169,9 +166,6 @@ fn reload(_opened: &OpenRuntime, _config: &Config) -> Result<(), Failure> {
 
 impl Chat {
     /// Shows what a command has to say: on a pipe beside the answers.
-    ///
-    /// # Errors
-    /// When stdout cannot be written.
     pub(super) fn show(&self, text: &str) -> Result<(), Failure> {
         match self.is_person {
             true => print::text(&print::wrapped(text))?,
@@ -197,9 +191,6 @@ impl Chat {
     }
 
     /// Continues a session, and what it waits for.
-    ///
-    /// # Errors
-    /// When another process has it, or it cannot be read.
     pub(super) async fn resume(&mut self, session: SessionId) -> Result<(), Failure> {
         self.refuse_others(&session).await?;
         print::note(&format!("session {session}"));
@@ -210,9 +201,6 @@ impl Chat {
     }
 
     /// Uses another model from the next turn on.
-    ///
-    /// # Errors
-    /// When it is none, or has no key.
     pub(super) fn use_model(&mut self, name: &str) -> Result<(), Failure> {
         let model = ModelName::parse(name)?;
         self.opened.check_model(&model)?;

@@ -5,8 +5,7 @@ use crate::terminal::spending::tests::{completed, usage};
 use bob::SessionId;
 use bob::model::{StopReason, Usage};
 use bob::sessions::TurnId;
-use bob::store::RecordId;
-use bob::store::{Answered, FORMAT, Fact, StepCost};
+use bob::store::{Answered, FORMAT, Fact, RecordId, StepCost};
 use bob_config::Price;
 use expect_test::expect;
 

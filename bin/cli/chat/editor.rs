@@ -43,9 +43,6 @@ pub(super) struct Editor {
 
 impl Editor {
     /// Starts the thread. The terminal is not touched before the first request.
-    ///
-    /// # Errors
-    /// Returns an error if the thread cannot be started.
     pub(super) fn start(history: History, look_up: LookUp) -> Result<Self, Failure> {
         settings::remember();
         let (ask, asked) = mpsc::unbounded_channel();

@@ -2,8 +2,7 @@
 
 use bob::approvals::PermissionMode;
 use bob::model::ToolResult;
-use bob::store::Fact;
-use bob::store::{Record, StepCost};
+use bob::store::{Fact, Record, StepCost};
 use bob::tools::BackgroundCommand;
 use bob::tools::servers::ServerState;
 use bob::{AgentRuntime, ModelName, SessionId};
@@ -75,9 +74,6 @@ impl Facts {
 
 impl View<'_> {
     /// The text that a command shows; `None` if it is no such command.
-    ///
-    /// # Errors
-    /// When the session cannot be read.
     pub(super) async fn shown(self, line: &str) -> Option<Result<String, Failure>> {
         let (command, argument) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         Some(match (command, argument.trim()) {

@@ -25,9 +25,6 @@ pub(super) enum Left {
 
 impl Chat {
     /// Looks at the session's journal.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub(super) async fn look_back(&mut self) -> Result<(), Failure> {
         let records = self.opened.runtime.records(self.session.clone()).await?;
         self.spent = Spending::of_records(records.iter().map(|record| &**record));

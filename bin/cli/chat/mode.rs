@@ -20,9 +20,6 @@ pub(super) fn prompt(mode: PermissionMode) -> &'static str {
 pub(super) const NEXT: &str = "next";
 
 /// `/mode`: shows the mode, or sets it from the next message on.
-///
-/// # Errors
-/// When there is no mode of this name.
 pub(super) fn obey(chat: &mut Chat, name: &str) -> Result<(), Failure> {
     chat.mode = chosen(chat.mode, name)?;
     print::note(&told(chat.mode));
@@ -30,9 +27,6 @@ pub(super) fn obey(chat: &mut Chat, name: &str) -> Result<(), Failure> {
 }
 
 /// The mode that the argument of `/mode` names, without one the mode that is.
-///
-/// # Errors
-/// When there is no mode of this name.
 pub(super) fn chosen(now: PermissionMode, name: &str) -> Result<PermissionMode, Failure> {
     match name {
         "" => Ok(now),

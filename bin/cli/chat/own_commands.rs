@@ -48,9 +48,6 @@ impl OwnCommands {
     }
 
     /// The message of a command line such as `/review src`; `None` if there is no such command.
-    ///
-    /// # Errors
-    /// A file that cannot be read, is too large, or is empty.
     pub(super) fn message(&self, line: &str) -> Result<Option<String>, Failure> {
         let (name, arguments) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
         let Some(name) = name.strip_prefix('/').filter(|name| is_name(name)) else { return Ok(None) };

@@ -51,9 +51,6 @@ impl Rules {
     }
 
     /// All of it, with the decisions that last; `next` is the mode from the next turn on.
-    ///
-    /// # Errors
-    /// When the decisions cannot be read.
     pub(super) fn text(&self, now: PermissionMode, next: PermissionMode) -> Result<String, Failure> {
         let named = |name, mode| (name, format!("{mode}: {}", mode::means(mode)));
         let mut modes = vec![named("mode", now)];

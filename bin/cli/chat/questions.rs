@@ -8,8 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bob::approvals::Decision;
-use bob::approvals::{ApprovalPort, ApprovalQuestion, LimitQuestion};
+use bob::approvals::{ApprovalPort, ApprovalQuestion, Decision, LimitQuestion};
 #[cfg(feature = "mcp")]
 use bob::approvals::{Elicitation, ElicitationAnswer};
 use bob::tools::ToolName;

@@ -18,9 +18,6 @@ const USAGE: &str = "usage: /rewind N [files|conversation] [force]: back to the 
 
 impl Chat {
     /// Begins another session.
-    ///
-    /// # Errors
-    /// None that can happen.
     pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
         self.session = new_session()?;
         (self.is_begun, self.is_nothing) = (false, false);
@@ -34,9 +31,6 @@ impl Chat {
     }
 
     /// Goes back to the end of a turn; without an argument, lists the turns.
-    ///
-    /// # Errors
-    /// When there is no such turn, or a file is in the way, in which case nothing is changed.
     pub(super) async fn rewind(&mut self, argument: &str) -> Result<(), Failure> {
         let records = self.opened.runtime.records(self.session.clone()).await?;
         let turns = rewind::turns(&records);

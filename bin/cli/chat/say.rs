@@ -32,9 +32,6 @@ const MOST_OF_UNREAD: usize = 80;
 
 impl Chat {
     /// The next input for the session. On a terminal a file that is named with `@` goes with it.
-    ///
-    /// # Errors
-    /// Such a file that cannot be read, or is of a kind that cannot be sent.
     pub(super) fn message(&mut self, text: String) -> Result<Work, Failure> {
         let files = if self.is_person { mentions::files(&text, &self.working_folder()) } else { Vec::new() };
         let attached = attach::parts(&files, "@")?;

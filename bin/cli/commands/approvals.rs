@@ -20,9 +20,6 @@ const MOST_SHOWN: usize = 100;
 const ID_LENGTH: usize = 8;
 
 /// Lists the lasting decisions for the folder of this configuration, or revokes them.
-///
-/// # Errors
-/// Returns an error if there is no such decision, or the file cannot be read or written.
 pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exit, Failure> {
     let no_place = || Failure::usage("HOME is not set; lasting decisions are stored below it");
     let place = Place::of(&config.folder).ok_or_else(no_place)?;
@@ -60,9 +57,6 @@ pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exi
 }
 
 /// The decisions of a place, each as a line.
-///
-/// # Errors
-/// When they cannot be read.
 pub(crate) fn listed(place: &Place) -> Result<Vec<String>, Failure> {
     let failed = |error| Failure::usage(format!("cannot read {}: {error}", place.file.display()));
     let known = place.read().map_err(failed)?;

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::store::{Artifact, ArtifactId, ArtifactStorePort, Fact, Record, SessionStore, StoredArtifact};
-use bob_config::Config;
-use bob_config::assemble;
+use bob_config::{Config, assemble};
 use serde_json::json;
 
 use crate::arguments::ArtifactsAction;
@@ -23,9 +22,6 @@ use crate::terminal::print;
 const SHOWN_DIGITS: usize = 16;
 
 /// Performs an action on the artifacts of a session.
-///
-/// # Errors
-/// When there is no such session or artifact, when the file exists, or the store fails.
 pub(crate) async fn artifacts(action: &ArtifactsAction, config: &Config) -> Result<Exit, Failure> {
     let store = assemble::store(config, false)?;
     let port = store.artifacts().ok_or_else(|| Failure::usage("this store keeps no artifacts"))?;

@@ -18,9 +18,6 @@ const MAX_FILE_BYTES: usize = 10 << 20;
 const MAX_TEXT_BYTES: usize = 1 << 20;
 
 /// One part for each file; errors name it behind `how` it was given.
-///
-/// # Errors
-/// A file that cannot be read, is too large, or is neither an image, a sound nor text.
 pub(crate) fn parts(files: &[impl AsRef<Path>], how: &str) -> Result<Vec<ContentPart>, Failure> {
     files.iter().map(|file| part(file.as_ref(), how)).collect()
 }

@@ -6,13 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bob::AgentError;
-use bob::SessionId;
 use bob::config::clock;
 use bob::health::NodeState;
 use bob::inbox::Submitter;
 use bob::sessions::{FinishReason, RequestId};
 use bob::store::{SessionStore, StoreError};
+use bob::{AgentError, SessionId};
 use bob_config::{Config, StoreKind, assemble};
 
 use crate::arguments::CancelArgs;

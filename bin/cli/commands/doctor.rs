@@ -12,8 +12,7 @@ use std::time::Duration;
 use bob::config::{Limits, PromptReader};
 use bob::model::LlmErrorKind;
 use bob::sessions::{FinishReason, TurnOutcome};
-use bob::store::{Append, FORMAT, Fact};
-use bob::store::{MemoryStore, Record};
+use bob::store::{Append, FORMAT, Fact, MemoryStore, Record};
 use bob::tools::servers::{ServerState, ServerStatus};
 use bob::tools::{Kernel, SandboxMode};
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
@@ -23,9 +22,8 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
-use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
-use crate::runtime::trust;
+use crate::runtime::{OpenRuntime, trust};
 use crate::terminal::{print, progress};
 
 /// How long the model may take to its answer. The start of a local server does not count.
@@ -58,9 +56,6 @@ async fn prompt_files(config: &Config) -> Result<String, String> {
 }
 
 /// Runs all checks and prints the results.
-///
-/// # Errors
-/// Returns an error if the results cannot be printed.
 pub(crate) async fn doctor(files: &Files, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut report = Report { as_json, findings: Vec::new() };

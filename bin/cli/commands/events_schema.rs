@@ -6,9 +6,6 @@ use std::io;
 pub(crate) const EVENTS_SCHEMA: &str = include_str!("../../../docs/events.schema.json");
 
 /// Prints the JSON schema.
-///
-/// # Errors
-/// When stdout cannot be written.
 pub(crate) fn print() -> io::Result<()> {
     crate::terminal::print::text(EVENTS_SCHEMA)
 }

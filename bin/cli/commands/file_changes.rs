@@ -160,9 +160,6 @@ fn content(path: &Path) -> Content {
 }
 
 /// Prints the difference.
-///
-/// # Errors
-/// When there is no such turn, or stdout cannot be written.
 pub(crate) fn show(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<(), Failure> {
     let diff = diff(turns, which, workspace)?;
     match diff.is_empty() {
@@ -174,9 +171,6 @@ pub(crate) fn show(turns: &[TurnChanges], which: Which, workspace: &[String]) ->
 
 impl Which {
     /// As it is written behind `/diff` and `/undo`: nothing, `all`, or the number of a turn.
-    ///
-    /// # Errors
-    /// When it is something else.
     pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         match (text, text.parse()) {
             ("", _) => Ok(Self::Last),

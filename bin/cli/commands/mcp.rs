@@ -36,9 +36,6 @@ const MOST_NAMES: usize = 12;
 const MOST_ERROR: usize = 600;
 
 /// `mcp list`.
-///
-/// # Errors
-/// When the configuration cannot be used.
 pub(crate) async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // The list needs no sessions, and shows a required server that fails.
@@ -101,7 +98,7 @@ fn risks(servers: &[ServerStatus], tools: &[Arc<ToolDescriptor>]) -> String {
                 0 => String::new(),
                 more => format!(" and {more} more (cli-agent tools)"),
             };
-            text.push_str(&wrapped(&format!("{} {from}: {shown}{more}", tools::risk(risk))));
+            text.push_str(&wrapped(&format!("{} {from}: {shown}{more}", risk.as_str())));
         }
     }
     text

@@ -6,8 +6,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Component, Path, PathBuf};
 
-use bob_config::Config;
-use bob_config::sanitise;
+use bob_config::{Config, sanitise};
 use rustix::fs::OFlags;
 use serde_json::json;
 
@@ -53,9 +52,6 @@ impl Memory {
     }
 
     /// What the file of a session in this folder has, and where it is; empty if there is none.
-    ///
-    /// # Errors
-    /// When it cannot be read, or is no file of text.
     pub(crate) fn read(&self, working: &Path) -> Result<(PathBuf, String), Failure> {
         let file = self.file(working)?;
         let mut text = String::new();
@@ -109,9 +105,6 @@ impl Memory {
     }
 
     /// Adds a line, and says which one and where.
-    ///
-    /// # Errors
-    /// As [`Memory::add`].
     pub(crate) fn remember(&self, working: &Path, text: &str) -> Result<PathBuf, Failure> {
         let file = self.add(working, text)?;
         print::note(&format!("added to {}: - {}", file.display(), text.trim()));

@@ -161,9 +161,6 @@ impl<'a> ResultObject<'a> {
     }
 
     /// Prints the object in the requested format, unless one was printed before. Prints nothing in text format.
-    ///
-    /// # Errors
-    /// Returns an error if stdout cannot be written.
     pub(crate) fn print(&self, form: OutputForm) -> io::Result<()> {
         match form {
             OutputForm::Text => Ok(()),

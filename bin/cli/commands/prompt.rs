@@ -29,9 +29,6 @@ pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
 
 /// Reads the prompt of `run`: as [`read`], but an argument is joined by what stdin has, if stdin is a regular file, or a
 /// pipe that has something or ends within [`BEGINS_WITHIN`]. Any other stdin is left alone.
-///
-/// # Errors
-/// As [`read`], for both together.
 pub(crate) async fn read_joined(argument: Option<&str>) -> Result<String, Failure> {
     let Some(prompt) = argument.filter(|prompt| *prompt != "-") else { return read(argument).await };
     let has_more = tokio::task::spawn_blocking(|| has_something(io::stdin(), BEGINS_WITHIN)).await.unwrap_or(false);
@@ -81,9 +78,6 @@ pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
 
 /// The next line without its end, cut one byte behind the largest size, which is enough for it to be refused; the rest of
 /// it is passed over. `false` at the end.
-///
-/// # Errors
-/// When the source cannot be read.
 pub(crate) fn next_line(source: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     // Room for one huge line is not kept for the small ones after it.
     line.clear();

@@ -35,9 +35,6 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 const NEW_SCREEN: &str = "\x1b[H\x1b[J";
 
 /// `ps`.
-///
-/// # Errors
-/// When there is no such process, or it does not answer.
 pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> {
     if args.watch {
         return watch(args, config).await;
@@ -149,9 +146,6 @@ fn as_json(hello: &Hello, look: &Look) -> Value {
 }
 
 /// `drain`: returns when the process has ended, or at once with `--no-wait`.
-///
-/// # Errors
-/// Returns an error if there is no such process.
 pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut process = client::the_one(config, args.pid).await?;
@@ -177,9 +171,6 @@ pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Fai
 }
 
 /// `mcp restart`.
-///
-/// # Errors
-/// When there is no such process or no such server.
 pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
     let mut process = client::the_one(config, pid).await?;
     match process.ask(Request::RestartServer { server: id.to_owned() }).await? {

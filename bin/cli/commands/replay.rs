@@ -6,11 +6,9 @@ use std::io::{self, Read};
 use std::sync::Arc;
 
 use bob::SessionId;
-use bob::store::Record;
-use bob::store::replay;
 use bob::store::replay::{Difference, Replayed};
-use bob_config::Config;
-use bob_config::assemble;
+use bob::store::{Record, replay};
+use bob_config::{Config, assemble};
 use serde_json::{Value, json};
 
 use crate::arguments::ReplayArgs;
@@ -22,9 +20,6 @@ use crate::terminal::print;
 const SHOWN: usize = 400;
 
 /// Replays a journal of a file, or a session of the store.
-///
-/// # Errors
-/// When there is no such journal, or it cannot be read.
 pub(crate) async fn replay(args: &ReplayArgs, config: impl Fn() -> Result<Config, Failure>) -> Result<Exit, Failure> {
     let session = args.session.as_deref().map(SessionId::parse).transpose()?;
     let mut journals = match &args.file {

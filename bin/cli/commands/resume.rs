@@ -14,10 +14,9 @@ use crate::arguments::ResumeArgs;
 use crate::commands::{prompt, run};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::OpenRuntime;
-use crate::runtime::asking;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
+use crate::runtime::{OpenRuntime, asking};
 use crate::terminal::approval::visible;
 use crate::terminal::question::{self, Said};
 use crate::terminal::screen::look::Look;
@@ -105,9 +104,6 @@ async fn reply(
 
 /// Asks the person at the terminal as a chat does, until an answer is one; each ends with Enter. What scripts say is taken
 /// as well.
-///
-/// # Errors
-/// When the input ends before that.
 async fn decided(folder: &Path, asked: &ApprovalQuestion, offers_always: bool) -> Result<Decision, Failure> {
     print::report(&question::shown_in(folder, asked, Look::now(), false));
     tokio::time::sleep(question::PAUSE).await;

@@ -44,8 +44,6 @@ pub(crate) fn listed(turns: &[String]) -> String {
     (1..).zip(turns).map(|(number, said)| format!("{number:>4}  {said}\n")).collect()
 }
 
-/// # Errors
-/// When the session has not so many turns.
 pub(crate) fn check(session: &SessionId, at: usize, turns: usize) -> Result<(), Failure> {
     match at > turns {
         true => {

@@ -18,18 +18,14 @@ use crate::commands::sessions::find::Listing;
 use crate::commands::{attach, output_schema, prompt};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
-use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
-use crate::runtime::taken;
 use crate::runtime::turn::{self, Work};
-use crate::terminal::print;
-use crate::terminal::progress;
-use crate::terminal::question;
+use crate::runtime::{OpenRuntime, taken};
 use crate::terminal::screen::{self, Live, Screen};
-use crate::terminal::settings;
 use crate::terminal::show::{self, Show};
 use crate::terminal::spending::Spending;
+use crate::terminal::{print, progress, question, settings};
 
 /// Runs one turn and prints its outcome in the requested format.
 ///
@@ -155,9 +151,6 @@ async fn one_turn(
 
 /// Prints a turn as it goes and its outcome at the end. `is_new`: the session was made for it, and has no name that
 /// its caller knows.
-///
-/// # Errors
-/// When it was not taken, or stdout cannot be written.
 pub(crate) async fn told(
     opened: &OpenRuntime,
     stream: AgentStream,

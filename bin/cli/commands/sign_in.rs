@@ -73,9 +73,6 @@ fn has_browser() -> bool {
 }
 
 /// `mcp login`.
-///
-/// # Errors
-/// When the server is not one that is signed in to, or it was not possible to sign in.
 pub(crate) async fn log_in(config: &Config, id: &str) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let spec = server(config, id)?;
@@ -90,9 +87,6 @@ pub(crate) async fn log_in(config: &Config, id: &str) -> Result<Exit, Failure> {
 }
 
 /// `mcp logout`.
-///
-/// # Errors
-/// When the server is not one that is signed in to, or the tokens cannot be removed.
 pub(crate) fn log_out(config: &Config, id: &str) -> Result<Exit, Failure> {
     let spec = server(config, id)?;
     let was_signed_in = bob::tools::servers::log_out(&spec, &folder(config)?).map_err(Failure::internal)?;

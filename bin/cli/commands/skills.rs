@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use bob::config::Watcher;
 use bob::tools::skills::{MirrorBounds, Skill, SkillFinding, SkillFolders, SkillIndex};
-use bob_config::Config;
-use bob_config::assemble;
+use bob_config::{Config, assemble};
 use serde_json::{Value, json};
 
 use crate::arguments::SkillsAction;

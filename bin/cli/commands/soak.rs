@@ -14,9 +14,6 @@ use crate::runtime::signals::Signals;
 use crate::terminal::print;
 
 /// Runs a worker: started by `soak` as its child.
-///
-/// # Errors
-/// Returns an error if the plan cannot be read or the runtime cannot be built.
 pub(crate) async fn worker(folder: PathBuf) -> Result<Exit, Failure> {
     let show = async |runtime: &Runtime, config: &Config| Control::show(runtime, config, "soak").await;
     soak::worker(folder, show).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bob::AgentRuntime;
 use bob::store::MemoryStore;
-use bob::tools::{Risk, RiskSource, ToolDescriptor, ToolSource};
+use bob::tools::{RiskSource, ToolDescriptor, ToolSource};
 use bob_config::Config;
 use bob_config::assemble::Choices;
 use serde_json::{Value, json};
@@ -22,9 +22,6 @@ const MOST_DESCRIPTION: usize = 60;
 const WIDE: usize = 120;
 
 /// Lists the tools available.
-///
-/// # Errors
-/// When the runtime cannot be made from the configuration.
 pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // The list of tools needs no sessions.
@@ -63,7 +60,7 @@ pub(crate) fn row(tool: &Arc<ToolDescriptor>) -> String {
 fn row_of(tool: &ToolDescriptor, is_narrow: bool) -> String {
     let description = print::first_line(&tool.description, MOST_DESCRIPTION);
     let (name, risk, source, from) =
-        (tool.id.as_str(), risk(tool.risk), source(&tool.source), risk_from(&tool.risk_from));
+        (tool.id.as_str(), tool.risk.as_str(), source(&tool.source), risk_from(&tool.risk_from));
     match is_narrow {
         true => format!("{name}\n  {risk}, {source}, {from}\n  {description}"),
         false => format!("{name:<24} {risk:<6} {source:<8} {from:<23} {description}"),
@@ -88,15 +85,6 @@ pub(crate) fn risk_from(from: &RiskSource) -> String {
     }
 }
 
-/// The name of a risk.
-pub(crate) fn risk(risk: Risk) -> &'static str {
-    match risk {
-        Risk::Low => "low",
-        Risk::Medium => "medium",
-        Risk::High => "high",
-    }
-}
-
 fn source(source: &ToolSource) -> String {
     match source {
         ToolSource::Local => "local".to_owned(),
@@ -109,7 +97,7 @@ fn source(source: &ToolSource) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::tools::ToolName;
+    use bob::tools::{Risk, ToolName};
 
     #[test]
     fn on_a_narrow_terminal_a_tool_has_lines_of_its_own() {

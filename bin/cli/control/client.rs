@@ -38,9 +38,6 @@ async fn greeted(stream: UnixStream) -> Option<Process> {
 }
 
 /// The one process that is meant: the only one, or the one with this number.
-///
-/// # Errors
-/// When there is none, or several and none was named.
 pub(crate) async fn the_one(config: &Config, pid: Option<u32>) -> Result<Process, Failure> {
     let mut all = processes(config).await;
     if let Some(pid) = pid {
@@ -71,9 +68,6 @@ fn nobody(config: &Config) -> String {
 
 impl Process {
     /// Asks, and waits for the answer.
-    ///
-    /// # Errors
-    /// When the process refuses, ends, or does not answer.
     pub(crate) async fn ask(&mut self, question: Request) -> Result<Response, Failure> {
         self.asked += 1;
         let (id, pid) = (self.asked, self.hello.pid);
@@ -97,9 +91,6 @@ impl Process {
     }
 
     /// A snapshot of its actor tree and metrics.
-    ///
-    /// # Errors
-    /// As [`ask`](Self::ask).
     pub(crate) async fn look(&mut self) -> Result<Box<Look>, Failure> {
         match self.ask(Request::Look).await? {
             Response::Look(look) => Ok(look),

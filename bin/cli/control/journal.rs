@@ -1,7 +1,6 @@
 //! One-line summaries of journal records.
 
-use bob::store::Fact;
-use bob::store::Record;
+use bob::store::{Fact, Record};
 use serde::Serialize;
 
 use super::wire::JournalEntry;

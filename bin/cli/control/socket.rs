@@ -73,9 +73,6 @@ impl Drop for Socket {
 }
 
 /// Listens on a socket named by this process, and removes stale ones.
-///
-/// # Errors
-/// Returns the reason as a message fragment.
 pub(super) async fn listen(folder: &Path) -> Result<(UnixListener, Socket), String> {
     let refuse = |why: io::Error| format!("cannot open a control socket in {}: {why}", folder.display());
     make_private(folder).map_err(refuse)?;

@@ -8,9 +8,6 @@ use crate::exit::Failure;
 use crate::terminal::approval;
 
 /// The question that a session is suspended on, as the one that asks has it in its journal, with the agents above it.
-///
-/// # Errors
-/// When a journal cannot be read.
 pub(crate) async fn question(
     runtime: &Runtime,
     session: &Session,

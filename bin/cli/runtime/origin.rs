@@ -15,9 +15,6 @@ pub(crate) struct Origin {
 
 impl Origin {
     /// Reads it again.
-    ///
-    /// # Errors
-    /// An invalid configuration, or one that is not trusted.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
         let config = self.load()?;
         trust::check(&config)?;
@@ -25,9 +22,6 @@ impl Origin {
     }
 
     /// Reads the configuration where trust cannot be asked for.
-    ///
-    /// # Errors
-    /// As [`read`](Self::read).
     #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
     pub(crate) fn read_quietly(&self) -> Result<Config, Failure> {
         let config = self.load()?;

@@ -125,9 +125,6 @@ impl Place {
     }
 
     /// Returns the decisions. Blocks.
-    ///
-    /// # Errors
-    /// Returns an error if the file exists and cannot be read.
     pub(crate) fn read(&self) -> io::Result<Known> {
         let mut bytes = Vec::new();
         match File::open(&self.file) {
@@ -149,9 +146,6 @@ impl Place {
 
     /// Revokes decisions about this tool and these arguments, also those recorded in sessions. Blocks until that is
     /// on disk.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be written.
     pub(crate) fn take_back(&self, standing: &Standing) -> io::Result<()> {
         // The description is not needed in a revocation.
         let revoked = Standing { text: String::new(), ..standing.clone() };

@@ -70,9 +70,6 @@ impl Caught {
 
 impl Signals {
     /// Begins to catch.
-    ///
-    /// # Errors
-    /// When the system refuses a handler.
     pub(crate) fn new() -> io::Result<Self> {
         let ear = Ear::default();
         tokio::spawn(guard(Streams::new()?, ear.clone()));

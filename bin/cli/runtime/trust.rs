@@ -131,9 +131,6 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
 }
 
 /// Checks the trust where no question can be asked.
-///
-/// # Errors
-/// As [`check`].
 #[cfg_attr(not(feature = "mcp"), allow(dead_code, reason = "only tool servers are read again"))]
 pub(crate) fn check_quietly(config: &Config) -> Result<(), Failure> {
     if !config.files().needs_trust() {
@@ -145,9 +142,6 @@ pub(crate) fn check_quietly(config: &Config) -> Result<(), Failure> {
 
 /// Checks the trust for a replay, which starts nothing, sends nothing and runs no tool, but uses the store of the
 /// configuration.
-///
-/// # Errors
-/// As [`check`].
 pub(crate) fn check_replay(config: &Config) -> Result<(), Failure> {
     if !config.files().needs_trust() {
         return Ok(());
@@ -177,9 +171,6 @@ fn take_named(config: &Config) -> Result<(), Failure> {
 }
 
 /// `trust`: shows the privileges, asks, and stores the answer.
-///
-/// # Errors
-/// Returns an error if no question can be asked, the answer is no, or it cannot be stored.
 pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> {
     if config.files().main.is_none() {
         print::note("nothing to trust: there is no agent.toml in this folder or above it");

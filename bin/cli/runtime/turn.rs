@@ -124,9 +124,6 @@ impl Source {
 
 /// Runs one turn and shows each of its events but the last, and those of its sub-agents, which have another session; of several turns the last event of each but the last one
 /// is shown, too. When an event cannot be shown, the turn is cancelled.
-///
-/// # Errors
-/// When the request was not taken.
 pub(crate) async fn follow(
     opened: &OpenRuntime,
     work: Work,
@@ -202,7 +199,8 @@ fn cancel(opened: &OpenRuntime, session: &SessionId) {
     tokio::spawn(async move { runtime.cancel(session).await });
 }
 
-async fn until(deadline: Option<Instant>) {
+/// Ends at the deadline; never without one. Cancel-safe.
+pub(crate) async fn until(deadline: Option<Instant>) {
     match deadline {
         Some(deadline) => tokio::time::sleep_until(deadline).await,
         None => std::future::pending().await,

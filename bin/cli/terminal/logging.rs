@@ -5,8 +5,7 @@
 
 use std::io::{self, Write};
 
-use bob_config::sanitise;
-use bob_config::{Log, LogFormat};
+use bob_config::{Log, LogFormat, sanitise};
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 use tracing_subscriber::filter::Targets;

@@ -48,17 +48,11 @@ pub(crate) fn aside_from_all(act: impl FnOnce()) {
 }
 
 /// Writes text to stdout, cleaned, and flushes it.
-///
-/// # Errors
-/// When stdout cannot be written, for example because its reader left.
 pub(crate) fn text(text: &str) -> io::Result<()> {
     cleaned(&sanitise::clean(text))
 }
 
 /// Writes text that a [`sanitise::Sanitiser`] has seen already: pieces of a stream must be cleaned as a stream.
-///
-/// # Errors
-/// As [`text`].
 pub(crate) fn cleaned(text: &str) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     let shares_terminal = BAR.get().is_some() && stdout.is_terminal();
@@ -74,25 +68,16 @@ pub(crate) fn cleaned(text: &str) -> io::Result<()> {
 
 /// Writes a few bytes of this program to stdout while the bar is off the screen already, within [`aside_from_all`]. The lock of
 /// stdout is not taken: a thread that has it may be waiting for the bar.
-///
-/// # Errors
-/// As [`text`].
 pub(crate) fn past_the_bar(text: &str) -> io::Result<()> {
     Ok(rustix::io::write(io::stdout(), text.as_bytes()).map(drop)?)
 }
 
 /// Writes one line to stdout, cleaned.
-///
-/// # Errors
-/// As [`text`].
 pub(crate) fn line(line: &str) -> io::Result<()> {
     text(&format!("{line}\n"))
 }
 
 /// Writes one JSON value as one line to stdout.
-///
-/// # Errors
-/// As [`text`].
 pub(crate) fn json(value: &impl Serialize) -> io::Result<()> {
     cleaned(&format!("{}\n", json_text(value)))
 }

@@ -262,9 +262,6 @@ pub(crate) fn told(decision: &Decision) -> String {
 }
 
 /// Parses edited arguments.
-///
-/// # Errors
-/// Describes what is invalid.
 pub(crate) fn edited(line: &str) -> Result<Decision, String> {
     let arguments: Value = serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
     match arguments.is_object() {

@@ -65,9 +65,6 @@ impl Screen {
     }
 
     /// Shows pieces in their order.
-    ///
-    /// # Errors
-    /// When stdout cannot be written.
     pub(crate) fn print(&mut self, pieces: Vec<Piece>) -> io::Result<()> {
         for piece in pieces {
             match &mut self.held {
@@ -100,9 +97,6 @@ impl Screen {
     }
 
     /// Shows the output that was held back.
-    ///
-    /// # Errors
-    /// Returns an error if stdout cannot be written.
     pub(crate) fn release(&mut self) -> io::Result<()> {
         let Some(held) = self.held.take() else { return Ok(()) };
         self.print(held.into())

@@ -9,8 +9,7 @@ use bob::ModelName;
 use bob::events::{AgentEvent, Delta};
 use bob::model::Usage;
 use bob::model::catalogue::{Catalogue, ModelCatalogPort, Rate};
-use bob::store::Record;
-use bob::store::{Fact, StepCost};
+use bob::store::{Fact, Record, StepCost};
 use bob_config::{Config, Price};
 
 /// Prices of models, each for a million tokens: those of the configuration, then those of the catalogue.

@@ -3,8 +3,7 @@
 use super::*;
 use crate::control::wire::{ChildFigures, Hello, Look, ProcessFigures};
 use bob::health::{LatencyQuantiles, MetricsSnapshot, NodeState, SessionsLoad};
-use bob::model::Down;
-use bob::model::ProviderState;
+use bob::model::{Down, ProviderState};
 use bob::sessions::FinishReason;
 use bob::tools::CallStatus;
 use bob::tools::servers::{ServerId, ServerState, ServerStatus};

@@ -30,13 +30,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::config::{CondenseRules, PromptFiles, TurnConfig};
-use bob::model::LlmPort;
-use bob::model::RetryPolicy;
 use bob::model::catalogue::Catalogue;
 use bob::model::server::Progress;
+use bob::model::{LlmPort, RetryPolicy};
 use bob::sessions::InvalidId;
-use bob::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
-use bob::store::{Made, StoreError};
+use bob::store::{FileStore, Made, MemoryStore, SessionStore, StoreError, StoreOptions};
 use bob::tools::Policy;
 #[cfg(feature = "mcp")]
 use bob::tools::servers::{ServerSpec, SignIns};

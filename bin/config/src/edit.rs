@@ -4,14 +4,13 @@ use std::ops::Range;
 use std::path::Path;
 
 use super::files::Files;
-use super::keys;
 use super::layers::{self, Environment, Overrides};
 use super::load::text_of;
 use super::merged::Merged;
 use super::read::Read as _;
 use super::secret::{self, is_known};
 use super::tree::{self, Item, Value};
-use super::{Config, ConfigError};
+use super::{Config, ConfigError, keys};
 
 /// The parts of a key as it is written, `runtime.max_steps` or `tools."local/read_file".risk`.
 ///

@@ -15,8 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use bob::approvals::PermissionMode;
-use bob::tools::Policy as ToolPolicy;
-use bob::tools::ToolOverride;
+use bob::tools::{Policy as ToolPolicy, ToolOverride};
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpPool, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
@@ -306,7 +305,7 @@ fn rules(tools: &BTreeMap<String, ToolOverride>, privileges: &mut Vec<Privilege>
     for (name, ToolOverride { risk, timeout_ms: _, idempotent }) in tools {
         let mut loosens = |what: String| privileges.push(Privilege::new(PrivilegeKind::Loosens, what));
         if let Some(risk) = risk.filter(|risk| loosens::lowers(name, *risk)) {
-            loosens(format!("calls of {name} are taken for {} risk", loosens::word(risk)));
+            loosens(format!("calls of {name} are taken for {} risk", risk.as_str()));
         }
         if *idempotent == Some(true) && !loosens::changes_nothing(name) {
             loosens(format!("calls of {name} are run again after a crash, as idempotent"));

@@ -12,8 +12,7 @@ use bob::config::{Limits, OnRestart};
 use bob::context::TenantLimits;
 use bob::model::ToolModeChoice;
 use bob::model::catalogue::Cost;
-use bob::tools::{Policy as ToolPolicy, Risk};
-use bob::tools::{SECRET_FILES, SandboxMode, ToolOverride};
+use bob::tools::{Policy as ToolPolicy, Risk, SECRET_FILES, SandboxMode, ToolOverride};
 use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};

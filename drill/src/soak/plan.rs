@@ -242,9 +242,6 @@ impl Plan {
     }
 
     /// Reads the plan and the life.
-    ///
-    /// # Errors
-    /// Returns an error if a file is missing or invalid.
     pub(crate) fn read(folder: &Path) -> std::io::Result<(Self, Life)> {
         Ok(serde_json::from_slice(&std::fs::read(Self::plan_path(folder))?)?)
     }

@@ -74,9 +74,6 @@ const SUPERSEDED: &str = "SELECT n.name, count(*) FROM bob_nodes n
 const MARK: &str = "UPDATE bob_nodes SET dead = true WHERE NOT dead";
 
 /// Runs a soak of several workers and collects what it left.
-///
-/// # Errors
-/// When the database or a worker cannot be started, or what is left cannot be read.
 pub(super) async fn run(plan: &Arc<Plan>, stop: &AtomicBool, tell: fn(&str)) -> Result<Evidence, SoakError> {
     adopt_orphans().map_err(SoakError::of_run)?;
     let url = plan.replicas.as_ref().and_then(|replicas| replicas.url.as_deref());

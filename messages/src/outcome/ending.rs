@@ -1,6 +1,9 @@
 //! Why an actor of a turn is ended from outside.
 
+use super::TurnOutcome;
 use crate::chat::{FinishReason, GuardReason};
+use crate::ids::{SessionId, TurnId};
+use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -33,6 +36,20 @@ impl EndReason {
             Self::Cancelled | Self::Shutdown | Self::Passivated | Self::HandedOver => (FinishReason::Cancelled, None),
         }
     }
+}
+
+/// The outcome of a turn that never ran. Its text is that of the limit that ended it, if one did, or else `text`.
+pub fn never_ran(
+    session: SessionId,
+    turn: TurnId,
+    reason: EndReason,
+    limits: Option<&Limits>,
+    text: &str,
+) -> TurnOutcome {
+    let (finish_reason, guard_reason) = reason.finishes();
+    let guarded = guard_reason.zip(limits).map(|(guard, limits)| limits.sentence(guard));
+    let content = guarded.unwrap_or_else(|| text.to_owned());
+    TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
 }
 
 impl fmt::Display for EndReason {

@@ -4,11 +4,9 @@
 //! itself, confirmations of appends, the tool list) are delivered when nothing else explains the next record, which
 //! leaves room for messages from outside.
 
-use super::answer;
 use super::cause::Cause;
 use super::compare::{comparable, is_same};
-use super::first_difference;
-use super::{Difference, Replayed};
+use super::{Difference, Replayed, answer, first_difference};
 use crate::chat::ToolCall;
 use crate::ids::{ModelName, Ticket};
 use crate::store::{Claim, Ended, Fact, Record};

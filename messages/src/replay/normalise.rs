@@ -3,9 +3,8 @@
 //! Two journals are equal up to a consistent renaming of ids. Times, durations, traces, formats and epochs are left
 //! out, and so are request ids that the runtime generated from a turn's id.
 
-use super::Difference;
 use super::compare::{leave_out_what_one_lacks, without_running_time};
-use super::first_difference;
+use super::{Difference, first_difference};
 use crate::store::{Fact, Record};
 use serde_json::Value;
 use std::collections::BTreeMap;

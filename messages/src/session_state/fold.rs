@@ -202,7 +202,7 @@ impl Session {
             }
             Fact::LimitAsked { question, guard } => {
                 if let Some(turn) = &mut self.open {
-                    turn.ask_at_limit(question, *guard);
+                    turn.apply_limit_asked(question, *guard);
                 }
             }
             Fact::LimitDecided { question, goes_on } => {

@@ -25,16 +25,7 @@ pub struct Submissions(VecDeque<TurnId>);
 impl Submissions {
     /// Whether this submission was answered.
     pub fn contains(&self, submission: &TurnId) -> bool {
-        self.contains_name(submission.as_str())
-    }
-
-    /// Whether a submission was answered whose request had no name of its caller's: it is named after its turn.
-    pub fn contains_request(&self, request: &RequestId) -> bool {
-        self.contains_name(request.as_str())
-    }
-
-    fn contains_name(&self, name: &str) -> bool {
-        self.0.iter().any(|known| known.as_str() == name)
+        self.0.contains(submission)
     }
 
     /// For serde: nothing to write.

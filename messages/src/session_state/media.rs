@@ -23,10 +23,10 @@ impl Session {
         let own = self.open.as_ref().map(|turn| turn.message_at);
         let mut room = MOST_MEDIA_BYTES;
         if let Some(message) = own.and_then(|own| self.history.get(own)) {
-            room = room.saturating_sub(parts(message).iter().map(weight).sum());
+            room = room.saturating_sub(message.parts().iter().map(weight).sum());
         }
         for (_, message) in self.history.iter_mut().enumerate().rev().filter(|(at, _)| Some(*at) != own) {
-            let bytes: usize = parts(message).iter().map(weight).sum();
+            let bytes: usize = message.parts().iter().map(weight).sum();
             match room.checked_sub(bytes) {
                 Some(left) => room = left,
                 None => *message = Arc::new(lighter(message, &mut room)),
@@ -63,14 +63,6 @@ fn brings_media(fact: &Fact) -> bool {
         _nothing_of_the_kind => return false,
     };
     parts.iter().any(|part| weight(part) > 0)
-}
-
-fn parts(message: &Message) -> &[ContentPart] {
-    match message {
-        Message::User { parts } => parts,
-        Message::Tool { result } => &result.output.parts,
-        Message::Assistant { .. } => &[],
-    }
 }
 
 /// How many bytes of media a part has.

@@ -66,11 +66,11 @@ impl Journal {
 }
 
 fn media(session: &Session) -> usize {
-    session.history.iter().flat_map(|message| parts(message)).map(weight).sum()
+    session.history.iter().flat_map(|message| message.parts()).map(weight).sum()
 }
 
 fn words(session: &Session) -> String {
-    session.history.iter().flat_map(|message| parts(message)).map(ContentPart::as_text).collect::<Vec<_>>().join("\n")
+    session.history.iter().flat_map(|message| message.parts()).map(ContentPart::as_text).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_the_turn_is_about_stays_and_results_are_bounded_while_it_runs() {
         journal.calls(1, number, vec![image(4 * 1024 * 1024)]);
         let session = journal.live();
         assert!(media(&session) <= MOST_MEDIA_BYTES, "{}", media(&session));
-        assert_eq!(parts(&session.history[0]).iter().map(weight).sum::<usize>(), 13 * 1024 * 1024);
+        assert_eq!(session.history[0].parts().iter().map(weight).sum::<usize>(), 13 * 1024 * 1024);
     }
     let open = journal.live().open.expect("it runs");
     let held: usize = open.closed.iter().flat_map(|(_, result)| &result.output.parts).map(weight).sum();

@@ -240,7 +240,7 @@ impl OpenTurn {
     }
 
     /// A person is asked whether the turn goes on.
-    pub(super) fn ask_at_limit(&mut self, question: &ApprovalId, guard: GuardReason) {
+    pub(super) fn apply_limit_asked(&mut self, question: &ApprovalId, guard: GuardReason) {
         let limits = *self.limits();
         self.at_limit = Some(Box::new(AtLimit { question: question.clone(), guard, goes_on: None, limits }));
     }

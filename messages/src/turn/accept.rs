@@ -95,8 +95,7 @@ impl Turn {
         // A reply to the session itself needs no token. A token is valid across processes, so it expires by the wall
         // clock: a clock that is set forward ends it early, one that is set back late.
         if brought_by.is_none() && suspension.expires_at.is_some_and(|at| self.now.wall >= at) {
-            let text = "the token has expired; say something to the session instead: that answers a question, and \
-                        leaves a call that waits for a decision undone";
+            let text = "the token has expired; send the session a message to continue";
             return effects.push(refused(&submission, AgentError::Invalid(text.into())));
         }
         if suspension.reason == SuspendReason::ExternalWait && !matches!(reply, ResumeReply::Answer(_)) {

@@ -62,7 +62,7 @@ impl Turn {
             Err(StoreError::Fenced { .. } | StoreError::Conflict { .. }) => true,
             Err(error) => {
                 self.outbox.refused(ticket, matches!(error, StoreError::InDoubt(_)));
-                let is_sent_again = self.begins_again(error, effects);
+                let is_sent_again = self.retry_append(error, effects);
                 self.settle_acks(Settled::NotTaken { error, is_sent_again }, effects);
                 !is_sent_again
             }
@@ -71,7 +71,7 @@ impl Turn {
 
     /// Answers a request when the records written by now are durable.
     pub(super) fn acknowledge(&mut self, ack: Ack) {
-        let version = self.awaited();
+        let version = self.await_durable();
         // Mostly the only one; the usual growth would make room for four.
         self.acks.reserve_exact(1);
         self.acks.push((version, ack));

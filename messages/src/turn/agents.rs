@@ -21,7 +21,7 @@ pub(super) const NOBODY_TO_ASK: &str = "not asked: an agent that works for anoth
 pub(super) const NOTHING_OUTSIDE: &str =
     "the tool waits for something outside, which an agent that works for another one cannot; say so in your answer";
 
-/// How many bytes of a conversation a sub-agent is told, and of each message of it.
+/// How many bytes of a conversation a sub-agent receives, and of each message of it.
 const TOLD_BYTES: (usize, usize) = (6 * 1024, 600);
 
 /// The calls of a step that are of sub-agents: which may begin now.

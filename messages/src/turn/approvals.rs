@@ -22,9 +22,14 @@ impl Turn {
         self.open_turn().map(|open| open.input.approvals).unwrap_or_default()
     }
 
-    /// Checks whether a decision is about an open question of the running turn, and reports it. The first decision
+    /// Reports whether a decision is about an open question of the running turn, and returns it. The first decision
     /// counts.
-    pub(super) fn counts(&self, approval: &ApprovalId, asker: Option<Ticket>, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn report_decision(
+        &self,
+        approval: &ApprovalId,
+        asker: Option<Ticket>,
+        effects: &mut Vec<Effect>,
+    ) -> bool {
         // A turn that is being suspended takes decisions with its token only; a turn that was only read takes them when
         // an owner continues it.
         let is_heard = !self.unrecovered && !matches!(self.state, State::Done(_));
@@ -194,13 +199,13 @@ impl Turn {
             return self.refuse_call(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
         // What was decided was about another tool of this name.
-        let asked = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let asked = self.open_call(&call.id);
         let times = asked.and_then(|open| open.approval.as_ref()).map_or(0, |asked| asked.times);
         if times >= MOST_ASKED {
             let text = format!("denied: {} changed each time a person was asked about it", call.name);
             return self.refuse_call(call, ToolReturn::note(CallStatus::Denied, text), effects);
         }
-        // Written otherwise than what tells owners apart.
+        // In another form than the suffix that distinguishes owners.
         let again = if times == 0 { String::new() } else { format!(".{}", times + 1) };
         let approval = ApprovalId::new(self.owned(format!("{}-{}{again}", self.id, call.id)));
         self.record_in_turn(Fact::ApprovalAsked {

@@ -19,7 +19,7 @@ use crate::submission::TurnNews;
 
 impl Turn {
     /// Asks a person whether the turn goes on beyond a counted limit. Returns whether the turn waits for that.
-    pub(super) fn waits_at(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn ask_at_limit(&mut self, guard: GuardReason, effects: &mut Vec<Effect>) -> bool {
         // A yes to a limit of nothing would add nothing.
         let is_none = self.open_turn().is_none_or(|open| open.input.limits.of(guard) == 0);
         if is_none || !self.may_ask_beyond() {
@@ -122,7 +122,7 @@ impl Turn {
         asked.goes_on.is_none().then(|| (asked.guard, asked.question.clone()))
     }
 
-    /// Whether the turn asks at its limits, and nobody has said no.
+    /// Whether the turn asks at its limits, and no such question was answered with no.
     pub(super) fn may_ask_beyond(&self) -> bool {
         let Some(open) = self.open_turn().filter(|_| !self.is_sub_agent()) else { return false };
         let is_over = open.at_limit.as_ref().is_some_and(|asked| asked.goes_on == Some(false));

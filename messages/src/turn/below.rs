@@ -28,7 +28,7 @@ pub(crate) const ENDED_ASKING: &str =
 
 impl Turn {
     /// A call came back since its sub-agent was suspended; `None` for any other.
-    pub(super) fn asks_below(
+    pub(super) fn suspend_on_child(
         &mut self,
         call: &Arc<ToolCall>,
         slot: &Slot,
@@ -39,7 +39,7 @@ impl Turn {
         let child = Asking::of(&returned.output).filter(|_| is_meant)?;
         let mut question = returned.output.waits_for.take()?;
         question.truncate(question.floor_char_boundary(MOST_WORDS_BYTES));
-        let known = self.open_calls().iter().find(|open| open.call.id == call.id)?.below.as_deref();
+        let known = self.open_call(&call.id)?.below.as_deref();
         let held = match slot {
             Slot::Running(running) => running.holds.as_deref(),
             _holds_nothing => None,
@@ -68,7 +68,7 @@ impl Turn {
         let (turn, open) = (&session.running()?.input.turn, self.open_calls().get(at)?);
         let below = open.below.as_deref()?;
         let (submission, decision) = below.decided.clone()?;
-        // One of its own at each level, by which readers of events tell the ends of the turns apart.
+        // One of its own at each level, by which readers of events distinguish the ends of the turns.
         let submission = TurnId::new(format!("{submission}-{}", open.call.id));
         let mut line = AgentLine::of(&session.options);
         line.agents.extend(open.call.name.as_str().strip_prefix(NAMESPACE).map(str::to_owned));
@@ -109,7 +109,7 @@ impl Turn {
     /// A call whose sub-agent went on, and whose result does not say what was used, or less than was used until it was
     /// suspended: that counts.
     pub(super) fn counted_below(&self, call: &ToolCall, mut returned: ToolReturn) -> ToolReturn {
-        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let open = self.open_call(&call.id);
         if let Some(below) = open.and_then(|open| open.below.as_deref()) {
             let known = below.asked.child.used;
             let is_said = returned.output.delegated.as_ref().is_some_and(|said| said.steps >= known.steps);

@@ -9,7 +9,7 @@ use super::state::{Calling, Slot, State};
 use super::{Effect, Turn, TurnMessage, agents, interrupted};
 use crate::chat::{CallStatus, ToolCall};
 use crate::event::CallState;
-use crate::ids::Ticket;
+use crate::ids::{CallId, Ticket};
 use crate::input::ApprovalsMode;
 use crate::session_state::OpenCall;
 use crate::store::StoreError;
@@ -29,7 +29,7 @@ impl Turn {
     /// Gives each call its slot: calls that a guard forbids are answered, the others are checked.
     pub(super) fn call_tool(&mut self, mut calling: Calling, effects: &mut Vec<Effect>) {
         let refused = self.open_calls().iter().find_map(|open| open.refused.filter(|_| open.result.is_none()));
-        if refused.is_some_and(|guard| self.waits_at(guard, effects)) {
+        if refused.is_some_and(|guard| self.ask_at_limit(guard, effects)) {
             return;
         }
         calling.entered = true;
@@ -173,7 +173,7 @@ impl Turn {
             Some(Verdict::Unavailable { why }) => self.refuse_call(&call, ToolReturn::not_run(why), effects),
             // Without a verdict, or with the permission of another call.
             Some(Verdict::Allow { .. }) | None => {
-                let why = "not run: the tools room did not judge the call";
+                let why = "not run: the call was not checked against the policy";
                 self.refuse_call(&call, ToolReturn::note(CallStatus::Error, why), effects)
             }
         };
@@ -195,7 +195,7 @@ impl Turn {
             let is_doubted = matches!(&calling.slots[at], Slot::Running(running) if running.doubted);
             self.tell_lost(&call, is_doubted && returned.status == CallStatus::Cancelled, effects);
             let mut returned = self.as_it_is_known(&calling.slots[at], returned);
-            calling.slots[at] = match self.asks_below(&call, &calling.slots[at], &mut returned, effects) {
+            calling.slots[at] = match self.suspend_on_child(&call, &calling.slots[at], &mut returned, effects) {
                 Some(waits) => waits,
                 None => self.came_back(&call, self.counted_below(&call, returned), effects),
             };
@@ -295,8 +295,8 @@ impl Turn {
         }
     }
 
-    /// Whether a call changes nothing and is of a kind that seldom needs a person, as far
-    /// as this turn's tools tell. The tools room knows better.
+    /// Whether a call changes nothing and is of a kind that seldom needs a person, by the definitions of this turn's
+    /// tools. The tools room decides.
     fn only_reads(&self, call: &ToolCall) -> bool {
         let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
         tool.is_some_and(|tool| tool.read_only && tool.risk < Risk::High)
@@ -305,6 +305,10 @@ impl Turn {
     pub(super) fn open_calls(&self) -> &[OpenCall] {
         let open = self.open_turn();
         open.and_then(|open| open.step.as_ref()).map_or(&[], |step| step.calls.as_slice())
+    }
+
+    pub(super) fn open_call(&self, id: &CallId) -> Option<&OpenCall> {
+        self.open_calls().iter().find(|open| open.call.id == *id)
     }
 
     /// The question to the tools room about a call that waits to be judged.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 /// How often a summary is asked for.
 const ATTEMPTS: u32 = 2;
 
-/// A summary that may have fewer bytes than this says nothing.
+/// A summary with a cap below this many bytes is not made.
 const MIN_SUMMARY_BYTES: usize = 64;
 
 impl Frame {

@@ -7,9 +7,9 @@ use super::{Effect, Turn, TurnMessage};
 use crate::chat::{FinishReason, GuardReason};
 use crate::error::AgentError;
 use crate::event::{self, AgentEvent};
-use crate::ids::{ResumeToken, TurnId};
+use crate::ids::{ResumeToken, SessionId, TurnId};
 use crate::limits::Limits;
-use crate::outcome::{EndReason, SuspendReason, TurnOutcome};
+use crate::outcome::{EndReason, SuspendReason, TurnOutcome, never_ran};
 use crate::session_state::OpenTurn;
 use crate::store::{Ended, Fact, StoreError, Suspension};
 use crate::submission::TurnNews;
@@ -111,7 +111,7 @@ impl Turn {
     fn end(&mut self, ended: Ended, effects: &mut Vec<Effect>) {
         let Some(submission) = self.submission() else { return };
         self.state = State::Done(Finishing { submission, version: None });
-        if self.ends_behind_children(&ended, effects) {
+        if self.wait_for_children(&ended, effects) {
             return;
         }
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
@@ -121,7 +121,7 @@ impl Turn {
     pub(super) fn done(&mut self, finishing: &mut Finishing, ended: Ended, effects: &mut Vec<Effect>) {
         let lost = self.lost_children(ended.finish_reason);
         self.record_end(ended);
-        finishing.version = Some(self.awaited());
+        finishing.version = Some(self.await_durable());
         self.flush(effects);
         effects.extend(lost.into_iter().map(|child| Effect::Report(TurnNews::Orphaned { child })));
     }
@@ -233,16 +233,8 @@ fn ended_by(reason: EndReason, open: &OpenTurn) -> Ended {
 }
 
 /// The outcome of an input whose session was never read.
-pub(super) fn unread(
-    session: crate::ids::SessionId,
-    turn: TurnId,
-    reason: EndReason,
-    limits: Option<&Limits>,
-) -> TurnOutcome {
-    let (finish_reason, guard_reason) = reason.finishes();
-    let guarded = guard_reason.zip(limits).map(|(guard, limits)| limits.sentence(guard));
-    let content = guarded.unwrap_or_else(|| "Stopped before the session was read.".to_owned());
-    TurnOutcome { guard_reason, ..TurnOutcome::bare(session, turn, finish_reason, content) }
+pub(super) fn unread(session: SessionId, turn: TurnId, reason: EndReason, limits: Option<&Limits>) -> TurnOutcome {
+    never_ran(session, turn, reason, limits, "Stopped before the session was read.")
 }
 
 fn so_far(open: &OpenTurn) -> Option<String> {

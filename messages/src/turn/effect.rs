@@ -79,7 +79,7 @@ pub enum Effect {
     /// Which tools may be used? Answered by `ToolsListed`.
     ListTools {
         ticket: Ticket,
-        /// Whose turn begins, and has them until its outcome is told.
+        /// Whose turn begins, and has them until its outcome is reported.
         submission: TurnId,
         /// What the session is limited to.
         allow: Option<Arc<[String]>>,

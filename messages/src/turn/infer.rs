@@ -20,12 +20,12 @@ impl Turn {
         }
         let Some(open) = self.open_turn() else { return };
         if let Some(guard) = open.spent.forbids_step(open.limits()) {
-            if !self.waits_at(guard, effects) {
+            if !self.ask_at_limit(guard, effects) {
                 self.trip(guard, effects);
             }
             return;
         }
-        if self.is_reselecting(effects) {
+        if self.start_reselection(effects) {
             return;
         }
         let (Some(session), Some(turn_config), Some(frame)) = (&self.session, &self.turn_config, &mut self.frame)
@@ -118,7 +118,7 @@ impl Turn {
                 self.answered(Answered { text, calls, tools, reasoning, cost }, effects);
                 self.enter_calls(effects);
             }
-            Err(complaint) => self.malformed(step, &answer, complaint, cost, effects),
+            Err(complaint) => self.malformed(step, whole_text(&answer), complaint, cost, effects),
         }
     }
 
@@ -151,14 +151,12 @@ impl Turn {
     pub(super) fn malformed(
         &mut self,
         step: u32,
-        answer: &LlmAnswer,
+        text: String,
         complaint: String,
         cost: StepCost,
         effects: &mut Vec<Effect>,
     ) {
         self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
-        let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
-        let text = answer.text.clone() + &calls.collect::<String>();
         self.record_in_turn(Fact::Malformed { text, complaint: complain(&complaint), cost: Box::new(cost) });
         self.go_on(effects);
     }
@@ -207,4 +205,10 @@ fn numbered(before: u64, asked: Vec<Asked>) -> Vec<Arc<ToolCall>> {
         })
     };
     (before + 1..).zip(asked).map(call).collect()
+}
+
+/// The text of an answer with its calls, as it is journaled when it is malformed.
+pub(super) fn whole_text(answer: &LlmAnswer) -> String {
+    let calls = answer.calls.iter().map(|call| format!("\n{}({})", call.name, call.arguments));
+    answer.text.clone() + &calls.collect::<String>()
 }

@@ -1,8 +1,8 @@
 //! Calls and answers that the end of a turn, or of a program, interrupted.
 //!
-//! "Cancelled" says that nothing has happened. So at every end a call of a tool that changes something, and that may have
+//! "Cancelled" means that nothing has happened. So at every end a call of a tool that changes something, and that may have
 //! begun, is `outcome unknown`: also one that could be repeated, since at an end nothing is repeated. The result of a call
-//! that was running says for how long, and what it had put out. After a crash a call in doubt runs again only if that
+//! that was running has the time it ran and its output until then. After a crash a call in doubt runs again only if that
 //! does no harm.
 //!
 //! Of an answer of the model, what readers have seen is kept: it is part of the conversation, for the person and for the
@@ -24,7 +24,7 @@ pub(crate) const PROGRAM_STOPPED: &str = "outcome unknown: the program stopped w
 const MOST_OUTPUT_BYTES: usize = 64 * 1024;
 
 impl Turn {
-    /// Gives every open call a result, since the turn ends here; `slots` says how far its calls are, where that is known.
+    /// Gives every open call a result, since the turn ends here; `slots` is how far its calls are, where that is known.
     pub(super) fn settle_calls(&mut self, slots: &[Slot], effects: &mut Vec<Effect>) {
         let lasted_ms = self.now.lasted_ms;
         self.settle(effects, |at, open| {
@@ -78,7 +78,7 @@ impl Turn {
 
     /// The result of a call that is not sent to its tool. If it may have run before a crash, that stays unknown.
     pub(super) fn not_run(&self, call: &ToolCall, why: ToolReturn) -> ToolReturn {
-        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let open = self.open_call(&call.id);
         if open.is_some_and(may_have_begun) { doubted(&why) } else { why }
     }
 

@@ -99,9 +99,9 @@ impl Turn {
                 continue;
             };
             let unknown = match &known {
-                Known::Submission(_) => {
-                    AgentError::Internal("it has ended, and its outcome cannot be read; look at the session".into())
-                }
+                Known::Submission(_) => AgentError::Internal(
+                    "the turn has ended, but its outcome cannot be read; see the history of the session".into(),
+                ),
                 Known::Request(_) => AgentError::Invalid(
                     "this request_id cannot be told from an older one of the session; choose another".into(),
                 ),

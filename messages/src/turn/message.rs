@@ -17,8 +17,9 @@ use crate::turn_config::{PromptLayers, TurnConfig};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The mailbox of a TurnActor. The first six variants are named after the phase of a turn that they begin; the others
-/// arrive while a state waits. An answer carries the ticket of its question.
+/// What the machine accepts; the mailbox of a TurnActor. The first six variants are named after the phase of a turn that
+/// they begin; the others are answers, which carry the ticket of their question, and requests, which may also arrive in
+/// `Idle`. `Stopped`, `SaidSoFar` and `Dismissed` are applied directly by a driver, never sent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum TurnMessage {
@@ -146,7 +147,7 @@ pub enum TurnMessage {
         /// The output, as text.
         output: String,
     },
-    /// A person decided about a call.
+    /// A decision about a call or a limit: of a person, or of the supervisor when the time for it has passed.
     Decided {
         approval: ApprovalId,
         decision: Box<Decision>,
@@ -163,7 +164,7 @@ pub enum TurnMessage {
         /// The message, and the run for which it is meant.
         steer: Box<Steer>,
     },
-    /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is told when they
+    /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is answered when they
     /// were.
     Flush,
     /// This submission is cancelled. If it waits, it is removed; if its turn has begun meanwhile, the turn is closed;

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //!           request         read            gathered
-//!    Idle ──────────▶ Load ──────▶ Start ─────────────▶ BuildPrompt ◀────▶ Condense, ReselectSkills
-//!     ▲ │                            ▲                   │        ▲  too long, skills to be chosen again
+//!    Idle ──────────▶ Load ──────▶ Start ─────────────▶ BuildPrompt ◀────▶ Condense, ReselectSkills, AtLimit
+//!     ▲ │                            ▲                   │        ▲  too long
 //!     │ └── request, once read ─────▶│            prompt │        │
 //!     │                              │                   ▼        │ malformed once,
 //!     │                              │              LlmInfer ────▶│ a steering message,
@@ -13,11 +13,12 @@
 //!     │                              │             calls │        │
 //!     │  outcome durable, or failed  │                   ▼        │
 //!     └─────────────────────────── Done ◀────────── CallTool ─────┘
-//!                                       final answer, question, guard, error, cancel: from each of these
+//!                                       final answer, question, guard, error: from each of these
 //! ```
 //!
-//! A reply stays in `ParseAction` only while it is checked against a schema. `AtLimit`, before `BuildPrompt` or
-//! `CallTool`, waits for a decision about a limit. `Stopped` and the loss of the journal lead from any state to `Idle`.
+//! A reply stays in `ParseAction` only while it is checked against a schema. `AtLimit` waits for a decision about a
+//! limit; it is entered from `BuildPrompt` or `CallTool` and returns there. `Stopped`, `Dismissed` and the loss of the
+//! journal lead from any state to `Idle`; `Stopped` records the outcome of a running turn first.
 //!
 //! Owns the decisions of one session's turns and nothing else. The TurnActor, the
 //! step-by-step runner, replay and simulation all drive this one machine. It never
@@ -201,10 +202,10 @@ impl Turn {
         self.look_up_deferred(effects);
     }
 
-    /// The transitions. What [`Turn::admits`] keeps or answers concerns no state.
+    /// The transitions. What [`Turn::preprocess`] handles concerns no state.
     fn step(&mut self, message: TurnMessage, e: &mut Vec<Effect>) {
         use TurnMessage as M;
-        if !self.admits(&message, e) || self.child_returned(&message, e) {
+        if self.preprocess(&message, e) || self.take_child_result(&message, e) {
             return;
         }
         match (std::mem::replace(&mut self.state, State::Idle), message) {

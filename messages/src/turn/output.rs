@@ -2,16 +2,14 @@
 //! by its schema; judged before it is journaled.
 //!
 //! Whether an answer fits is a question with a ticket, answered outside the machine. An answer that does not fit
-//! counts as a malformed reply, and the model is told where it does not.
+//! counts as a malformed reply, and the complaint names where it does not.
 
-use super::action;
-use super::infer::parsed;
+use super::infer::{parsed, whole_text};
 use super::state::{Judging, State};
-use super::{Effect, Turn};
-use crate::chat::{StopReason, complain};
-use crate::event::AgentEvent;
+use super::{Effect, Turn, action};
+use crate::chat::StopReason;
 use crate::llm::LlmAnswer;
-use crate::store::{Fact, Reasoning, StepCost};
+use crate::store::{Reasoning, StepCost};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -37,9 +35,9 @@ impl Turn {
             }
             Err(_) if answer.stop_reason == StopReason::MaxTokens => {
                 let complaint = "the answer was cut at the token limit before its JSON ended; make it shorter";
-                self.malformed(step, answer, complaint.to_owned(), cost, effects);
+                self.malformed(step, whole_text(answer), complaint.to_owned(), cost, effects);
             }
-            Err(complaint) => self.malformed(step, answer, complaint, cost, effects),
+            Err(complaint) => self.malformed(step, whole_text(answer), complaint, cost, effects),
         }
     }
 
@@ -54,13 +52,7 @@ impl Turn {
             }
             Err(misfit) => {
                 let complaint = format!("the answer does not fit the schema: {misfit}");
-                self.emit(effects, || AgentEvent::ActionMalformed { complaint: complaint.clone() }.in_step(step));
-                self.record_in_turn(Fact::Malformed {
-                    text: reply,
-                    complaint: complain(&complaint),
-                    cost: Box::new(cost),
-                });
-                self.go_on(effects);
+                self.malformed(step, reply, complaint, cost, effects);
             }
         }
     }

@@ -1,14 +1,13 @@
 //! Session and tools → what the model reads.
 //!
-//! The frame (instructions, action contract, envelope schema) is made once per turn; each step adds the history that
-//! fits. Every layer has a size cap, and cuts are marked. No clock and no randomness: equal sessions and configurations
-//! give equal prompts.
+//! The frame (instructions, action contract, envelope schema) is made at the start of a turn, and again when its skills
+//! or tools change; each step adds the history that fits. Every layer has a size cap, and `prompt.built` names the layers
+//! that were cut. No clock and no randomness: equal sessions and configurations give equal prompts.
 
 use super::layers::{self as layers, Behind, Places, push_paragraph};
 use super::skills::Chosen;
 use super::{history, output_schema};
 use crate::chat::{CallStatus, ContentPart, Message, Usage, complaint};
-use crate::condense;
 use crate::event::{AgentEvent, StepEvent};
 use crate::ids::{ToolName, TurnId};
 use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
@@ -16,8 +15,8 @@ use crate::models::Cost;
 use crate::session_state::{OpenTurn, Session};
 use crate::skills::SkillIndex;
 use crate::tools::ToolSet;
-use crate::trace;
 use crate::turn_config::{PromptLayers, TurnConfig};
+use crate::{condense, trace};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -192,8 +191,7 @@ impl Frame {
         self.summary = summary(session);
     }
 
-    /// The prompt of the next step, about how many bytes it has, and the event that
-    /// tells of it.
+    /// The prompt of the next step, its approximate size in bytes, and its event.
     pub(super) fn request(
         &mut self,
         turn_config: &TurnConfig,
@@ -250,8 +248,7 @@ impl Frame {
     }
 }
 
-/// How large the history is. It only grows while a turn runs, so each message is
-/// counted once.
+/// How large the history is. Each message is counted once, until condensing changes the history.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 struct Counted {
     messages: usize,

@@ -49,8 +49,8 @@ impl Turn {
         self.outbox.flush(&self.id, next, effects);
     }
 
-    /// The version of the newest record, for effects that wait until it is durable.
-    pub(super) fn awaited(&mut self) -> u64 {
+    /// Asks the store to confirm the newest record. Returns its version, for effects that wait until it is durable.
+    pub(super) fn await_durable(&mut self) -> u64 {
         let version = self.version();
         self.outbox.wait_for(version);
         version

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 impl Turn {
     /// Handles what does not depend on the state: requests that wait for the journal or are known to it, and
-    /// acknowledgements. Returns whether the state decides about the message.
-    pub(super) fn admits(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
+    /// acknowledgements. Returns whether the message is handled, so the state does not decide about it.
+    pub(super) fn preprocess(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
         match message {
             TurnMessage::Start { turn_config, .. }
             | TurnMessage::Resume { turn_config, .. }
@@ -27,15 +27,15 @@ impl Turn {
                     Some(_) if self.unrecovered && message.submission().is_some() => {
                         self.defer(message);
                         self.recovered(effects);
-                        false
+                        true
                     }
-                    Some(_) => self.is_new(message, effects),
+                    Some(_) => self.answer_if_known(message, effects),
                     None => {
                         self.defer(message);
                         if matches!(self.state, State::Idle) {
                             self.claim(false, effects);
                         }
-                        false
+                        true
                     }
                 }
             }
@@ -46,17 +46,17 @@ impl Turn {
                 if matches!(self.state, State::Load { .. }) =>
             {
                 self.defer(message);
-                false
+                true
             }
-            TurnMessage::Decided { approval, asker, .. } => self.counts(approval, *asker, effects),
+            TurnMessage::Decided { approval, asker, .. } => !self.report_decision(approval, *asker, effects),
             TurnMessage::Steered { steer } if self.knows_steer(&steer.request_id) => {
                 self.tell_when_kept(&steer.request_id, effects);
-                false
+                true
             }
             TurnMessage::Saved { ticket, result } => {
-                self.outbox.awaits(*ticket) && self.appended(*ticket, result, effects)
+                !(self.outbox.awaits(*ticket) && self.appended(*ticket, result, effects))
             }
-            _for_the_state => true,
+            _for_the_state => false,
         }
     }
 
@@ -93,53 +93,53 @@ impl Turn {
         }
     }
 
-    /// Whether an input or a reply is new. One that is known is answered here, or by the turn that it is.
-    fn is_new(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
-        let (Some(submission), Some(session)) = (message.submission(), &self.session) else { return true };
+    /// Answers an input or a reply that is known, unless the turn that it is does so. Returns whether it is known.
+    fn answer_if_known(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
+        let (Some(submission), Some(session)) = (message.submission(), &self.session) else { return false };
         // An outcome that is being journaled is reported when it is durable, and not before.
         let is_ending = matches!(&self.state, State::Done(finishing) if finishing.submission == *submission);
         let is_withdrawn = |ack: &Ack| matches!(ack, Ack::Withdrawn(outcome) if outcome.turn_id == *submission);
         if is_ending || self.acks.iter().any(|(_, ack)| is_withdrawn(ack)) {
-            return false;
+            return true;
         }
         if let Some(last) = session.outcome_of(submission) {
             self.tell_again(submission, (**last).clone(), effects);
-            return false;
+            return true;
         }
         if has_ended(session, submission) {
             self.look_up_later(message, effects);
-            return false;
+            return true;
         }
         if session.knows(submission) {
-            return false;
+            return true;
         }
-        let TurnMessage::Start { input, .. } = message else { return true };
-        // Before anything is told of an earlier request.
+        let TurnMessage::Start { input, .. } = message else { return false };
+        // Before anything of an earlier request is reported.
         if session.is_of_another_tenant(input) {
             effects.push(refused(submission, other_tenant(&self.id, input)));
-            return false;
+            return true;
         }
-        let Some(request) = &input.request_id else { return true };
+        let Some(request) = &input.request_id else { return false };
         if let Some(outcome) = session.first_outcome(request) {
             self.tell_again(submission, outcome, effects);
-            return false;
+            return true;
         }
         if session.has_forgotten(request) {
             self.look_up(message, effects);
-            return false;
+            return true;
         }
         // A name that the runtime gave is the one of its turn.
         if has_ended(session, &TurnId::new(request.as_str())) {
             self.look_up_later(message, effects);
-            return false;
+            return true;
         }
         let waits = session.waiting.iter().any(|other| other.request_id.as_ref() == Some(request));
         let is_running = waits || session.running().is_some_and(|open| open.is_request(request));
         if is_running {
-            let text = "a request of this request_id is running; its outcome comes once";
+            let text = "a request with this request_id is still running";
             effects.push(refused(submission, AgentError::busy(text)));
         }
-        !is_running
+        is_running
     }
 
     /// Tells an outcome to one more caller, with what is known of it by now.

@@ -4,7 +4,7 @@
 //! two failed calls in a row, and a skill that the model asked for. Before the next prompt the skills are listed again;
 //! the new selection is journaled, then the prompt is built with it.
 //!
-//! What the user says may change which tools the skills of the turn leave. What a model or a tool says changes only the
+//! A message of the user may change which tools the skills of the turn leave. Text of a model or a tool changes only the
 //! instructions: no tool is lost in the middle of the work, and none is gained by asking for a skill.
 
 use super::prompt::Frame;
@@ -24,8 +24,8 @@ use std::sync::Arc;
 const NAMED: usize = 20;
 
 impl Turn {
-    /// Asks for the skills, if something happened since they were chosen. Returns whether the next prompt waits for them.
-    pub(super) fn is_reselecting(&mut self, effects: &mut Vec<Effect>) -> bool {
+    /// Asks for the skills and enters `ReselectSkills`, if something happened since they were chosen. Returns whether it did.
+    pub(super) fn start_reselection(&mut self, effects: &mut Vec<Effect>) -> bool {
         let has_skills = self.frame.as_ref().is_some_and(|frame| frame.skilled.is_some());
         let reselecting = self.open_turn().filter(|_| has_skills).and_then(|open| open.reselecting.as_ref());
         let Some(causes) = reselecting.filter(|open| !open.due.is_empty()).map(|open| open.causes) else {
@@ -52,7 +52,7 @@ impl Turn {
         let is_late = reselecting.causes != wait.causes;
         let allow_tools = before.allow_tools.clone();
         // They were listed for less than has happened by now.
-        if is_late && self.is_reselecting(effects) {
+        if is_late && self.start_reselection(effects) {
             return;
         }
         let Some((skilled, profile)) =
@@ -64,7 +64,7 @@ impl Turn {
         let index = if index.skills.is_empty() { Arc::clone(&skilled.index) } else { index };
         let (offered, profile) = (Arc::clone(&skilled.offered), Arc::clone(profile));
         let mut of_user = causes.iter().copied().map(ReselectCause::is_of_user);
-        // The scores of a port are of everything that was said, also by tools.
+        // The scores of a port consider all text, also that of tools.
         let is_of_user = if scores.is_some() { of_user.all(|is_it| is_it) } else { of_user.any(|is_it| is_it) };
         let tools = if is_of_user { Arc::clone(&offered) } else { limited(allow_tools.as_deref(), &offered) };
         let Some(selection) = self.selection(Listed { index: &index, scores }, &profile, &tools) else { return };

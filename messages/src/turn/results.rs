@@ -9,7 +9,7 @@ use crate::store::Fact;
 use crate::tools::{Grant, ToolReturn};
 use std::sync::Arc;
 
-/// The most bytes in which a tool says what it waits for.
+/// The most bytes of a tool's description of what it waits for.
 pub(super) const MOST_WORDS_BYTES: usize = 4 * 1024;
 
 impl Turn {
@@ -46,7 +46,7 @@ impl Turn {
 
     /// A call that is not sent to its tool gets its result.
     pub(super) fn refuse_call(&mut self, call: &ToolCall, why: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
-        let open = self.open_calls().iter().find(|open| open.call.id == call.id);
+        let open = self.open_call(&call.id);
         if open.is_some_and(|open| open.intent.is_some() && agents::is_agent(call)) {
             // The child that it began before a crash gets no further.
             self.tell_orphan(call, effects);
@@ -93,7 +93,7 @@ impl Turn {
 
     pub(super) fn called(&self, call: &Arc<ToolCall>, state: CallState, effects: &mut Vec<Effect>) {
         let step = self.open_turn().map_or(0, |open| open.spent.steps);
-        let tool = self.open_calls().iter().find(|open| open.call.id == call.id).map(|open| &open.tool);
+        let tool = self.open_call(&call.id).map(|open| &open.tool);
         self.emit(effects, || {
             let (title, kind) = tool.map(|tool| (tool.title.clone(), tool.kind)).unwrap_or_default();
             AgentEvent::ToolCalled { call: Arc::clone(call), title, kind, state, progress: None }.in_step(step)

@@ -28,7 +28,7 @@ const MOST_QUERY_BYTES: usize = 64 * 1024;
 /// How many failed results are part of a query, and how much of each, in bytes.
 const FAILED: (usize, usize) = (4, 2 * 1024);
 
-/// The skills that there are, and how well they fit if their port says so.
+/// The available skills, with their scores if their port has its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed<'a> {
     pub(super) index: &'a Arc<SkillIndex>,
@@ -42,7 +42,7 @@ pub(super) struct Chosen {
     pub(super) text: String,
     /// The turn's tools, as its skills limit them.
     pub(super) tools: Arc<ToolSet>,
-    /// The event that tells of it.
+    /// The event about it.
     pub(super) told: Option<AgentEvent>,
     /// The skills that there were, of a turn that has some.
     pub(super) index: Option<Arc<SkillIndex>>,
@@ -87,7 +87,7 @@ impl Turn {
         own.or_else(named).or_else(|| self.turn_config.as_ref()?.skills.as_ref()?.role.as_deref().map(Arc::from))
     }
 
-    /// The text that skills are chosen for: the names of those that a sub-agent is given, or what the user said.
+    /// The text that skills are chosen for: the names of those that a sub-agent is given, or the user's messages.
     fn wanted_skills(&self, session: &Session, open: &OpenTurn) -> String {
         let own = self.own_agent().and_then(Agent::own_skills);
         own.map_or_else(|| said_by_user(session, open), |names| names.join("\n"))
@@ -224,7 +224,7 @@ pub(super) fn joined(layer: String, others: &str) -> String {
     }
 }
 
-/// What the user said in the turn, the newest first: answers to questions of the model are not part of it.
+/// The user's messages of the turn, the newest first: answers to questions of the model are not part of it.
 fn said_by_user(session: &Session, open: &OpenTurn) -> String {
     let behind = session.history.iter().skip(open.message_at + 1).chain(&open.steered);
     let steered = behind.rev().filter(|message| complaint(message).is_none()).filter_map(|message| match &**message {
@@ -237,7 +237,7 @@ fn said_by_user(session: &Session, open: &OpenTurn) -> String {
     text
 }
 
-/// What models and tools said for which skills are chosen again.
+/// The texts of models and tools for which skills are chosen again.
 fn beside(session: &Session, causes: &[ReselectCause]) -> String {
     let mut text = String::new();
     if causes.contains(&ReselectCause::Condensed) {

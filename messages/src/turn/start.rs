@@ -21,7 +21,7 @@ use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
 impl Turn {
-    /// The actor was started again: the journal says what it was doing.
+    /// The actor was restarted: continues from the journal.
     pub(super) fn wake(&mut self, turn_config: Arc<TurnConfig>, recover: Recover, effects: &mut Vec<Effect>) {
         self.turn_config = Some(turn_config);
         self.recover = Some(recover);
@@ -99,7 +99,8 @@ impl Turn {
             }
             (Some(Recover::Close(reason)), _) => self.close(reason, effects),
             (Some(Recover::GiveUp), _) => {
-                self.close_failed("the turn's actor crashed too often; its calls are marked in the session", effects);
+                let why = "the turn's actor crashed too often; the history of the session marks its unfinished calls";
+                self.close_failed(why, effects);
             }
             (None, OnRestart::Report) => {
                 self.close_failed("a crash of the program interrupted the turn; its calls are marked", effects);
@@ -196,7 +197,7 @@ impl Turn {
         let (tools_at, profile_at) = (self.ticket(), self.ticket());
         let reads_files = self.turn_config.as_ref().is_some_and(|turn_config| turn_config.reads_files);
         let layers_at = reads_files.then(|| self.ticket());
-        let until = Some(self.awaited());
+        let until = Some(self.await_durable());
         self.flush(effects);
         let Some(open) = self.open_turn() else { return };
         let allow = open.input.allow_tools.clone();

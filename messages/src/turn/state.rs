@@ -73,7 +73,7 @@ pub(super) struct Gathering {
     pub(super) skills_at: Option<Ticket>,
     /// The skills, where there are any.
     pub(super) skills: Option<Arc<SkillIndex>>,
-    /// How well they fit, if their port says so.
+    /// Their scores, if their port has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) scores: Option<Arc<SkillScores>>,
     /// Events of steer messages that came during the preparation, to be emitted after the turn's beginning.

@@ -2,7 +2,7 @@
 //! answered.
 //!
 //! An answer must stay true. An input that is not in the journal may be sent again. One that is in it is run by the
-//! next owner of the journal, so sending it again would run it twice. If neither is certain, the answer says so.
+//! next owner of the journal, so sending it again would run it twice. If neither is certain, the answer is that it is in doubt.
 
 use super::acks::Settled;
 use super::news::{decision_heard, finished, in_doubt, refused, refused_request, steered};
@@ -19,9 +19,9 @@ const PAUSES_MS: [u64; 4] = [50, 200, 800, 2_000];
 
 impl Turn {
     /// Handles the failure of a turn's first append. If an input may be in the journal, the append is retried a few
-    /// times with pauses, since the input would run later although its caller was told that it failed. One that is
+    /// times with pauses, since the input would run later although its caller was answered with an error. One that is
     /// certainly not there is refused at once.
-    pub(super) fn begins_again(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
+    pub(super) fn retry_append(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
         let awaits = matches!(&self.state, State::Start(wait) if wait.until.is_some());
         let pause_ms = usize::try_from(self.outbox.failures()).ok().and_then(|failures| PAUSES_MS.get(failures - 1));
         let (true, true, Some(pause_ms)) = (awaits && self.holds_inputs(), error.is_retryable(), pause_ms) else {
@@ -90,7 +90,7 @@ impl Turn {
         });
         for request in std::mem::take(&mut self.deferred) {
             match &request {
-                // Whether the question is open is not known; the caller is told that the session is not live.
+                // Whether the question is open is not known; the answer is that the session is not live.
                 TurnMessage::Decided { approval, asker, .. } => {
                     effects.push(decision_heard(approval, *asker, Heard::NotLive));
                 }

@@ -27,7 +27,7 @@ pub(super) struct Background {
     asked: Vec<(CallId, Ticket)>,
     /// The end of the turn, which waits for them.
     ended: Option<Ended>,
-    /// The children that end with it are told when this version is durable.
+    /// The children that end with it are notified when this version is durable.
     #[serde(default)]
     told_at: Option<u64>,
 }
@@ -69,7 +69,7 @@ impl Turn {
             Ok(Some(_)) if is_known => self.run(calling, call, grant, (false, doubted), effects),
             Ok(task) => {
                 self.record_in_turn(Fact::Intent { call: call.id.clone(), traits, task });
-                Slot::Recording { grant, until: self.awaited(), doubted }
+                Slot::Recording { grant, until: self.await_durable(), doubted }
             }
             Err(why) => self.not_handed_down(&call, &why, doubted, effects),
         }
@@ -93,7 +93,7 @@ impl Turn {
 
     /// The child that works for a call of the open step, as it was written.
     pub(super) fn child_in_background(&self, call: &ToolCall) -> Option<Arc<Delegation>> {
-        self.open_calls().iter().find(|open| open.call.id == call.id)?.task.clone()
+        self.open_call(&call.id)?.task.clone()
     }
 
     /// The child of a call begins to work, or may have begun before a crash; the call has its result.
@@ -209,8 +209,8 @@ impl Turn {
         Some(if call.name.as_str() == RESULT { task.answer() } else { task.told() })
     }
 
-    /// A child has ended, or its outcome was read. Returns whether the message was about one.
-    pub(super) fn child_returned(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
+    /// Takes the result of a child that has ended, or its outcome as it was read. Returns whether the message was one.
+    pub(super) fn take_child_result(&mut self, message: &TurnMessage, effects: &mut Vec<Effect>) -> bool {
         let (TurnMessage::ToolReturned { ticket, returned }, Some(background)) = (message, &mut self.background) else {
             return false;
         };
@@ -242,7 +242,7 @@ impl Turn {
 
     /// The outcome of a child whose call is open: it is the result, if there is one.
     fn outcome_read(&mut self, call: &CallId, returned: &ToolReturn, effects: &mut Vec<Effect>) {
-        let open = self.open_calls().iter().find(|open| open.call.id == *call && open.result.is_none());
+        let open = self.open_call(call).filter(|open| open.result.is_none());
         let open = open.map(|open| Arc::clone(&open.call)).filter(|_| returned.status != CallStatus::Unknown);
         if let Some(call) = open {
             self.answer(&call, returned.clone(), effects);
@@ -283,16 +283,16 @@ impl Turn {
         }
     }
 
-    /// The end of the turn waits for children that end with it, which are cancelled, and for outcomes that are being read.
-    /// Returns whether it does.
-    pub(super) fn ends_behind_children(&mut self, ended: &Ended, effects: &mut Vec<Effect>) -> bool {
+    /// Lets the end of the turn wait for children that end with it, which are cancelled, and for outcomes that are being
+    /// read. Returns whether it waits.
+    pub(super) fn wait_for_children(&mut self, ended: &Ended, effects: &mut Vec<Effect>) -> bool {
         let is_read = |open: &OpenCall| open.result.is_none() && self.asks_child_of(&open.call.id);
         let reads = self.background.is_some() && self.open_calls().iter().any(is_read);
         if self.ending_with(ended).next().is_none() && !reads {
             return false;
         }
         // The answer for which they end is in the journal before.
-        let told_at = self.outbox.has_unsent().then(|| self.awaited());
+        let told_at = self.outbox.has_unsent().then(|| self.await_durable());
         self.flush(effects);
         if let Some(background) = &mut self.background {
             background.ended = Some(ended.clone());
@@ -329,7 +329,7 @@ impl Turn {
     /// The turn ends, if all children have that its end waits for.
     fn end_behind_children(&mut self, effects: &mut Vec<Effect>) {
         let Some(ended) = self.background.as_mut().and_then(|background| background.ended.take()) else { return };
-        if !matches!(self.state, State::Done(_)) || self.ends_behind_children(&ended, effects) {
+        if !matches!(self.state, State::Done(_)) || self.wait_for_children(&ended, effects) {
             return;
         }
         self.tell_orphans(effects);

@@ -38,7 +38,7 @@ pub(super) struct Time {
 }
 
 impl Time {
-    /// A message has come; `asking` says whether a person was being asked until then.
+    /// Counts the time until this message; `asking`: a person was asked meanwhile.
     pub(super) fn pass(&mut self, now: Moment, asking: bool) {
         let passed_ms = self.ticks.map_or(0, |before| now.ticks.saturating_sub(before));
         self.lasted_ms = self.lasted_ms.saturating_add(passed_ms);

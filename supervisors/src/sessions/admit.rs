@@ -259,15 +259,15 @@ impl SessionsState {
         };
         let text = match tenant {
             Some(tenant) if self.admission.is_at_limit(Some(tenant)) => format!(
-                "the tenant {tenant} has {running} turns running, which is its limit, and {waiting} inputs waiting, which is \
-                 the most; nothing was kept of this one: send it again later"
+                "the tenant {tenant} has reached its limits of {running} running turns and {waiting} waiting inputs; this input was \
+                 not stored: send it again later"
             ),
             Some(tenant) => format!(
-                "all places for turns are taken, and the tenant {tenant} has {waiting} inputs waiting, which is the most; \
-                 nothing was kept of this one: send it again later"
+                "the limit of running turns is reached, and the tenant {tenant} has {waiting} inputs waiting, which is its limit; \
+                 this input was not stored: send it again later"
             ),
             None => format!(
-                "{running} turns run and {waiting} inputs wait, which is the most; nothing was kept of this one: \
+                "the limits of {running} running turns and {waiting} waiting inputs are reached; this input was not stored: \
                  send it again later, or raise runtime.max_concurrent_turns"
             ),
         };
@@ -276,5 +276,5 @@ impl SessionsState {
 }
 
 pub(super) fn closing() -> AgentError {
-    AgentError::overloaded("the runtime is shutting down and takes no new turns; nothing was kept of this input")
+    AgentError::overloaded("the runtime is shutting down and accepts no new turns; this input was not stored")
 }

@@ -161,7 +161,7 @@ impl SessionsState {
         match clock.look(now, signs) {
             Ok(None) => {}
             Ok(Some(at)) => clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session, turn), myself)),
-            Err(EndReason::NoProgress) if let Some(at) = clock.tells_quiet(now) => {
+            Err(EndReason::NoProgress) if let Some(at) = clock.warn_once(now) => {
                 clock.deadline = Some(self.deadlines.insert(at, Due::Turn(session.clone(), turn), myself));
                 self.send(&session, TurnMessage::Quiet);
             }

@@ -16,9 +16,6 @@ use std::sync::Arc;
 /// The most unconfirmed changes of one session.
 const MOST_PENDING_CHANGES: usize = 16;
 
-/// How often an actor is restarted for changes alone.
-const MOST_RESTARTS: u32 = 3;
-
 impl SessionsState {
     pub(super) fn configure(
         &mut self,
@@ -87,7 +84,7 @@ impl SessionsState {
         if entry.changes.is_empty() {
             return false;
         }
-        if entry.crashes > MOST_RESTARTS {
+        if entry.crashes > super::endings::MOST_RESTARTS {
             self.refuse_changes(session, "the session's actor crashed too often; try again");
             return false;
         }

@@ -5,6 +5,7 @@
 
 use super::SessionsState;
 use crate::session_table::ApprovalTask;
+use bob_actors::approvals::ApprovalPort;
 use bob_actors::rooms::Rooms;
 use bob_messages::approvals::{ApprovalQuestion, Decision, Heard, LimitQuestion};
 use bob_messages::ids::{ApprovalId, SessionId, Ticket};
@@ -24,37 +25,19 @@ pub(super) struct PendingDecisions {
 
 /// Puts a question to the approval port, if there is one, and sends its decision to the session.
 pub(super) fn ask(rooms: &Rooms, question: ApprovalQuestion) -> Option<ApprovalTask> {
-    let port = Arc::clone(rooms.approver.port()?);
-    let sessions = rooms.sessions.clone();
-    let task = tokio::spawn(async move {
-        let (session, approval) = (question.session.clone(), question.approval_id.clone());
-        let decided = AssertUnwindSafe(async { port.approve(question).await }).catch_unwind().await;
-        let decision = decided.unwrap_or_else(|_panic| {
-            tracing::error!(%session, "the approval port panicked; the call is denied");
-            Decision::Deny { reason: "the approval could not be requested".to_owned() }
-        });
-        let reply = Reply::to(|_nobody_waits_for_it| ());
-        sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
-    });
-    Some(ApprovalTask(task.abort_handle()))
+    let (session, approval) = (question.session.clone(), question.approval_id.clone());
+    put_question(rooms, session, approval, "the call is denied", |port| async move { port.approve(question).await })
 }
 
 /// Asks the approval port whether a turn goes on beyond a limit, and sends its decision to the session.
 pub(super) fn ask_beyond(rooms: &Rooms, question: LimitQuestion) -> Option<ApprovalTask> {
-    let port = Arc::clone(rooms.approver.port()?);
-    let sessions = rooms.sessions.clone();
-    let task = tokio::spawn(async move {
-        let (session, approval) = (question.session.clone(), question.approval_id.clone());
-        let goes_on = AssertUnwindSafe(async { port.go_on(question).await }).catch_unwind().await;
-        let goes_on = goes_on.unwrap_or_else(|_panic| {
-            tracing::error!(%session, "the approval port panicked; the turn ends at its limit");
-            false
-        });
-        let decision = if goes_on { Decision::AllowOnce } else { Decision::Deny { reason: String::new() } };
-        let reply = Reply::to(|_nobody_waits_for_it| ());
-        sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
-    });
-    Some(ApprovalTask(task.abort_handle()))
+    let (session, approval) = (question.session.clone(), question.approval_id.clone());
+    put_question(rooms, session, approval, "the turn ends at its limit", |port| async move {
+        match port.go_on(question).await {
+            true => Decision::AllowOnce,
+            false => Decision::Deny { reason: String::new() },
+        }
+    })
 }
 
 impl SessionsState {
@@ -90,4 +73,29 @@ impl SessionsState {
     pub(super) fn drop_decisions(&mut self, session: &SessionId) {
         self.deciding.waiting.retain(|(of, _, _)| of != session);
     }
+}
+
+/// Asks the port in a task, which ends with the question. A panic of the port is a refusal; `denied` says of what.
+fn put_question<A>(
+    rooms: &Rooms,
+    session: SessionId,
+    approval: ApprovalId,
+    denied: &'static str,
+    ask: impl FnOnce(Arc<dyn ApprovalPort>) -> A + Send + 'static,
+) -> Option<ApprovalTask>
+where
+    A: Future<Output = Decision> + Send,
+{
+    let port = Arc::clone(rooms.approver.port()?);
+    let sessions = rooms.sessions.clone();
+    let task = tokio::spawn(async move {
+        let decided = AssertUnwindSafe(async { ask(port).await }).catch_unwind().await;
+        let decision = decided.unwrap_or_else(|_panic| {
+            tracing::error!(%session, "the approval port panicked; {denied}");
+            Decision::Deny { reason: "the approval could not be requested".to_owned() }
+        });
+        let reply = Reply::to(|_nobody_waits_for_it| ());
+        sessions.tell(SessionsMessage::Decide { session, approval, decision, reply });
+    });
+    Some(ApprovalTask(task.abort_handle()))
 }

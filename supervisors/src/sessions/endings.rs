@@ -8,7 +8,7 @@ use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::outcome::{EndReason, TurnOutcome};
+use bob_messages::outcome::{EndReason, TurnOutcome, never_ran};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::turn::{Recover, TurnMessage};
 use ractor::{ActorId, ActorStatus, SpawnErr};
@@ -19,8 +19,8 @@ use tokio::time::Instant;
 /// The start of an actor that is not finished.
 type Starts = JoinHandle<Result<JoinHandle<()>, SpawnErr>>;
 
-/// How often an actor is restarted in one turn.
-const MOST_RESTARTS: u32 = 3;
+/// How often an actor is restarted in one turn, or for changes alone.
+pub(super) const MOST_RESTARTS: u32 = 3;
 
 impl SessionsState {
     /// Answers one pending reply and lets those behind it continue. A second answer has no effect.
@@ -389,10 +389,10 @@ pub(super) fn unheard(
     reason: EndReason,
     request: Option<&TurnMessage>,
 ) -> TurnOutcome {
-    let (finish_reason, guard_reason) = reason.finishes();
-    let content = match (guard_reason, request) {
-        (Some(guard), Some(TurnMessage::Start { input, .. })) => input.limits.sentence(guard),
-        _ => "Stopped before the turn began; the input was not kept.".to_owned(),
+    let limits = match request {
+        Some(TurnMessage::Start { input, .. }) => Some(&input.limits),
+        _ => None,
     };
-    TurnOutcome { guard_reason, ..TurnOutcome::bare(session.clone(), submission.clone(), finish_reason, content) }
+    let text = "Stopped before the turn began; the input was not kept.";
+    never_ran(session.clone(), submission.clone(), reason, limits, text)
 }

@@ -44,13 +44,7 @@ impl SessionsState {
 
     /// Stops the actor of a session now. Returns `false` when it has something to do.
     pub(super) fn passivate(&mut self, session: &SessionId, myself: &Myself) -> bool {
-        let has_nothing = |entry: &mut crate::session_table::SessionEntry| {
-            entry.pending.is_empty()
-                && entry.recovered.is_none()
-                && entry.changes.is_empty()
-                && entry.children.is_empty()
-        };
-        let may_go = self.table.get_mut(session).is_none_or(has_nothing);
+        let may_go = self.table.get_mut(session).is_none_or(|entry| entry.has_nothing_to_do());
         if may_go {
             self.stop(session, EndReason::Passivated, myself);
         }

@@ -12,9 +12,10 @@ use super::DesiredServers;
 use super::registry::{BroughtBounds, Configured, ServerPool, Servers};
 use crate::children::{ChildEvent, ChildSpec};
 use bob_actors::address::Address;
+use bob_actors::approvals::ApprovalPort;
 use bob_actors::child::{Ladder, Watcher};
 use bob_actors::feed::Feed;
-use bob_actors::mcp::{Elicit, McpServerActor, McpServerArguments, SignIns};
+use bob_actors::mcp::{McpServerActor, McpServerArguments, SignIns};
 use bob_actors::metrics::Metrics;
 use bob_actors::tape::Recorder;
 use bob_actors::tools::registry::{KnownTools, Publisher, SessionHost, ToolRegistry};
@@ -57,7 +58,7 @@ pub struct Surroundings {
     /// Ends their processes when this program cannot.
     pub watcher: Watcher,
     /// Port for forms of servers.
-    pub elicit: Option<Arc<dyn Elicit>>,
+    pub elicit: Option<Arc<dyn ApprovalPort>>,
     /// How servers of the configuration are signed in to. One that a session brings has no part in its tokens.
     pub sign_ins: SignIns,
     /// Records calls, if a tape is recorded.
@@ -129,7 +130,7 @@ impl ToolServers {
         Ok(Self(Arc::new(inner)))
     }
 
-    /// The desired of the servers, which the tools supervisor reads.
+    /// The configured servers as child specifications; the tools supervisor starts and stops children to match them.
     pub fn desired(&self) -> DesiredServers {
         self.0.desired.clone()
     }

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// Separates a signature from the thought it signs, where both must go back.
 const SIGNED: char = '\n';
 
-/// A signature and its thought as one text that means nothing to anybody else.
+/// A signature and its thought as one text, opaque to other providers.
 pub(super) fn sign(signature: &str, thought: &str) -> String {
     format!("{signature}{SIGNED}{thought}")
 }

@@ -6,7 +6,8 @@
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
 use super::Failure;
-use crate::mcp::elicit::{Answer, Elicit, Question, with_defaults};
+use crate::approvals::ApprovalPort;
+use crate::mcp::elicit::{Answer, Question, with_defaults};
 use crate::panics::Panics;
 use bob_messages::context::RequestContext;
 use bob_messages::ids::{ServerId, SessionId};
@@ -33,7 +34,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 pub(super) struct Answers {
     server: ServerId,
     roots: Arc<[String]>,
-    elicit: Option<Arc<dyn Elicit>>,
+    elicit: Option<Arc<dyn ApprovalPort>>,
     panics: Panics,
     asking: Semaphore,
 }
@@ -62,7 +63,7 @@ impl Asker {
 }
 
 impl Answers {
-    pub(super) fn new(server: ServerId, roots: Arc<[String]>, elicit: Option<Arc<dyn Elicit>>) -> Self {
+    pub(super) fn new(server: ServerId, roots: Arc<[String]>, elicit: Option<Arc<dyn ApprovalPort>>) -> Self {
         Self { server, roots, elicit, panics: Panics::of("approval"), asking: Semaphore::new(QUESTIONS) }
     }
 

@@ -1,7 +1,6 @@
 //! Error texts about a server, for users and models; each follows the server's name.
 
-use super::trouble::Trouble;
-use super::trouble::clip;
+use super::trouble::{Trouble, clip};
 use super::{Failure, Misfit};
 use rmcp::model::ErrorData;
 use rmcp::service::{ClientInitializeError, ServiceError};

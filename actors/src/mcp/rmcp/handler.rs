@@ -6,7 +6,7 @@
 
 use super::answers::{Answers, Asker};
 use super::progress::OnTheirWay;
-use crate::mcp::elicit::Elicit;
+use crate::approvals::ApprovalPort;
 use bob_messages::ids::ServerId;
 use bob_messages::pool::ServerOwner;
 use rmcp::model::{
@@ -34,7 +34,7 @@ impl Handler {
     pub(in crate::mcp) fn new(
         server: ServerId,
         roots: Arc<[String]>,
-        elicit: Option<Arc<dyn Elicit>>,
+        elicit: Option<Arc<dyn ApprovalPort>>,
         changed: Arc<Notify>,
     ) -> Self {
         Self {

@@ -96,8 +96,6 @@ struct Inner {
 }
 
 impl Web {
-    /// # Errors
-    /// When the URL or a header cannot be used.
     pub(super) fn new(
         spec: &HttpSpec,
         closed: CancellationToken,

@@ -98,9 +98,6 @@ impl Tokens {
     }
 
     /// The token for the next request; `None` if there is none: then the server says what it wants.
-    ///
-    /// # Errors
-    /// When a token that is old cannot be renewed now.
     pub(super) async fn current(&self) -> Result<Option<String>, String> {
         match self.client.store.known().filter(Kept::is_fresh) {
             Some(kept) => Ok(kept.access()),
@@ -129,9 +126,6 @@ impl Tokens {
     }
 
     /// Waits for the end of an attempt to get a token that is under way, which has its own time limit.
-    ///
-    /// # Errors
-    /// Why it failed.
     pub(in crate::mcp) async fn settled(&self) -> Result<(), String> {
         match self.client.attempts.under_way() {
             Some(outcome) => outcome.await.map(drop),
@@ -177,9 +171,6 @@ pub(in crate::mcp) async fn log_in(spec: &ServerSpec, sign_ins: &SignIns) -> Res
 }
 
 /// Removes the tokens of a server; returns whether there were any. Waits for another process that renews them.
-///
-/// # Errors
-/// When they cannot be removed.
 pub(in crate::mcp) fn log_out(spec: &ServerSpec, folder: &Path) -> Result<bool, String> {
     match &spec.transport {
         ServerTransport::Http(http) => kept::forget(folder, &spec.id, &http.url),

@@ -53,9 +53,6 @@ impl Drop for Waiting {
 }
 
 /// Calls a tool. Dropping the future cancels the call.
-///
-/// # Errors
-/// Returns why there is no response.
 pub(super) async fn call(
     peer: &Peer<RoleClient>,
     calls: &OnTheirWay,

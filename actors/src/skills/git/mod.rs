@@ -13,9 +13,8 @@ mod tests;
 pub use mirror::{MirrorBounds, MirrorError};
 
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::io;
 use std::path::{Component, Path, PathBuf};
+use std::{fs, io};
 
 /// The file beside the files of a commit that describes them.
 const MANIFEST: &str = "mirror.json";

@@ -15,12 +15,12 @@ use std::sync::Arc;
 impl Artifacts {
     /// The request with the content of what is sent whole. What is no longer stored is named in its place.
     pub(crate) async fn whole(&self, request: &Arc<LlmRequest>) -> Arc<LlmRequest> {
-        if !request.messages.iter().any(|message| parts(message).iter().any(is_sent_whole)) {
+        if !request.messages.iter().any(|message| message.parts().iter().any(is_sent_whole)) {
             return Arc::clone(request);
         }
         let mut whole = LlmRequest::clone(request);
         for message in &mut whole.messages {
-            if parts(message).iter().any(is_sent_whole) {
+            if message.parts().iter().any(is_sent_whole) {
                 *message = Arc::new(self.whole_message(&request.session, message).await);
             }
         }
@@ -29,7 +29,7 @@ impl Artifacts {
 
     async fn whole_message(&self, session: &SessionId, message: &Message) -> Message {
         let mut whole = Vec::new();
-        for part in parts(message) {
+        for part in message.parts() {
             whole.push(match part.artifact().filter(|artifact| artifact.is_whole) {
                 Some(artifact) => self.inlined(session, artifact).await,
                 None => part.clone(),
@@ -69,12 +69,4 @@ impl Artifacts {
 
 fn is_sent_whole(part: &ContentPart) -> bool {
     part.artifact().is_some_and(|artifact| artifact.is_whole)
-}
-
-fn parts(message: &Message) -> &[ContentPart] {
-    match message {
-        Message::User { parts } => parts,
-        Message::Tool { result } => &result.output.parts,
-        Message::Assistant { .. } => &[],
-    }
 }

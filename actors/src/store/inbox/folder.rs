@@ -12,9 +12,8 @@
 use super::memory::{chosen, full};
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
-use crate::store::StoreOverview;
 use crate::store::folder::Folder;
-use crate::store::name;
+use crate::store::{StoreOverview, name};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};

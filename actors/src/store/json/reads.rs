@@ -1,9 +1,8 @@
 //! Reading the journals of a folder, and listing them.
 
-use super::glances;
 use super::journals::Journals;
-use super::name;
 use super::position::{EMPTY, Position, Unreadable};
+use super::{glances, name};
 use crate::store::listing;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError};

@@ -7,13 +7,12 @@
 //! and what is known of the sessions is read again before it is relied on. What a
 //! job writes is decided by [`SessionWriter`].
 
-use super::Made;
 use super::database::Database;
-use super::file;
 use super::job::Job;
 use super::session_writer::{SessionWriter, Tell};
 use super::steps::KNOWN;
 use super::tables::Pen;
+use super::{Made, file};
 use crate::store::owners::StoreOptions;
 use bob_messages::Millis;
 use bob_messages::store::StoreError;

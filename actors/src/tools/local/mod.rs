@@ -125,7 +125,7 @@ async fn blocking(
         return Err(ToolError::new("the program is ending"));
     };
     let work = move || {
-        // Also work that nobody waits for any more has its place until it is over.
+        // Abandoned work keeps its place until it is over.
         let _turn = turn;
         work(&invocation, &unwanted)
     };

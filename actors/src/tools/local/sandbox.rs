@@ -9,10 +9,9 @@
 //! Not confined: what is read, the time and the mode of a file that is there, and a process of the same user that is
 //! asked for something over a pipe in the file system.
 
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
+use std::{fmt, io};
 
 /// Whether commands of the shell are confined.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -62,9 +62,6 @@ impl Seen {
 
     /// Refuses a write to a file that has changed since the session saw it, and says what changed. When all of that is
     /// said, the session has seen the file as it is now.
-    ///
-    /// # Errors
-    /// When it has changed.
     pub(super) fn check(&self, session: &SessionId, path: &Path, shown: &str, now: &[u8]) -> Result<(), ToolError> {
         let before = {
             let memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);

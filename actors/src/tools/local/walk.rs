@@ -69,9 +69,6 @@ impl<'a> Walk<'a> {
     }
 
     /// Shows every file and folder to `visit`, until it breaks.
-    ///
-    /// # Errors
-    /// When the call is no longer wanted.
     pub(super) fn each(&self, mut visit: impl FnMut(&Found) -> ControlFlow<()>) -> Result<Covered, ToolError> {
         let mut is_reached = false;
         // From the root on, since the ignore files on the way count; straight there when they leave the path out.

@@ -10,7 +10,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 impl Host {
-    /// Whether nobody can be asked now, whoever is in its room.
+    /// Whether its actor, if there is one, cannot be asked now.
     pub(super) fn is_away(&self) -> bool {
         let state = self.standing().state;
         matches!(state, ServerState::Restarting | ServerState::GaveUp | ServerState::Stopped)

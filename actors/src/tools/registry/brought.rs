@@ -52,7 +52,7 @@ impl SessionHost {
         Self(Arc::new(Host::server(&asleep, Box::new(address)).isolated(known, None)))
     }
 
-    /// Whether it is down for good, until somebody asks for it by hand.
+    /// Whether it is down for good, until it is restarted by hand.
     pub fn is_down(&self) -> bool {
         self.0.down().is_some()
     }

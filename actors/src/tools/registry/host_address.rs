@@ -7,22 +7,22 @@ use futures_util::future::BoxFuture;
 use ractor::MessagingErr;
 use std::fmt::Debug;
 
-/// How a host is reached. Whoever is there is looked up at every send.
+/// How a host is reached. Its actor is looked up at every send.
 pub trait HostAddress: Debug + Send + Sync + 'static {
-    /// Sends to whoever is there now.
+    /// Sends to the current actor.
     ///
     /// # Errors
-    /// The message, when nobody is.
+    /// The message, when there is none.
     fn send(&self, message: ToolsMessage) -> Result<(), Box<ToolsMessage>>;
 
     /// Asks a host that sleeps to start. Hosts that never sleep need not answer.
     fn wake(&self) {}
 
-    /// Says that somebody looks at what the host offers, so that it asks again when that is
+    /// Notes that what the host offers was read, so that it asks again when that is
     /// old. Hosts whose tools never change need not listen.
     fn look(&self) {}
 
-    /// Waits until somebody is there; as long as it takes. Cancel-safe.
+    /// Waits for an actor, without a limit. Cancel-safe.
     fn wait_for_actor(&self) -> BoxFuture<'_, ()>;
 }
 

@@ -26,8 +26,8 @@ use tokio::time::Instant;
 #[cfg(feature = "mcp")]
 const STARTS: usize = 5;
 
-/// Where one host publishes. Whoever has it may publish: the host's actor what it
-/// offers, its supervisor how it is doing. Clones are the same publisher.
+/// Where one host publishes: the host's actor what it
+/// offers, its supervisor its state. Clones are the same publisher.
 #[derive(Clone)]
 pub struct Publisher {
     host: Arc<Host>,
@@ -51,7 +51,7 @@ pub(super) struct Host {
     known: Option<KnownTools>,
     /// Of a process of such a server: its name in the tree, and whose it is.
     owned: Option<(String, ServerOwner)>,
-    /// The rules of whoever judges its calls.
+    /// The rules by which its calls are judged.
     pub(super) rules: OnceLock<Arc<Rules>>,
     standing: Mutex<Standing>,
     /// Told of each publication.
@@ -321,7 +321,7 @@ impl Publisher {
         });
     }
 
-    /// Sends questions that came too late for the actor that ends to whoever comes after it,
+    /// Sends questions that came too late for the actor that ends to its successor,
     /// or answers them without having been sent.
     #[cfg(feature = "mcp")]
     pub(crate) fn hand_on(&self, questions: Vec<ToolsMessage>, from: ActorCell) {

@@ -1,7 +1,7 @@
 //! What is checked with the feature `json-schema`: all that a schema says.
 //!
 //! A schema may come from a stranger. It is small and not deep when it arrives here, and
-//! can still ask for more than anybody has: a few references double the work at each
+//! can still require unlimited work: a few references double the work at each
 //! step, a chain of them is as deep as the stack, a pattern becomes a machine of many
 //! megabytes. So it is surveyed before it is compiled ([`survey`]), and what a check
 //! would cost is counted before it is made ([`cost`](super::cost)). Patterns are matched in linear
@@ -44,9 +44,6 @@ pub(in crate::tools) struct Checker {
 
 impl Checker {
     /// Reads a schema.
-    ///
-    /// # Errors
-    /// Why no arguments can be checked against it.
     pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
         let Survey { values, is_tree, depth, .. } = Survey::of(schema)?;
         let validator = match depth {

@@ -29,9 +29,6 @@ enum Place<'a> {
 
 impl Checker {
     /// Reads a schema.
-    ///
-    /// # Errors
-    /// When it is none: its types and the places of its parts are judged, no more.
     pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
         is_schema(schema, "").map(|()| Self)
     }

@@ -32,9 +32,6 @@ pub(super) struct Survey<'s> {
 
 impl<'s> Survey<'s> {
     /// Looks at all of a schema.
-    ///
-    /// # Errors
-    /// Why it is not used.
     pub(super) fn of(schema: &'s Value) -> Result<Self, String> {
         let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let mut survey = Self { is_tree: true, is_draft_4: dialect.contains("draft-04"), ..Self::default() };
@@ -108,9 +105,6 @@ fn depth_of(value: &Value) -> usize {
 
 /// Which parts a reference means: none for one that leads nowhere, several for a name
 /// that several have.
-///
-/// # Errors
-/// When it leads out of the schema.
 pub(super) fn targets<'s>(schema: &'s Value, reference: &str) -> Result<Vec<&'s Value>, String> {
     let own = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
     let inside = reference.strip_prefix(own).unwrap_or(reference);

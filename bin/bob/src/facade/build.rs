@@ -1,15 +1,12 @@
 //! Builds a running runtime from a [`RuntimeBuilder`].
 
 use super::agent_runtime::AgentRuntime;
-use super::approvals::Asks;
 use super::builder::RuntimeBuilder;
 use super::models::Models;
 use super::runtime::{Inner, Runtime};
 use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
 use bob_actors::llm;
-#[cfg(feature = "mcp")]
-use bob_actors::mcp::Elicit;
 #[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
@@ -109,8 +106,7 @@ impl RuntimeBuilder {
         }
         // The actor of the tools catches the panics of its own.
         let (tools, ports) = (self.tools.clone(), self.tools.into_iter().map(caught).collect::<Vec<_>>());
-        let approver = self.approvals.as_ref().map(|port| Approver::new(Arc::new(Asks(Arc::clone(port)))));
-        let approver = approver.unwrap_or_default();
+        let approver = self.approvals.clone().map(Approver::new).unwrap_or_default();
         let mut turn_config = TurnConfig { reads_files: false, ..self.turn_config };
         turn_config.offer_always &= self.policy.offer_always;
         #[cfg(feature = "local-tools")]
@@ -146,7 +142,7 @@ impl RuntimeBuilder {
                 brought_end_after: self.brought_end_after,
                 brought_bounds: self.brought_bounds,
                 pool: self.server_pool,
-                elicit: self.approvals.map(|port| Arc::new(Asks(port)) as Arc<dyn Elicit>),
+                elicit: self.approvals,
                 sign_ins: self.sign_ins,
                 recorder: self.taped.recorder(),
                 hooks: self.tool_hooks,

@@ -1,9 +1,9 @@
 //! The events of one session, for any number of readers.
 
-use super::given::Given;
+use super::boxed::{AnyStream, Boxed};
 use super::subscribe::Reader;
 use bob_messages::error::AgentError;
-use bob_messages::event::{Envelope, StreamItem, StreamView};
+use bob_messages::event::Envelope;
 use bob_messages::ids::{SessionId, TenantId};
 use futures_util::Stream;
 use std::future::poll_fn;
@@ -11,9 +11,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-/// The events of one session. Dropping it only ends the reading; turns continue. As a [`Stream`], and by
-/// [`next`](Self::next), it yields all events; [`next_item`](Self::next_item) yields those that concern a reader of
-/// answers.
+/// The events of one session, all of them, as a [`Stream`] and by [`next`](Self::next). Dropping it only ends the reading;
+/// turns continue.
 ///
 /// The events of sub-agents that work for the session, at all levels, are between its own as they happen: they have their
 /// own session and turn, and `parent` is set. They are live only; a reader of a sub-agent's session has all of them.
@@ -25,7 +24,6 @@ use std::task::{Context, Poll, ready};
 pub struct AgentEvents {
     session: SessionId,
     source: Source,
-    view: StreamView,
     /// Only events of this tenant's turns are given.
     only: Option<TenantId>,
 }
@@ -36,12 +34,12 @@ enum Source {
     /// From a runtime.
     Runtime(Box<Reader>),
     /// From the program.
-    Given(Given<Result<Envelope, AgentError>>),
+    Given(AnyStream<Result<Envelope, AgentError>>),
 }
 
 impl AgentEvents {
     pub(super) fn read_by(reader: Reader, session: SessionId) -> Self {
-        Self { session, source: Source::Runtime(Box::new(reader)), view: StreamView::default(), only: None }
+        Self { session, source: Source::Runtime(Box::new(reader)), only: None }
     }
 
     /// These events of one session, for an implementation of [`AgentRuntime`](super::AgentRuntime) that is no
@@ -50,7 +48,7 @@ impl AgentEvents {
         session: SessionId,
         events: impl Stream<Item = Result<Envelope, AgentError>> + Send + Sync + 'static,
     ) -> Self {
-        Self { session, source: Source::Given(Given::new(events)), view: StreamView::default(), only: None }
+        Self { session, source: Source::Given(Boxed(Box::pin(events))), only: None }
     }
 
     /// Gives only the events of this tenant's turns.
@@ -72,30 +70,11 @@ impl AgentEvents {
         poll_fn(|context| self.poll_event(context)).await
     }
 
-    /// The next event that concerns a reader of answers, as a stream of one turn has them. Cancel-safe.
-    ///
-    /// # Errors
-    /// As [`next`](Self::next).
-    pub async fn next_item(&mut self) -> Option<Result<StreamItem, AgentError>> {
-        loop {
-            match self.next().await? {
-                // What a sub-agent says is no part of the answer.
-                Ok(event) if event.session_id.as_ref() != Some(&self.session) => {}
-                Ok(event) => {
-                    if let Some(item) = self.view.item(&event) {
-                        return Some(Ok(item));
-                    }
-                }
-                Err(error) => return Some(Err(error)),
-            }
-        }
-    }
-
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
         loop {
             let event = match &mut self.source {
                 Source::Runtime(reader) => ready!(reader.poll_event(context)),
-                Source::Given(events) => ready!(events.poll_next(context)).map(|event| event.map(Arc::new)),
+                Source::Given(events) => ready!(events.0.as_mut().poll_next(context)).map(|event| event.map(Arc::new)),
             };
             let Some(Ok(envelope)) = &event else { return Poll::Ready(event) };
             if self.only.is_none() || self.only == envelope.tenant {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// # Errors
 /// `Busy` when a turn of the session is running here or in another process; errors of the store. If at least one turn
 /// has ended, refused ones are returned as failed outcomes that are not saved. The call may be repeated.
-pub(super) async fn finish(
+pub(crate) async fn finish(
     runtime: &Runtime,
     session: SessionId,
     cancelled: &[RequestId],

@@ -221,15 +221,6 @@ impl Runtime {
         answer.await.unwrap_or(false)
     }
 
-    /// As [`AgentRuntime::finish`]; the turns of these requests are ended as cancelled.
-    pub(crate) async fn finish_but(
-        &self,
-        session: SessionId,
-        cancelled: &[RequestId],
-    ) -> Result<Vec<AgentRunResult>, AgentError> {
-        super::finish::finish(self, session, cancelled).await
-    }
-
     /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that turns that run longer than the grace period are not
     /// cancelled: they stay open in their journals, and their sessions are released, so that another process continues them.
     /// Calls of tools that run at that moment have no result, as after a crash.

@@ -7,8 +7,7 @@ use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmError, LlmErrorKind};
-use bob_messages::models::{ModelBook, ModelsMessage, Needs, Requirement};
-use bob_messages::reply::Reply;
+use bob_messages::models::{ModelBook, Needs, Requirement};
 use bob_messages::turn_config::TurnConfig;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -55,16 +54,6 @@ impl Runtime {
     /// The catalogue of models, if the runtime has one.
     pub fn models(&self) -> Option<&Arc<Catalogue>> {
         self.0.models.as_ref().map(|models| &models.catalogue)
-    }
-
-    /// Asks the source of the catalogue now. Returns how many models it has.
-    ///
-    /// # Errors
-    /// Why there is no answer; the catalogue is as it was before.
-    pub async fn refresh_models(&self) -> Result<usize, String> {
-        let (reply, answer) = Reply::channel();
-        self.0.tree.rooms.models.tell(ModelsMessage::Refresh { reply });
-        answer.await.unwrap_or_else(|| Err("the catalogue of this runtime has no source to ask".to_owned()))
     }
 
     /// Keeps the latencies that were measured; a disk that does not answer is not waited for long.

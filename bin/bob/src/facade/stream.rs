@@ -1,6 +1,6 @@
 //! The events of one turn, as they happen.
 
-use super::given::Given;
+use super::boxed::{AnyStream, Boxed};
 use super::request::AgentRunResult;
 use super::runtime::{Owed, Runtime};
 use bob_actors::clock;
@@ -50,7 +50,7 @@ enum Source {
     /// From a runtime.
     Runtime(Live),
     /// From the program.
-    Given(Given<Envelope>),
+    Given(AnyStream<Envelope>),
 }
 
 /// A turn of a runtime.
@@ -84,7 +84,7 @@ impl AgentStream {
     /// A stream of these events of one turn, for an implementation of [`AgentRuntime`](super::AgentRuntime) that is no
     /// [`Runtime`]. It ends with `turn.finished`, or with the events.
     pub fn of(session: SessionId, turn: TurnId, events: impl Stream<Item = Envelope> + Send + Sync + 'static) -> Self {
-        Self::from_source(Source::Given(Given::new(events)), session, turn)
+        Self::from_source(Source::Given(Boxed(Box::pin(events))), session, turn)
     }
 
     fn from_source(source: Source, session: SessionId, submission: TurnId) -> Self {
@@ -156,9 +156,8 @@ impl AgentStream {
             let next = match &mut self.source {
                 Source::Runtime(live) => ready!(live.poll_next(context)),
                 Source::Given(_) if self.ended.is_some() => Next::End(None),
-                Source::Given(events) => {
-                    ready!(events.poll_next(context)).map_or(Next::End(None), |event| Next::Event(Arc::new(event)))
-                }
+                Source::Given(events) => ready!(events.0.as_mut().poll_next(context))
+                    .map_or(Next::End(None), |event| Next::Event(Arc::new(event))),
             };
             match next {
                 Next::Event(event) if self.is_ours(&event) || self.is_below(&event) => return Poll::Ready(Some(event)),

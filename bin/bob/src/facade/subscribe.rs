@@ -4,7 +4,7 @@
 //! between, so there is no gap; the [`seam`](super::seam) removes duplicates. A reader that falls too far behind is
 //! detached by the feed and joins again in this way.
 
-use super::awaited::Awaited;
+use super::boxed::{AnyFuture, Boxed};
 use super::runtime::Runtime;
 use super::seam::Seam;
 use bob_actors::feed::{Detached, Subscription};
@@ -55,9 +55,9 @@ pub(super) struct Reader {
     journal: Option<Journal>,
     rebuilt: VecDeque<Arc<Envelope>>,
     /// The store's answer, while one is awaited.
-    awaited: Option<Awaited<Read>>,
+    awaited: Option<AnyFuture<Read>>,
     /// Resolves when the runtime has ended.
-    ended: Awaited<()>,
+    ended: AnyFuture<()>,
     is_over: bool,
 }
 
@@ -221,7 +221,7 @@ impl Reader {
                 return Poll::Ready(Some(Ok(event)));
             }
             if let Some(awaited) = &mut self.awaited {
-                let read = ready!(awaited.poll(context));
+                let read = ready!(awaited.0.as_mut().poll(context));
                 self.awaited = None;
                 if let Err(error) = self.take(read) {
                     return Poll::Ready(Some(Err(error)));
@@ -230,7 +230,7 @@ impl Reader {
             }
             if let Some(part) = self.journal.as_ref().and_then(Journal::next_page) {
                 let (runtime, session) = (self.runtime.clone(), self.session.clone());
-                self.awaited = Some(Awaited::new(async move { Read::Page(runtime.part(session, part).await) }));
+                self.awaited = Some(Boxed(Box::pin(async move { Read::Page(runtime.part(session, part).await) })));
                 continue;
             }
             self.journal = None;
@@ -249,10 +249,10 @@ impl Reader {
                 }
                 Poll::Ready(Err(Detached)) => {
                     let joins = join_again(self.runtime.clone(), self.session.clone(), self.seam.clone());
-                    self.awaited = Some(Awaited::new(async move { Read::Joined(Box::new(joins.await)) }));
+                    self.awaited = Some(Boxed(Box::pin(async move { Read::Joined(Box::new(joins.await)) })));
                 }
                 Poll::Pending => {
-                    ready!(self.ended.poll(context));
+                    ready!(self.ended.0.as_mut().poll(context));
                     self.is_over = true;
                 }
             }
@@ -313,9 +313,9 @@ async fn join_again(runtime: Runtime, session: SessionId, seam: Seam) -> Result<
 }
 
 /// Waits for the end of the runtime, without keeping it alive.
-fn ended(runtime: &Runtime) -> Awaited<()> {
+fn ended(runtime: &Runtime) -> AnyFuture<()> {
     let mut ended = runtime.ended();
-    Awaited::new(async move {
+    Boxed(Box::pin(async move {
         let _ended_or_dropped = ended.wait_for(Option::is_some).await;
-    })
+    }))
 }

@@ -22,6 +22,9 @@ const FIRST_RECORDS: usize = 2;
 /// A runtime as one tenant sees it, made by [`Runtime::tenant`]: the operations of [`AgentRuntime`] on sessions. Those of
 /// another tenant do not exist for it, and neither do sessions of no tenant until it sends them a request. A request is
 /// given the tenant.
+///
+/// An operation has the errors of the one of [`AgentRuntime`] after which it is named, and those of the store, which is
+/// asked for the tenant of a session first.
 #[derive(Debug, Clone)]
 pub struct TenantRuntime {
     runtime: Runtime,
@@ -90,18 +93,12 @@ impl TenantRuntime {
     }
 
     /// Runs one turn and streams its events, as [`AgentRuntime::run_stream`].
-    ///
-    /// # Errors
-    /// Those of [`run`](Self::run).
     pub async fn run_stream(&self, request: AgentRequest) -> Result<AgentStream, AgentError> {
         self.runtime.run_stream(self.owned(request)?).await
     }
 
     /// The events of a session, as [`AgentRuntime::subscribe`]: those of turns of this tenant. Of a session of another
     /// tenant there are none; one that is created later may become the tenant's.
-    ///
-    /// # Errors
-    /// Those of [`AgentRuntime::subscribe`].
     pub async fn subscribe(&self, session: SessionId, from: EventsFrom) -> Result<AgentEvents, AgentError> {
         let from = match from {
             // Whether there is such a turn is told to the owner only.
@@ -112,17 +109,11 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::cancel`].
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn cancel(&self, session: SessionId) -> Result<bool, AgentError> {
         Ok(self.owns(&session).await? && self.runtime.cancel(session).await)
     }
 
     /// As [`AgentRuntime::steer`]; `request_id` as in [`AgentRuntime::steer_as`].
-    ///
-    /// # Errors
-    /// Those of [`AgentRuntime::steer`].
     pub async fn steer(
         &self,
         session: SessionId,
@@ -154,9 +145,6 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::decide`].
-    ///
-    /// # Errors
-    /// Those of [`AgentRuntime::decide`].
     pub async fn decide(
         &self,
         session: SessionId,
@@ -167,9 +155,6 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::sessions`]; the filter's tenant is this one.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn sessions(&self, filter: SessionFilter, cursor: Option<String>) -> Result<SessionPage, AgentError> {
         let filter = SessionFilter { tenant: Some(self.tenant.clone()), ..filter };
         let page = self.runtime.sessions(filter, cursor).await?;
@@ -204,9 +189,6 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::session`].
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn session(&self, session: SessionId) -> Result<Option<SessionLook>, AgentError> {
         match self.owns(&session).await? {
             true => self.runtime.session(session).await,
@@ -215,9 +197,6 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::records`].
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn records(&self, session: SessionId) -> Result<Vec<Arc<Record>>, AgentError> {
         match self.owns(&session).await? {
             true => self.runtime.records(session).await,
@@ -226,9 +205,6 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::finish`].
-    ///
-    /// # Errors
-    /// Those of [`AgentRuntime::finish`].
     pub async fn finish(&self, session: SessionId) -> Result<Vec<AgentRunResult>, AgentError> {
         match self.owns(&session).await? {
             true => self.runtime.finish(session).await,
@@ -237,17 +213,11 @@ impl TenantRuntime {
     }
 
     /// As [`AgentRuntime::close`].
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub async fn close(&self, session: SessionId) -> Result<bool, AgentError> {
         Ok(self.owns(&session).await? && self.runtime.close(session).await)
     }
 
     /// As [`AgentRuntime::delete`].
-    ///
-    /// # Errors
-    /// Those of [`AgentRuntime::delete`].
     pub async fn delete(&self, session: SessionId) -> Result<bool, AgentError> {
         Ok(self.owns(&session).await? && self.runtime.delete(session).await?)
     }

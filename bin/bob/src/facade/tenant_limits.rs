@@ -94,9 +94,6 @@ impl Runtime {
     }
 
     /// Reads what the tenant spent today before this process knew it, once, if it has a limit a day.
-    ///
-    /// # Errors
-    /// Errors of the store.
     pub(super) async fn settle_tenant(&self, tenant: Option<&TenantId>) -> Result<(), AgentError> {
         let Some(tenant) = tenant else { return Ok(()) };
         let tenants = self.0.tree.rooms.tenants.clone();

@@ -68,13 +68,6 @@ impl InboundMessage {
         Self { channel, chat_id, message_id: message_id.into(), content: content.into(), metadata: Map::new() }
     }
 
-    /// With metadata.
-    #[must_use]
-    pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
-        self.metadata = metadata;
-        self
-    }
-
     /// Its chat.
     pub fn chat(&self) -> Chat {
         Chat { channel: self.channel.clone(), chat_id: self.chat_id.clone() }
@@ -131,13 +124,6 @@ impl OutboundMessage {
     #[must_use]
     pub fn replying_to(mut self, message_id: impl Into<String>) -> Self {
         self.reply_to = Some(message_id.into());
-        self
-    }
-
-    /// With metadata.
-    #[must_use]
-    pub fn with_metadata(mut self, metadata: Map<String, Value>) -> Self {
-        self.metadata = metadata;
         self
     }
 }

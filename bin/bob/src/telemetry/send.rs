@@ -97,9 +97,6 @@ impl Shared {
 }
 
 /// Starts the thread.
-///
-/// # Errors
-/// The thread or its HTTP client cannot start, or a header is none.
 pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<(), String> {
     let client = client(&settings)?;
     let cannot = |error: std::io::Error| format!("telemetry cannot start: {error}");

@@ -4,8 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::store::{SessionStore, StoreNode, StoreOverview};
-use bob_config::assemble;
-use bob_config::{Config, StoreKind};
+use bob_config::{Config, StoreKind, assemble};
 use serde_json::{Value, json};
 
 use super::table::duration;
@@ -18,9 +17,6 @@ const NAME: usize = 44;
 
 /// The store of the configuration, if it is one that other processes use. One that was not made yet stays so, and a server is
 /// not connected to before the configuration that names it is trusted.
-///
-/// # Errors
-/// When it cannot be opened.
 pub(crate) fn opened(config: &Config) -> Result<Option<Arc<dyn SessionStore>>, Failure> {
     let is_there = match (config.store.kind, config.store_path()) {
         (StoreKind::Postgres, _) => trust::is_settled(config),
@@ -33,9 +29,6 @@ pub(crate) fn opened(config: &Config) -> Result<Option<Arc<dyn SessionStore>>, F
 }
 
 /// What the store knows; `None` when that is nothing.
-///
-/// # Errors
-/// Errors of the store.
 pub(crate) async fn overview(store: &dyn SessionStore) -> Result<Option<StoreOverview>, Failure> {
     let seen = store.overview().await?;
     Ok(seen.filter(|seen| seen.all_nodes > 0 || seen.waiting > 0 || seen.refused > 0 || seen.open_turns > 0))

@@ -1,7 +1,6 @@
 use super::*;
 use bob::health::SessionsLoad;
-use bob::model::Down;
-use bob::model::ProviderState;
+use bob::model::{Down, ProviderState};
 use bob::tools::servers::{ServerId, ServerState};
 use expect_test::expect;
 

@@ -133,9 +133,6 @@ impl PathRecords {
     }
 
     /// Replaces the record of a path.
-    ///
-    /// # Errors
-    /// Returns an error if it cannot be written.
     pub(super) fn put<T: Serialize>(&self, path: &Path, what: T) -> Result<(), Failure> {
         let kept = Kept { path: path.to_owned(), what };
         let text = serde_json::to_string(&kept).map_err(|error| Failure::internal(error.to_string()))?;

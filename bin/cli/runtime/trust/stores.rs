@@ -105,9 +105,6 @@ impl Kept {
     }
 
     /// Records this store as the user's.
-    ///
-    /// # Errors
-    /// Returns an error if that cannot be stored.
     pub(super) fn keep(&self) -> Result<(), Failure> {
         match fs::symlink_metadata(&self.path) {
             Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::of(&found)),

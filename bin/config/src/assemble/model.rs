@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use bob::AgentError;
-use bob::model::Router;
 use bob::model::catalogue::ModelFacts;
 use bob::model::server::ModelServers;
-use bob::model::{LlmPort, ScriptedLlm};
+use bob::model::{LlmPort, Router, ScriptedLlm};
 
 use crate::{Config, Provider, ProviderKind};
 

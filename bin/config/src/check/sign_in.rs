@@ -2,6 +2,8 @@
 
 use crate::problem::Findings;
 use crate::tree::{self, Table};
+#[cfg(feature = "mcp")]
+use bob::tools::servers::keeps_secrets;
 
 /// What belongs to signing in is there, and nothing else; and no key goes out in plain text.
 pub(super) fn check(server: &Table<'_>, path: &str, findings: &mut Findings) {
@@ -24,7 +26,8 @@ pub(super) fn check(server: &Table<'_>, path: &str, findings: &mut Findings) {
         findings.add(auth.span(), format!("`{path}` has `auth`, and an Authorization among its `headers`"));
     }
     let text = |key: &str| server.get(key).and_then(|item| Some((item.span(), tree::text(item)?)));
-    if let Some((at, _)) = text("url").filter(|(_, url)| scheme(url) == "http" && !is_of_this_machine(url)) {
+    #[cfg(feature = "mcp")]
+    if let Some((at, _)) = text("url").filter(|(_, url)| scheme(url) == "http" && !keeps_secrets(url)) {
         let message = "with `auth` it must begin with https:// (http:// only on this machine)";
         findings.add(at, format!("`{path}.url`: {message}"));
     }
@@ -35,31 +38,4 @@ pub(super) fn check(server: &Table<'_>, path: &str, findings: &mut Findings) {
 
 fn scheme(url: &str) -> String {
     url.split_once("://").map_or("", |(scheme, _)| scheme).to_ascii_lowercase()
-}
-
-fn is_of_this_machine(url: &str) -> bool {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let place = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = place.rsplit_once('@').map_or(place, |(_user, host)| host);
-    let host = match host.strip_prefix('[') {
-        Some(host) => host.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    let host = host.to_ascii_lowercase();
-    let address = host.parse::<std::net::IpAddr>();
-    address.is_ok_and(|address| address.is_loopback()) || host == "localhost" || host.ends_with(".localhost")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_of_this_machine;
-
-    #[test]
-    fn this_machine_has_many_names_and_others_only_look_like_it() {
-        let here = ["http://localhost:8/mcp", "http://127.8.9.1", "http://[::1]:1/", "http://u:p@a.localhost/x"];
-        let elsewhere =
-            ["http://localhost.example/", "http://127.example/", "http://10.0.0.1/", "http://localhost@h.example/"];
-        assert!(here.iter().all(|url| is_of_this_machine(url)));
-        assert!(!elsewhere.iter().any(|url| is_of_this_machine(url)));
-    }
 }

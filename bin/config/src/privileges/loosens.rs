@@ -2,8 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use bob::tools::Rules;
-use bob::tools::{Policy, Risk, ToolName};
+use bob::tools::{Policy, Risk, Rules, ToolName};
 
 use crate::Config;
 
@@ -87,12 +86,4 @@ pub(super) fn lowers(name: &str, risk: Risk) -> bool {
 /// Whether it is a tool of Bob's that only reads.
 pub(super) fn changes_nothing(name: &str) -> bool {
     READING.contains(&name)
-}
-
-pub(super) fn word(risk: Risk) -> &'static str {
-    match risk {
-        Risk::Low => "low",
-        Risk::Medium => "medium",
-        Risk::High => "high",
-    }
 }

@@ -3,11 +3,10 @@
 //! This process never forks or handles a signal itself: it is replaced by a shell that does, and that restarts it
 //! where needed.
 
-use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::thread;
+use std::{io, thread};
 
 use super::{AGAIN, Moment, Step};
 use crate::server::requests::Server;

@@ -95,9 +95,6 @@ impl Evidence {
     }
 
     /// Reads the log and the side effects.
-    ///
-    /// # Errors
-    /// When a file cannot be read.
     pub(crate) fn read_files(&mut self, plan: &Plan) -> Result<(), SoakError> {
         let unreadable =
             |error: std::io::Error| SoakError::internal(format!("cannot read what the soak left: {error}"));

@@ -283,8 +283,7 @@ fn unhit(plan: &Plan, evidence: &Evidence, numbers: &mut Numbers) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::soak::chaos::Kind;
-    use crate::soak::chaos::{Chaos, Shape};
+    use crate::soak::chaos::{Chaos, Kind, Shape};
     use crate::soak::plan::{Replicas, StoreKind};
     use crate::soak::wire::Answer;
 

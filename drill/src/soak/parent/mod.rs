@@ -121,9 +121,6 @@ pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io
 }
 
 /// Orphaned processes are reparented to this process from now on, so none stays unnoticed.
-///
-/// # Errors
-/// When the kernel does not know that.
 pub(crate) fn adopt_orphans() -> io::Result<()> {
     set_child_subreaper(rustix::process::Pid::from_raw(1)).map_err(io::Error::from)
 }

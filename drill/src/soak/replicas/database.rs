@@ -94,9 +94,6 @@ impl Database {
     }
 
     /// Stops the soak's own server as a crash would, and starts it again.
-    ///
-    /// # Errors
-    /// When it cannot be started.
     pub(super) async fn restart(&self) -> Result<(), SoakError> {
         let Some(cluster) = &self.cluster else { return Ok(()) };
         cluster.stop().await;
@@ -104,9 +101,6 @@ impl Database {
     }
 
     /// Runs a statement, and returns the columns of its rows as text.
-    ///
-    /// # Errors
-    /// Why it did not work.
     pub(super) async fn run(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
         let said = |error: tokio_postgres::Error| match error.as_db_error() {
             Some(error) => format!("the database refused: {}", error.message()),

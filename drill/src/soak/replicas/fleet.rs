@@ -91,9 +91,6 @@ impl Fleet {
     }
 
     /// Starts all workers, and waits until each is ready.
-    ///
-    /// # Errors
-    /// When one does not become ready.
     pub(super) async fn start_all(&mut self) -> Result<(), SoakError> {
         let count = self.plan.replicas.as_ref().map_or(1, |replicas| replicas.count);
         for number in 0..count {
@@ -150,9 +147,6 @@ impl Fleet {
 
     /// Does what is due: a stopped one goes on, a killed one is started, one that is ready begins. One that ended by itself
     /// is noted and started again.
-    ///
-    /// # Errors
-    /// When a process cannot be started.
     pub(super) async fn look(&mut self, seen: &mut Seen) -> Result<(), SoakError> {
         for at in 0..self.members.len() {
             let Some(member) = self.members.get_mut(at) else { continue };

@@ -24,8 +24,6 @@ struct State {
 }
 
 impl Log {
-    /// # Errors
-    /// When the file cannot be made.
     pub(super) fn create(path: &Path) -> io::Result<Self> {
         let (file, starting) = (BufWriter::new(File::create(path)?), HashMap::new());
         Ok(Self(Arc::new(Mutex::new(State { file, failed: None, starting, starts_ms: Vec::new() }))))
@@ -67,8 +65,6 @@ impl Log {
         self.state().starts_ms.clone()
     }
 
-    /// # Errors
-    /// When a line could not be written.
     pub(super) fn close(&self) -> io::Result<()> {
         let mut state = self.state();
         if let Some(error) = state.failed.take() {

@@ -37,9 +37,6 @@ struct State {
 
 impl Proxy {
     /// Starts one before a server.
-    ///
-    /// # Errors
-    /// When no port is free.
     pub(super) async fn start(target: (String, u16)) -> io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let (port, state) = (listener.local_addr()?.port(), Arc::<State>::default());

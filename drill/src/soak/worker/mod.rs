@@ -59,9 +59,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 const CLOSED_AT_ONCE: usize = 64;
 
 /// Lives one life of a worker.
-///
-/// # Errors
-/// When the plan cannot be read or the runtime cannot be built.
 pub(crate) async fn live<G>(folder: &Path, listen: impl AsyncFnOnce(&Runtime, &Config) -> G) -> Result<(), SoakError> {
     let (plan, life) = Plan::read(folder)
         .map_err(|error| SoakError::internal(format!("cannot read the plan of the soak: {error}")))?;

@@ -29,9 +29,6 @@ const TICK: Duration = Duration::from_millis(100);
 const STALL: Duration = Duration::from_millis(600);
 
 /// Lives one life of one of several workers.
-///
-/// # Errors
-/// When the database cannot be opened or the runtime cannot be built.
 pub(super) async fn live(plan: Arc<Plan>, life: Life) -> Result<(), SoakError> {
     let (telling, written) = Telling::begin();
     let who = life.who();

@@ -17,10 +17,9 @@ use bob_config::{Config, Environment, Overrides};
 use bob_messages::backoff::Backoff;
 use bob_messages::store::StoreError;
 
-use super::defects;
 use super::model::FaultyLlm;
 use super::telling::Telling;
-use super::tools;
+use super::{defects, tools};
 use crate::soak::chaos::Kind;
 use crate::soak::error::SoakError;
 use crate::soak::plan::{Life, Plan, StoreKind};
@@ -107,9 +106,6 @@ fn open_store(plan: &Plan) -> Result<Arc<dyn SessionStore>, SoakError> {
 }
 
 /// A runtime of the scripted model and this store, without its hook.
-///
-/// # Errors
-/// When this program cannot be found.
 pub(crate) fn scripted(
     plan: &Arc<Plan>,
     telling: &Telling,

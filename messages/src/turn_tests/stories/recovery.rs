@@ -273,7 +273,7 @@ fn a_repeated_request_id_returns_the_first_outcome() {
     expect![[r#"
             save options, input, started
             infer step 1 with 1 messages
-            refuse t2: a request of this request_id is running; its outcome comes once
+            refuse t2: a request with this request_id is still running
         > llm once
             save answered, outcome
             finish t1 Final "once"

@@ -34,8 +34,6 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// # Errors
-    /// When there is no port.
     pub(super) async fn open() -> Result<Self, String> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await;
         let listener = listener.map_err(|error| format!("cannot listen for the answer of the browser: {error}"))?;
@@ -45,9 +43,6 @@ impl Listener {
 
     /// Waits for the answer to the page with this state. Every program of this machine can send something here; what
     /// does not know the state is no answer.
-    ///
-    /// # Errors
-    /// When access was refused, or there was no answer in time.
     pub(super) async fn answer(&self, state: &str) -> Answer {
         let answered = async {
             // A browser opens connections that it does not use; they hold up no other.

@@ -138,9 +138,6 @@ impl Store {
     }
 
     /// What there is, which another process may have written. What could not be written before is written now.
-    ///
-    /// # Errors
-    /// When the file cannot be read.
     pub(super) fn read(&self) -> Result<Option<Kept>, String> {
         let Some(file) = &self.0.file else { return Ok(self.known()) };
         let mut memory = self.memory();
@@ -167,9 +164,6 @@ impl Store {
 
     /// Changes what there is. The change counts in this process also if it cannot be written: what it replaces may be
     /// worth nothing any more.
-    ///
-    /// # Errors
-    /// When the file cannot be written.
     pub(super) fn change(&self, change: impl FnOnce(&mut Kept)) -> Result<(), String> {
         let there = self.read().unwrap_or_else(|_unreadable| self.known());
         let mut kept = there.unwrap_or_else(|| Kept::of(&self.0.url));
@@ -215,9 +209,6 @@ impl Store {
 }
 
 /// Removes the tokens of a server; returns whether there were any. May block for five seconds.
-///
-/// # Errors
-/// When the file cannot be removed, or another process is writing it.
 pub(super) fn forget(folder: &Path, server: &ServerId, url: &str) -> Result<bool, String> {
     let file = file_of(folder, server, url);
     if !file.exists() {

@@ -7,6 +7,7 @@
 mod messages;
 
 use super::shared::{Shared, Worked};
+use crate::facade::finish::finish;
 use crate::inbox::message;
 use crate::{AgentRunResult, AgentRuntime};
 use bob_actors::store::Due;
@@ -174,7 +175,7 @@ impl SessionWork {
     async fn left_open(&self) -> Result<Running, Rests> {
         let cancelled = self.cancelled().await?;
         let (runtime, session) = (self.shared.runtime.clone(), self.due.session.clone());
-        let ends = async move { runtime.finish_but(session, &cancelled).await }.boxed();
+        let ends = async move { finish(&runtime, session, &cancelled).await }.boxed();
         Ok(Running { of: RunningOf::LeftOpen, ends })
     }
 
