@@ -94,7 +94,7 @@ def read(process, ended):
 
 def batch(args, kind):
     place = Place(args, kind)
-    lines = "".join(json.dumps({"session": f"s{number}", "input": "hi"}) + "\n" for number in range(args.turns))
+    lines = "".join(json.dumps({"session": f"s{number}", "prompt": "hi"}) + "\n" for number in range(args.turns))
     with open(os.path.join(place.folder, "input.jsonl"), "w") as file:
         file.write(lines)
     command = place.command("batch", "--quiet", "--concurrency", "64", os.path.join(place.folder, "input.jsonl"))
