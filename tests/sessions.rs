@@ -20,6 +20,8 @@ mod kept;
 mod lease;
 #[path = "sessions/many.rs"]
 mod many;
+#[path = "sessions/messages.rs"]
+mod messages;
 #[path = "sessions/refused.rs"]
 mod refused;
 #[path = "sessions/workers.rs"]

@@ -73,6 +73,7 @@ pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> R
         approvals: args.approvals.mode(),
     };
     let mut control = Control::open(&opened.runtime, &config, "batch", origin).await;
+    let _attends = opened.attend();
     let result = Conductor::new(&opened, manner, input, &mut control).run(&mut signals).await;
     opened.close(&mut signals).await;
     control.close().await;

@@ -227,6 +227,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         }
     };
     let control = Control::open(&opened.runtime, &config, "chat", origin.clone()).await;
+    let _attends = opened.attend();
     let (typing, typed) = Typing::new();
     let models = look_up::models(&config, &opened.catalogue).into_iter();
     let prices = Prices::of(&config, &opened.catalogue);

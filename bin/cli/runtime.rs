@@ -21,6 +21,7 @@ use bob::approvals::{ApprovalMemory, PermissionMode};
 use bob::config::Hook as ActorHook;
 use bob::events::TracingEventSink;
 use bob::health::TreeEnd;
+use bob::inbox::Attendant;
 use bob::model::LlmPort;
 use bob::model::catalogue::Catalogue;
 use bob::store::SessionStore;
@@ -29,6 +30,7 @@ use bob::telemetry::{Telemetry, TelemetrySettings};
 use bob::{AgentError, AgentRuntime, BuildError, ModelName, Runtime};
 use bob_config::assemble::{Assembly, Choices, Opened, assemble, store_telling};
 use bob_config::{Config, Hook, HookOn};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::exit::Failure;
 use crate::terminal::warnings::Warnings;
@@ -169,6 +171,15 @@ impl OpenRuntime {
     /// Describes what is missing, with the variable of a missing key.
     pub(crate) fn check_model(&self, model: &ModelName) -> Result<(), Failure> {
         self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
+    }
+
+    /// Takes what other processes put into the inboxes of the sessions that this one has, until this is dropped or the tree has
+    /// ended.
+    pub(crate) fn attend(&self) -> Option<DropGuard> {
+        let attendant = Attendant::new(self.runtime.clone(), Arc::clone(&self.store))?;
+        let until = CancellationToken::new();
+        tokio::spawn(attendant.run(until.clone()));
+        Some(until.drop_guard())
     }
 
     /// The error if the tree has ended unexpectedly.

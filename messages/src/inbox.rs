@@ -13,9 +13,10 @@ use crate::approvals::Decision;
 use crate::chat::ContentPart;
 use crate::context::RequestContext;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, ModelName, RequestId, SessionId};
-use crate::input::ApprovalsMode;
+use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, SessionId};
+use crate::input::{ApprovalsMode, ResumeReply};
 use crate::limits::Limits;
+use crate::options::OptionsPatch;
 use crate::permission::PermissionMode;
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -23,13 +24,14 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The format of a message as text.
-pub const INBOX_FORMAT: u32 = 1;
+/// The newest format of a message as text. Each message has the oldest one that knows its request, so that an older program
+/// takes what it can, and leaves the others to a newer one.
+pub const INBOX_FORMAT: u32 = 2;
 
 /// A message to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InboxMessage {
-    /// The format, [`INBOX_FORMAT`].
+    /// The format, at most [`INBOX_FORMAT`].
     pub format: u32,
     /// Its session, which need not exist.
     pub session: SessionId,
@@ -73,6 +75,33 @@ pub enum InboxRequest {
         /// The content.
         parts: Vec<ContentPart>,
     },
+    /// Resume a suspended turn. The name of the message is the submission of the reply.
+    Resume {
+        /// Which one; it names the session of the message.
+        token: ResumeToken,
+        /// The reply to its question.
+        reply: ResumeReply,
+    },
+    /// Change the options of the session, from the turn behind the last message before it on.
+    Configure {
+        /// What is changed.
+        patch: Box<OptionsPatch>,
+    },
+}
+
+impl InboxRequest {
+    /// The first format that has such requests.
+    pub fn format(&self) -> u32 {
+        match self {
+            Self::Submit(_) | Self::Cancel { .. } | Self::Decide { .. } | Self::Steer { .. } => 1,
+            Self::Resume { .. } | Self::Configure { .. } => 2,
+        }
+    }
+
+    /// Whether it has a turn run, whose outcome answers it.
+    pub fn runs_a_turn(&self) -> bool {
+        matches!(self, Self::Submit(_) | Self::Resume { .. })
+    }
 }
 
 /// An input of a turn. What is absent is chosen where it is run.
@@ -113,7 +142,7 @@ pub struct SubmitRequest {
 impl InboxMessage {
     /// A message with a request.
     pub fn new(session: SessionId, request_id: RequestId, at: Millis, request: InboxRequest) -> Self {
-        Self { format: INBOX_FORMAT, session, request_id, at, request }
+        Self { format: request.format(), session, request_id, at, request }
     }
 
     /// Which message it is.

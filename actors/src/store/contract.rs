@@ -103,7 +103,8 @@ macro_rules! store_inbox_contract {
             what_was_due_can_be_claimed_and_released, a_deleted_session_has_no_messages,
             a_message_wakes_who_waits_for_one, an_owner_holds_its_lease,
             a_refused_message_that_is_put_again_waits_as_the_last, at_most_1000_messages_wait_for_a_session,
-            known_sessions_are_told_and_take_no_place, what_waits_longest_is_due_first, an_overview_counts_messages
+            known_sessions_are_told_and_take_no_place, what_waits_longest_is_due_first, an_overview_counts_messages,
+            each_kind_of_message_is_kept_as_it_is
         );
     };
 }

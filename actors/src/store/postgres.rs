@@ -185,8 +185,8 @@ async fn serve(
     let listening = Link::listening(address.clone(), Arc::clone(&changed));
     let (node, renewing) = Node::start(listening, options.owner_name.clone(), shared);
     let writers = [
-        spawn_local(Writer::new(writing, node.clone(), options.clone()).run(first)),
-        spawn_local(Writer::new(link(), node.clone(), options).run(second)),
+        spawn_local(stages::run(Writer::new(writing, node.clone(), options.clone()), first)),
+        spawn_local(stages::run(Writer::new(link(), node.clone(), options), second)),
     ];
     let inbox = spawn_local(inbox::run(Rc::clone(&reading), node.clone(), changed, messages));
     let reader = spawn_local(reader::run(reading, asks));

@@ -6,6 +6,8 @@ mod database;
 mod fixtures;
 #[path = "postgres/inbox_tests.rs"]
 mod inbox_tests;
+#[path = "postgres/migration_tests.rs"]
+mod migration;
 #[path = "postgres/node_tests.rs"]
 mod node_tests;
 #[path = "postgres/outage_tests.rs"]

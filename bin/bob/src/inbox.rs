@@ -43,4 +43,4 @@ pub use bob_messages::inbox::{
     INBOX_FORMAT, InboxEntry, InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest,
 };
 pub use submitter::{Pending, Submitter};
-pub use worker::{Worked, Worker};
+pub use worker::{Attendant, Worked, Worker};

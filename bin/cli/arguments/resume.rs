@@ -26,7 +26,8 @@ Examples:
   cli-agent resume TOKEN allow
   cli-agent resume TOKEN deny \"not in this folder\"
   cli-agent resume TOKEN edit '{\"path\": \"notes.txt\", \"content\": \"hello\"}'
-  cli-agent resume --output json TOKEN The blue one.")]
+  cli-agent resume --output json TOKEN The blue one.
+  cli-agent resume --submit TOKEN allow")]
 pub(crate) struct ResumeArgs {
     /// The token that the suspended turn printed
     #[arg(value_name = "TOKEN")]
@@ -40,4 +41,10 @@ pub(crate) struct ResumeArgs {
     /// Take over the session if another process holds it; its turn there ends with an error
     #[arg(long)]
     pub(crate) take_over: bool,
+    /// Leave the reply in the store, as submit does, for a worker that continues the turn
+    #[arg(long, conflicts_with = "take_over")]
+    pub(crate) submit: bool,
+    /// The name of the reply: a repeated one has the first outcome [default: a new one]
+    #[arg(long, value_name = "ID", requires = "submit")]
+    pub(crate) request_id: Option<String>,
 }

@@ -89,6 +89,9 @@ pub(crate) enum SessionsAction {
         /// Reset to the configured value; repeatable
         #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions", "mode"])]
         clear: Vec<String>,
+        /// Leave the change to the process that has the session, or takes it next, and wait for it
+        #[arg(long)]
+        submit: bool,
         /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,
@@ -100,6 +103,9 @@ pub(crate) enum SessionsAction {
         /// The title, one line, of which at most 72 characters are kept
         #[arg(required = true, value_name = "TITLE")]
         title: Vec<String>,
+        /// Leave the change to the process that has the session, or takes it next, and wait for it
+        #[arg(long)]
+        submit: bool,
         /// Print one JSON object instead of text
         #[arg(long)]
         json: bool,

@@ -15,6 +15,7 @@ on waiting, and never runs a turn twice.
 Examples:
   cli-agent submit \"Which orders are late?\"
   cli-agent submit --session orders --follow \"And who is to be told?\"
+  cli-agent submit --session orders --steer \"Only those of this week.\"
   cli-agent submit --session nightly --request-id 2026-05-01 --no-wait - < prompt.txt")]
 pub(crate) struct SubmitArgs {
     /// The message; - or none: read stdin
@@ -35,6 +36,9 @@ pub(crate) struct SubmitArgs {
     /// Print the session's id as soon as the message is accepted, and do not wait for its outcome
     #[arg(long)]
     pub(crate) no_wait: bool,
+    /// Add the message to the turn that runs in the session, and begin none
+    #[arg(long, requires = "session", conflicts_with_all = ["model", "follow", "no_wait"])]
+    pub(crate) steer: bool,
     /// Print the result as JSON; with --no-wait the ids, with --follow one event a line before it
     #[arg(long)]
     pub(crate) json: bool,

@@ -1,7 +1,7 @@
 //! `cancel`: ends the turn of a session, in a process of this machine or through the inbox of the store.
 //!
 //! A process that is asked over its control socket has forgotten the question when it dies. A worker therefore gets a
-//! message, which the next worker finds as well; `run`, `chat` and `batch` do not read the inbox.
+//! message, which the next worker finds as well; so does a `run`, `chat` or `batch` of another machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,7 +30,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(2);
 /// Between two attempts while the store is away.
 const ASKED_EACH: Duration = Duration::from_secs(1);
 
-/// The command of processes that read the inbox.
+/// The command of processes that are told by the inbox alone.
 const WORK: &str = "work";
 
 /// `cancel`.
@@ -131,7 +131,7 @@ async fn in_inbox(store: &Arc<dyn SessionStore>, session: &SessionId) -> Result<
             () = &mut told, if !is_told => {
                 is_told = true;
                 print::note(
-                    "[waiting for a worker that has the session; run, chat and batch take no cancellation. Ctrl-C ends the \
+                    "[waiting for a worker that has the session, or the process that runs its turn; Ctrl-C ends the \
                      waiting, and the cancellation stays]",
                 );
             }
@@ -142,14 +142,9 @@ async fn in_inbox(store: &Arc<dyn SessionStore>, session: &SessionId) -> Result<
 
 /// Waits until a worker has taken the cancellation of a request. What became of the request.
 async fn became(submitter: &Submitter, session: &SessionId, request: &RequestId) -> Result<String, Failure> {
-    let cancellation = Submitter::cancellation_of(request);
     let mut is_told = false;
     loop {
-        let outcome = async {
-            submitter.taken(session, &cancellation).await?;
-            submitter.outcome_of(session, request).await
-        };
-        match outcome.await {
+        match submitter.cancelled(session, request).await {
             Ok(outcome) => {
                 return Ok(match outcome.map(|outcome| outcome.finish_reason) {
                     Some(FinishReason::Cancelled) => format!("cancelled what ran in {session}"),

@@ -1,11 +1,15 @@
 //! `resume`: resumes a suspended turn with a reply, in any process.
+//!
+//! - `submitted`: leaves the reply to a worker
+
+mod submitted;
 
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use bob::approvals::{ApprovalQuestion, Decision};
 use bob::sessions::{ResumeReply, ResumeToken, SuspendReason};
-use bob::store::Session;
+use bob::store::{Session, Suspension};
 use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
 use bob_config::assemble::Choices;
@@ -40,11 +44,15 @@ pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) ->
     let session = token
         .session()
         .ok_or_else(|| Failure::usage("invalid token; copy all of SESSION~SECRET as the suspended turn printed it"))?;
+    if args.submit {
+        return submitted::submit(args, &config, session, token, &mut signals).await;
+    }
     let progress = Some(progress::to_stderr());
     let choices = Choices { progress, take_over: args.take_over, ..Choices::default() };
     let opened = OpenRuntime::open(&config, choices).await?;
     opened.warnings().print();
     let control = Control::open(&opened.runtime, &config, "resume", origin).await;
+    let _attends = opened.attend();
     let said = tokio::select! {
         said = reply(args, &opened, &session, &token) => said,
         caught = signals.next() => Err(Failure::signalled(caught.exit())),
@@ -75,9 +83,7 @@ async fn reply(
 ) -> Result<ResumeReply, Failure> {
     let records = opened.runtime.records(session.clone()).await?;
     let folded = Session::fold(session.clone(), &records);
-    let nobodys = || Failure::usage("no suspended turn has this token; it may have been answered already");
-    let open = folded.open.as_ref().ok_or_else(nobodys)?;
-    let suspension = open.suspended.as_ref().filter(|suspension| suspension.token == *token).ok_or_else(nobodys)?;
+    let suspension = suspension(&folded, token)?;
     let offers_always = opened.runtime.offers_always();
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
     if given.is_none() && args.reply.is_empty() && io::stdin().is_terminal() {
@@ -96,7 +102,23 @@ async fn reply(
         }
     }
     let text = prompt::read(given.as_deref()).await?;
-    match suspension.reason {
+    understood(text, suspension.reason, offers_always)
+}
+
+/// What the session asks under this token.
+///
+/// # Errors
+/// When no suspended turn has it.
+fn suspension<'s>(session: &'s Session, token: &ResumeToken) -> Result<&'s Suspension, Failure> {
+    let suspended = session.open.as_ref().and_then(|open| open.suspended.as_ref());
+    suspended
+        .filter(|suspension| suspension.token == *token)
+        .ok_or_else(|| Failure::usage("no suspended turn has this token; it may have been answered already"))
+}
+
+/// The reply that a text is.
+fn understood(text: String, reason: SuspendReason, offers_always: bool) -> Result<ResumeReply, Failure> {
+    match reason {
         SuspendReason::ApprovalRequired => decision(text.trim(), offers_always).map(ResumeReply::Decision),
         SuspendReason::AskUser | SuspendReason::ExternalWait => Ok(ResumeReply::Answer(text)),
     }

@@ -40,6 +40,7 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
     let Prepared { opened, said, folder, schema } = prepared;
     // A process with one turn drains by ending as it does anyway.
     let control = Control::open(&opened.runtime, &config, "run", origin).await;
+    let _attends = opened.attend();
     let result = one_turn(args, &opened, said, (folder, schema), &mut signals).await;
     opened.close(&mut signals).await;
     control.close().await;

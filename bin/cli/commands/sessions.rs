@@ -78,21 +78,27 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 false => records.iter().try_for_each(|record| print::json(&**record))?,
             }
         }
-        SessionsAction::Set { id, model, cwd, instructions, mode, clear, json } => {
+        SessionsAction::Set { id, model, cwd, instructions, mode, clear, submit, json } => {
             let id = listing.find(id).await?;
             let (model, cwd, mode) = (model.as_deref(), cwd.as_deref(), mode.map(Into::into));
             let patch = change::patch(model, cwd, instructions.as_deref(), mode, clear, config)?;
-            let options = change::set(&*store, &id, &patch).await?;
+            let made = match submit {
+                true => json!({ "request_id": change::submitted(&store, &id, patch, config).await? }),
+                false => json!({ "options": change::set(&*store, &id, &patch).await? }),
+            };
             match json {
-                true => print::json(&json!({ "session_id": id, "options": options }))?,
+                true => print::json(&with_id(&id, made))?,
                 false => print::note(&format!("changed {id}, from its next turn on")),
             }
         }
-        SessionsAction::Rename { id, title, json } => {
+        SessionsAction::Rename { id, title, submit, json } => {
             let id = listing.find(id).await?;
             let title = change::title(&title.join(" "))?;
             let patch = OptionsPatch { title: Change::Set(title.clone()), ..OptionsPatch::default() };
-            change::set(&*store, &id, &patch).await?;
+            match submit {
+                true => drop(change::submitted(&store, &id, patch, config).await?),
+                false => drop(change::set(&*store, &id, &patch).await?),
+            }
             match json {
                 true => print::json(&json!({ "session_id": id, "title": title }))?,
                 false => print::note(&format!("{id} is now called: {title}")),
@@ -152,6 +158,11 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
     }
     Ok(Exit::Success)
+}
+
+fn with_id(id: &SessionId, mut made: serde_json::Value) -> serde_json::Value {
+    made["session_id"] = json!(id);
+    made
 }
 
 /// The sessions that wait for a person below this one, at all levels, and could not be resumed without it. What cannot be read

@@ -45,32 +45,28 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
     };
     let store = assemble::store_telling(config, false, trust::made(config))?;
     let submitter = submitter(&store)?;
-    let request_id = match &args.request_id {
-        Some(id) if id.trim().is_empty() => return Err(Failure::usage("--request-id is empty")),
-        Some(id) => RequestId::new(id.as_str()),
-        None => RequestId::new(uuid::Uuid::now_v7().to_string()),
-    };
+    let request_id = request_id(args.request_id.as_deref())?;
+    let parts = vec![ContentPart::text(said)];
+    let message = |request| InboxMessage::new(session.clone(), request_id.clone(), clock::now(), request);
+    if args.steer {
+        return steered(&submitter, message(InboxRequest::Steer { parts }), args.json, &mut signals).await;
+    }
     let submit = SubmitRequest {
-        parts: vec![ContentPart::text(said)],
+        parts,
         model,
         traceparent: std::env::var("TRACEPARENT").ok(),
         tracestate: std::env::var("TRACESTATE").ok(),
         ..SubmitRequest::default()
     };
-    let request = InboxRequest::Submit(Box::new(submit));
-    let message = InboxMessage::new(session.clone(), request_id.clone(), clock::now(), request);
     let ids = format!("--session {session} --request-id {request_id}");
-    let mut pending = match submitter.put(message).await {
-        Ok(pending) => pending,
-        Err(error @ AgentError::Store(StoreError::InDoubt(_))) => {
-            print::note(&format!("[it is not known whether the message arrived; repeat it with {ids}]"));
-            return Err(error.into());
-        }
-        Err(error) => {
-            print::note(&format!("[the message was not accepted; its ids are {ids}]"));
-            return Err(error.into());
-        }
+    let printed = Printed {
+        form: args.form(),
+        follows: args.follow,
+        mode: config.policy.rules.default_mode(),
+        again: format!("`cli-agent submit {ids}` with the same prompt"),
+        ids,
     };
+    let mut pending = put(&submitter, message(InboxRequest::Submit(Box::new(submit))), &printed.ids).await?;
     if args.no_wait {
         match args.json {
             true => print::json(&json!({ "session_id": session, "request_id": request_id }))?,
@@ -78,30 +74,130 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         }
         return Ok(Exit::Success);
     }
+    waited_for(&mut pending, &printed, &mut signals).await
+}
+
+/// The name of a message: the one that was given, or a new one.
+///
+/// # Errors
+/// When it is empty.
+pub(crate) fn request_id(given: Option<&str>) -> Result<RequestId, Failure> {
+    match given {
+        Some(id) if id.trim().is_empty() => Err(Failure::usage("--request-id is empty")),
+        Some(id) => Ok(RequestId::new(id)),
+        None => Ok(RequestId::new(uuid::Uuid::now_v7().to_string())),
+    }
+}
+
+/// How the outcome of a message is printed, and what is said of the message where there is none.
+pub(crate) struct Printed {
+    /// The form of the outcome.
+    pub(crate) form: OutputForm,
+    /// Whether the events before it are printed as well.
+    pub(crate) follows: bool,
+    /// The permission mode of the configuration.
+    pub(crate) mode: PermissionMode,
+    /// The options that name the message.
+    pub(crate) ids: String,
+    /// The command that goes on waiting.
+    pub(crate) again: String,
+}
+
+/// Puts a message, and says what is known of it when that failed.
+///
+/// # Errors
+/// When it was not accepted, or may not have been.
+pub(crate) async fn put(submitter: &Submitter, message: InboxMessage, ids: &str) -> Result<Pending, Failure> {
+    submitter.put(message).await.map_err(|error| {
+        match error {
+            AgentError::Store(StoreError::InDoubt(_)) => {
+                print::note(&format!("[it is not known whether the message arrived; repeat it with {ids}]"));
+            }
+            _ => print::note(&format!("[the message was not accepted; its ids are {ids}]")),
+        }
+        error.into()
+    })
+}
+
+/// Waits for the outcome of a message, and prints it.
+///
+/// # Errors
+/// When the message was refused, a signal came, or the store cannot be read.
+pub(crate) async fn waited_for(
+    pending: &mut Pending,
+    printed: &Printed,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
     tokio::select! {
-        outcome = followed(args, &mut pending) => match outcome {
-            Ok(outcome) => told(args.form(), &outcome, config.policy.rules.default_mode()),
+        outcome = followed(printed, pending) => match outcome {
+            Ok(outcome) => told(printed.form, &outcome, printed.mode),
             Err(failure) => {
-                print::note(&format!("[the message was {ids}]"));
+                print::note(&format!("[the message was {}]", printed.ids));
                 Err(failure)
             }
         },
         caught = signals.next() => {
-            print::note(&format!(
-                "[the message stays in the inbox; `cli-agent submit {ids}` with the same prompt goes on waiting]"
-            ));
+            print::note(&format!("[the message stays in the inbox; {} goes on waiting]", printed.again));
             Err(Failure::signalled(caught.exit()))
         }
     }
 }
 
+/// Puts a message to the running turn, and waits until the process that has the turn has taken it.
+async fn steered(
+    submitter: &Submitter,
+    message: InboxMessage,
+    is_json: bool,
+    signals: &mut Signals,
+) -> Result<Exit, Failure> {
+    let (session, request_id) = (message.session.clone(), message.request_id.clone());
+    let ids = format!("--session {session} --request-id {request_id}");
+    drop(put(submitter, message, &ids).await?);
+    taken(submitter, &session, &request_id, signals).await?;
+    match is_json {
+        true => print::json(&json!({ "session_id": session, "request_id": request_id }))?,
+        false => print::note(&format!("added to the turn of {session}")),
+    }
+    Ok(Exit::Success)
+}
+
+/// After how long a message that no process has taken is explained.
+const TOLD_AFTER: Duration = Duration::from_secs(2);
+
+/// Waits until the process that has the session, or takes it next, is done with a message that runs no turn.
+///
+/// # Errors
+/// Why the message was refused; when a signal came.
+pub(crate) async fn taken(
+    submitter: &Submitter,
+    session: &SessionId,
+    request_id: &RequestId,
+    signals: &mut Signals,
+) -> Result<(), Failure> {
+    let taken = submitter.taken(session, request_id);
+    tokio::pin!(taken);
+    let told = tokio::time::sleep(TOLD_AFTER);
+    tokio::pin!(told);
+    let mut is_told = false;
+    loop {
+        tokio::select! {
+            taken = &mut taken => return taken.map_err(Failure::from),
+            () = &mut told, if !is_told => {
+                is_told = true;
+                print::note("[waiting for a process that has the session, or takes it; Ctrl-C ends the waiting, and the message stays]");
+            }
+            caught = signals.next() => return Err(Failure::signalled(caught.exit())),
+        }
+    }
+}
+
 /// Waits for the outcome, and prints the events on the way if that was asked for.
-async fn followed(args: &SubmitArgs, pending: &mut Pending) -> Result<Box<TurnOutcome>, Failure> {
+async fn followed(printed: &Printed, pending: &mut Pending) -> Result<Box<TurnOutcome>, Failure> {
     let mut shown = Show::new(false);
     let mut screen = Screen::new(None);
     while let Some(event) = next(pending).await? {
-        match args.form() {
-            _ if !args.follow => {}
+        match printed.form {
+            _ if !printed.follows => {}
             // Its end is the result.
             OutputForm::Json | OutputForm::StreamJson if matches!(event.event, AgentEvent::TurnFinished { .. }) => {}
             OutputForm::Text => screen.print(shown.event(&event.event, event.step))?,

@@ -70,8 +70,8 @@ pub enum Step {
     },
     /// The turn of this request, which runs here or waits for its place, is cancelled. The message stays.
     Cancel(RequestId),
-    /// It is given to the runtime, a decision or a message to the running turn. It is done if the runtime takes it. Otherwise a
-    /// decision is refused, and a message to the turn stays.
+    /// It is given to the runtime: a decision, a message to the running turn, or a change of options. It is done if the runtime
+    /// takes it. Otherwise a decision is refused, and a message to the turn stays.
     Try,
     /// It is removed, or refused.
     Settle(Option<AgentError>),
@@ -89,10 +89,10 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
         (Err(StoreError::TooNew { .. }), _) => Step::Wait,
         (Err(error), _) => Step::Settle(Some(AgentError::Invalid(error.to_string()))),
         (Ok(message), runs) => match (&message.request, runs) {
-            (InboxRequest::Submit(_), Runs::Nothing) if first == Some(at) => {
+            (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, Runs::Nothing) if first == Some(at) => {
                 Step::Run { is_cancelled: waiting.iter().any(|other| cancels(other, &entry.request_id)) }
             }
-            (InboxRequest::Submit(_), _) => Step::Wait,
+            (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, _) => Step::Wait,
             (InboxRequest::Cancel { of }, Runs::Message(running)) if running == of => Step::Cancel(of.clone()),
             // One that was left open, or that a decision resumed; the message that runs may wait behind it.
             (InboxRequest::Cancel { of }, Runs::Message(_) | Runs::Another) if unfinished.requests.contains(of) => {
@@ -106,6 +106,12 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
                 }
             }
             (InboxRequest::Decide { .. }, _) => Step::Try,
+            (InboxRequest::Configure { .. }, runs) => match (before(waiting, at), runs) {
+                // It is in force from the next turn on.
+                (Some(other), Runs::Message(running)) if other.request_id == *running => Step::Try,
+                (Some(_), _) => Step::Wait,
+                (None, _) => Step::Try,
+            },
             // An earlier owner added it, and did not live to remove it.
             (InboxRequest::Steer { .. }, _) if unfinished.steered.contains(&entry.request_id) => Step::Settle(None),
             (InboxRequest::Steer { .. }, runs) => match (before(waiting, at), runs) {
@@ -129,7 +135,7 @@ fn before(waiting: &[InboxEntry], at: usize) -> Option<&InboxEntry> {
 }
 
 fn is_submitted(entry: &InboxEntry) -> bool {
-    matches!(entry.request(), Some(InboxRequest::Submit(_)))
+    entry.request().is_some_and(InboxRequest::runs_a_turn)
 }
 
 /// Whether it asks for a turn, as far as it can be read.

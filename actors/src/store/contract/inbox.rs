@@ -2,10 +2,13 @@
 
 use super::{append, claim, session, store_one};
 use crate::store::{Inbox, SessionStore};
+use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, SessionId};
 use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest};
+use bob_messages::input::ResumeReply;
+use bob_messages::options::{Change, OptionsPatch};
 use bob_messages::store::StoreError;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -64,6 +67,36 @@ pub async fn a_message_is_taken_in_order_until_it_is_settled(store: Arc<dyn Sess
     settle(&inbox, &one, "a", None).await;
     assert_eq!(taken(&inbox, &one).await, [messages[0].clone(), messages[2].clone()]);
     assert_eq!(taken(&inbox, &other).await, [message(&other, "a", "to another")]);
+}
+
+/// Each kind of message is kept as it was put, beside the others.
+pub async fn each_kind_of_message_is_kept_as_it_is(store: Arc<dyn SessionStore>) {
+    let (inbox, one) = (inbox(&store), session("one"));
+    let question = "what é\"\n\u{0}?".to_owned();
+    let title = Change::Set("É\"\n".into());
+    let requests = [
+        InboxRequest::Submit(Box::default()),
+        InboxRequest::Cancel { of: RequestId::new("r0") },
+        InboxRequest::Decide { approval: ApprovalId::new("a"), decision: Decision::Deny { reason: question.clone() } },
+        InboxRequest::Steer { parts: vec![ContentPart::text(&*question)] },
+        InboxRequest::Resume { token: ResumeToken::new("one~s"), reply: ResumeReply::Answer(question) },
+        InboxRequest::Configure { patch: Box::new(OptionsPatch { title, ..OptionsPatch::default() }) },
+    ];
+    let messages = requests
+        .into_iter()
+        .zip("abcdef".chars())
+        .map(|(request, name)| InboxMessage::new(one.clone(), RequestId::new(name.to_string()), 1, request));
+    let messages: Vec<_> = messages.collect();
+    for message in &messages {
+        assert!(put(&inbox, message.clone()).await, "it is new");
+        assert!(!put(&inbox, message.clone()).await, "it is the same");
+    }
+    assert_eq!(taken(&inbox, &one).await, messages);
+    assert_eq!(due(&inbox, 10).await, std::slice::from_ref(&one));
+    for message in &messages {
+        settle(&inbox, &one, message.request_id.as_str(), None).await;
+    }
+    assert_eq!(taken(&inbox, &one).await, []);
 }
 
 /// A sender that does not know whether its message arrived repeats it.

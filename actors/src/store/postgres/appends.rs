@@ -110,11 +110,11 @@ const APPEND: &str = concat!(
 );
 
 /// Those of these sessions whose rows no other transaction has locked.
-const FREE: &str = "SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED";
+pub(super) const FREE: &str = "SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED";
 
 impl Writer {
     /// Stores appends, each of another session, and answers them.
-    pub(super) async fn append(&mut self, mut items: Vec<Item>) {
+    pub(super) async fn append(&self, mut items: Vec<Item>) {
         let until = Instant::now() + PATIENCE;
         let mut rounds = 0;
         while !items.is_empty() {
@@ -144,12 +144,13 @@ impl Writer {
 
     /// Says of each append what is new of it, and answers those of which nothing can be stored. Those for which the
     /// database could not be asked are left for another round.
-    async fn rule(&mut self, up: &Up, items: Vec<Item>) -> (Vec<Ruled>, Vec<Item>) {
+    async fn rule(&self, up: &Up, items: Vec<Item>) -> (Vec<Ruled>, Vec<Item>) {
         let looked = items.into_iter().map(async |item| {
             let append = &item.encoded.append;
-            let known = self.known.get(&append.session);
             let is_good = |known: &&Ledger| known.epoch() == append.epoch && known.wants(append).is_none();
-            match known.filter(is_good).is_some_and(|known| known.rule(append).is_ok()) {
+            let known =
+                self.known.borrow().get(&append.session).filter(is_good).map(|known| known.rule(append).is_ok());
+            match known.unwrap_or_default() {
                 true => (item, Ok(None)),
                 false => {
                     let read = self.read(up, append).await;
@@ -163,7 +164,7 @@ impl Writer {
             match ledger {
                 Ok(read) => {
                     let session = item.session().clone();
-                    let read = read.or_else(|| self.known.remove(&session)).unwrap_or_default();
+                    let read = read.or_else(|| self.known.borrow_mut().remove(&session)).unwrap_or_default();
                     match rule(item, &read) {
                         Ok(one) => ruled.push(one),
                         Err(refused) => {
@@ -171,7 +172,7 @@ impl Writer {
                             item.give_up(&error);
                         }
                     }
-                    self.known.insert(session, read);
+                    self.known.borrow_mut().insert(session, read);
                 }
                 Err(Unread::Bad(error)) => item.give_up(&error),
                 Err(Unread::Failed(error)) if is_broken(&error) => again.push(item),
@@ -203,7 +204,7 @@ impl Writer {
     }
 
     /// Answers what the database stored; the rest is looked at again.
-    fn stored(&mut self, rows: &[Row], ruled: Vec<Ruled>) -> Vec<Item> {
+    fn stored(&self, rows: &[Row], ruled: Vec<Ruled>) -> Vec<Item> {
         let places: HashSet<i64> = rows.iter().map(|row| row.get(0)).collect();
         let mut rest = Vec::new();
         for (place, one) in (1..).zip(ruled) {
@@ -211,7 +212,7 @@ impl Writer {
                 rest.push(one);
                 continue;
             }
-            if let Some(known) = self.known.get_mut(one.item.session()) {
+            if let Some(known) = self.known.borrow_mut().get_mut(one.item.session()) {
                 one.fresh().iter().for_each(|record| known.stored(record));
             }
             one.item.reply.send(Ok(one.version));
@@ -220,16 +221,16 @@ impl Writer {
     }
 
     /// Nothing of these was stored.
-    fn refused(&mut self, ruled: Vec<Ruled>) -> Vec<Item> {
+    fn refused(&self, ruled: Vec<Ruled>) -> Vec<Item> {
         for one in &ruled {
-            self.known.remove(one.item.session());
+            self.known.borrow_mut().remove(one.item.session());
         }
         ruled.into_iter().map(|one| one.item).collect()
     }
 
     /// Nothing of these was stored, since another transaction had one of their rows or a table locked. Those whose rows
     /// it has are answered, so that the others do not wait for it; they may be sent again.
-    async fn unlocked(&mut self, up: &Up, ruled: Vec<Ruled>) -> Vec<Item> {
+    async fn unlocked(&self, up: &Up, ruled: Vec<Ruled>) -> Vec<Item> {
         let items = self.refused(ruled);
         let ids: Vec<&str> = items.iter().map(|item| item.session().as_str()).collect();
         let free: HashSet<String> = match up.ask(up.client.query(FREE, &[&ids])).await {
@@ -240,20 +241,25 @@ impl Writer {
         let (free, locked): (Vec<Item>, Vec<Item>) =
             items.into_iter().partition(|item| free.contains(item.session().as_str()));
         for item in locked {
-            let what = format!("has session {} locked by another transaction; try again", item.session());
-            item.give_up(&self.link.address.refuse(&what));
+            let locked = self.locked(item.session());
+            item.give_up(&locked);
         }
         free
     }
 
+    /// Another transaction has the row of a session.
+    pub(super) fn locked(&self, session: &SessionId) -> StoreError {
+        self.link.address.refuse(&format!("has session {session} locked by another transaction; try again"))
+    }
+
     /// It is not known whether these were stored.
-    fn doubted(&mut self, ruled: Vec<Ruled>) -> Vec<Item> {
+    fn doubted(&self, ruled: Vec<Ruled>) -> Vec<Item> {
         let items = self.refused(ruled);
         items.into_iter().map(|item| Item { in_doubt: true, ..item }).collect()
     }
 
     /// The statement failed, and with it all of its appends: each gets one of its own, and the error where it is alone.
-    async fn apart(&mut self, ruled: Vec<Ruled>, error: &Error) {
+    async fn apart(&self, ruled: Vec<Ruled>, error: &Error) {
         let items = self.refused(ruled);
         let is_alone = items.len() == 1;
         for item in items {

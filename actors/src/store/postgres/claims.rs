@@ -1,6 +1,7 @@
 //! Claims, releases and deletions: whose a session is.
 
 use super::again::passes;
+use super::appends::FREE;
 use super::link::PATIENCE;
 use super::node;
 use super::schema::{self, STEPS};
@@ -10,10 +11,9 @@ use super::writer::Writer;
 use crate::store::Ledger;
 use crate::store::span::Span;
 use bob_messages::ids::SessionId;
-use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, StoreError};
-use futures_util::future::join_all;
-use tokio::time::Instant;
+use std::time::Duration;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
@@ -31,23 +31,47 @@ macro_rules! is_free {
     };
 }
 
+/// A row that another transaction has locked is not waited for, which would hold up all that is behind it on the connection:
+/// nothing is claimed then.
 const CLAIM: &str = concat!(
-    "INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
+    "WITH unlocked AS MATERIALIZED (SELECT number FROM bob_sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED)
+     INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
      SELECT $1, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2
      WHERE (SELECT version FROM bob_meta WHERE application = 'bob') <= $4
+     AND (EXISTS (SELECT FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1))
      ON CONFLICT (id) DO UPDATE SET epoch = s.epoch + 1, node = $2 WHERE s.damage IS NULL AND ",
     is_free!(),
     " RETURNING ",
     entry_columns!()
 );
 
-const DELETE: &str = concat!("DELETE FROM bob_sessions s WHERE s.id = $1 AND ", is_free!(), " RETURNING s.number");
+/// With its records and messages, as far as the statement sees them.
+const DELETE: &str = concat!(
+    "WITH gone AS (DELETE FROM bob_sessions s WHERE s.id = $1 AND ",
+    is_free!(),
+    " RETURNING s.number),
+     records AS (DELETE FROM bob_records WHERE session IN (SELECT number FROM gone)),
+     messages AS (DELETE FROM bob_inbox WHERE session = $1
+         AND (EXISTS (SELECT FROM gone) OR NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1)))
+     SELECT number FROM gone"
+);
 
-const DELETE_MESSAGES: &str =
-    "DELETE FROM bob_inbox WHERE session = $1 AND NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1)";
+/// What was appended after the deletion began and before it had the row. The number is not given again.
+const DELETE_LATE: &str = "DELETE FROM bob_records WHERE session = $1";
 
-const RELEASE: &str =
-    concat!("UPDATE bob_sessions s SET node = NULL WHERE s.id = $1 AND s.node = $3 AND $2 = ", epoch!());
+/// Answers whether it is done. A row that is locked is not waited for, as with a claim.
+const RELEASE: &str = concat!(
+    "WITH unlocked AS MATERIALIZED (SELECT number FROM bob_sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED),
+     released AS (UPDATE bob_sessions s SET node = NULL FROM unlocked WHERE s.number = unlocked.number AND s.node = $3
+         AND $2 = ",
+    epoch!(),
+    " RETURNING s.number)
+     SELECT EXISTS (SELECT FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1),
+         EXISTS (SELECT FROM released)"
+);
+
+/// Between two attempts at a session that is not to be had for a moment.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// A session that was not given.
 const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address
@@ -81,10 +105,8 @@ impl Writer {
                     return Ok(claimed);
                 }
                 Ok(Err(Held::Refused(error))) | Err(Unread::Bad(error)) => return Err(error),
-                Ok(Err(Held::Free)) if Instant::now() < until => {}
-                Ok(Err(Held::Free)) => {
-                    return Err(self.link.address.refuse("gives a session to others all the time; try again"));
-                }
+                Ok(Err(Held::Free)) if Instant::now() < until => sleep(PAUSE).await,
+                Ok(Err(Held::Free)) => return Err(self.not_to_be_had(&up, session).await),
                 Err(Unread::Failed(error)) if passes(&error) && Instant::now() < until => {}
                 Err(Unread::Failed(error)) => return Err(self.link.address.failed("write", &error)),
             }
@@ -92,7 +114,7 @@ impl Writer {
     }
 
     fn takes_over(&self, session: &SessionId) -> bool {
-        self.options.take_over && !self.taken.contains(session)
+        self.options.take_over && !self.taken.borrow().contains(session)
     }
 
     async fn try_claim(
@@ -102,12 +124,15 @@ impl Writer {
         node: i32,
         span: Span,
     ) -> Result<Result<Claimed, Held>, Unread> {
+        let turn = self.beside.acquire().await;
         let statement = up.prepared(CLAIM).await?;
         let takes_over = self.takes_over(session);
         let known = STEPS.len() as i32;
         let values: [&(dyn ToSql + Sync); 4] = [&session.as_str(), &node, &takes_over, &known];
         let row = up.ask(up.client.query_opt(&statement, &values)).await?;
         let Some(entry) = row.map(|row| Entry::of(&row)) else {
+            // Looking at its owner takes a while.
+            drop(turn);
             // A newer program has been here since the connection was made.
             schema::nature(up, &self.link.address).await?;
             return Ok(Err(self.held(up, session).await?));
@@ -143,6 +168,10 @@ impl Writer {
             return Ok(Held::Refused(damaged(&self.link.address, session, damage)));
         }
         let Some(owner) = row.get::<_, Option<i32>>(1) else { return Ok(Held::Free) };
+        // It would have been given, were its row not locked.
+        if self.node.known() == Some(owner) || self.takes_over(session) {
+            return Ok(Held::Free);
+        }
         if node::is_dead(up, owner).await? {
             return Ok(Held::Free);
         }
@@ -152,34 +181,44 @@ impl Writer {
         Ok(Held::Refused(StoreError::Busy { owner }))
     }
 
-    /// Ends ownerships. Best effort: after a failure a session stays owned until this process ends.
-    pub(super) async fn release(&self, releases: Vec<(SessionId, u64, Reply<()>)>) {
-        if self.node.known().is_none() || releases.is_empty() {
-            return releases.into_iter().for_each(|(_, _, reply)| reply.send(()));
+    /// Why a session is not to be had that is free each time it is looked at.
+    async fn not_to_be_had(&self, up: &Up, session: &SessionId) -> StoreError {
+        let unlocked = up.ask(up.client.query(FREE, &[&&[session.as_str()][..]])).await;
+        match unlocked.is_ok_and(|rows| rows.is_empty()) {
+            true => self.locked(session),
+            false => self.link.address.refuse("gives a session to others all the time; try again"),
         }
-        let until = Instant::now() + PATIENCE;
-        join_all(releases.into_iter().map(async |(session, epoch, reply)| {
-            self.node.released(&session, epoch);
-            if let Err(error) = self.try_release(&session, epoch, until).await {
-                tracing::debug!(%session, %error, "a session could not be released");
-            }
-            reply.send(());
-        }))
-        .await;
     }
 
-    async fn try_release(&self, session: &SessionId, epoch: u64, until: Instant) -> Result<(), StoreError> {
+    /// Ends an ownership. Best effort: after a failure the session stays owned until this process ends.
+    pub(super) async fn release(&self, session: &SessionId, epoch: u64) {
+        if self.node.known().is_none() {
+            return;
+        }
+        self.node.released(session, epoch);
+        if let Err(error) = self.try_release(session, epoch).await {
+            tracing::debug!(%session, %error, "a session could not be released");
+        }
+    }
+
+    async fn try_release(&self, session: &SessionId, epoch: u64) -> Result<(), StoreError> {
+        let until = Instant::now() + PATIENCE;
         loop {
             let up = self.link.to_write(until).await?;
             let node = self.node.known().unwrap_or_default();
             let released = async {
+                let _turn = self.beside.acquire().await;
                 let statement = up.prepared(RELEASE).await?;
-                up.ask(up.client.execute(&statement, &[&session.as_str(), &signed(epoch), &node])).await
+                let values: [&(dyn ToSql + Sync); 3] = [&session.as_str(), &signed(epoch), &node];
+                let row = up.ask(up.client.query_one(&statement, &values)).await?;
+                Ok::<(bool, bool), Error>((row.get(0), row.get(1)))
             };
             match released.await {
+                Ok((false, _)) if Instant::now() < until => sleep(PAUSE).await,
+                Ok((false, _)) => return Err(self.locked(session)),
                 // This process entered again meanwhile, and took the session along.
-                Ok(0) if self.node.known() != Some(node) && Instant::now() < until => {}
-                Ok(_rows) => return Ok(()),
+                Ok((true, false)) if self.node.known() != Some(node) && Instant::now() < until => {}
+                Ok(_done) => return Ok(()),
                 Err(error) if passes(&error) && Instant::now() < until => {}
                 Err(error) => return Err(self.link.address.failed("write", &error)),
             }
@@ -200,11 +239,12 @@ impl Writer {
                     Ok(None) => Ok(false),
                     Ok(Some(Held::Refused(error @ StoreError::Busy { .. }))) => return Err(error),
                     // Its owner died just now.
-                    Ok(Some(_)) if Instant::now() < until => continue,
-                    Ok(Some(Held::Refused(error))) => return Err(error),
-                    Ok(Some(Held::Free)) => {
-                        return Err(self.link.address.refuse("gives a session to others all the time; try again"));
+                    Ok(Some(_)) if Instant::now() < until => {
+                        sleep(PAUSE).await;
+                        continue;
                     }
+                    Ok(Some(Held::Refused(error))) => return Err(error),
+                    Ok(Some(Held::Free)) => return Err(self.not_to_be_had(&up, session).await),
                     Err(error) => Err(error),
                 },
                 Err(error) => Err(error),
@@ -228,27 +268,13 @@ impl Writer {
         }
     }
 
-    /// In two statements of one transaction, so that the second one sees what was appended before the first.
     async fn try_delete(&self, up: &Up, session: &SessionId) -> Result<bool, Error> {
         let node = self.node.known().unwrap_or_default();
-        let delete = up.prepared(DELETE).await?;
         let takes_over = self.takes_over(session);
-        up.ask(up.client.batch_execute("BEGIN")).await?;
-        let deleted = async {
-            let values: [&(dyn ToSql + Sync); 3] = [&session.as_str(), &node, &takes_over];
-            let Some(row) = up.ask(up.client.query_opt(&delete, &values)).await? else {
-                // It may have messages before it exists.
-                up.ask(up.client.execute(DELETE_MESSAGES, &[&session.as_str()])).await?;
-                return Ok(false);
-            };
-            let number: i64 = row.get(0);
-            up.ask(up.client.execute("DELETE FROM bob_records WHERE session = $1", &[&number])).await?;
-            up.ask(up.client.execute(DELETE_MESSAGES, &[&session.as_str()])).await?;
-            Ok(true)
-        };
-        let deleted = deleted.await;
-        let end = if deleted.is_ok() { "COMMIT" } else { "ROLLBACK" };
-        up.ask(up.client.batch_execute(end)).await?;
-        deleted
+        let delete = up.prepared(DELETE).await?;
+        let values: [&(dyn ToSql + Sync); 3] = [&session.as_str(), &node, &takes_over];
+        let Some(row) = up.ask(up.client.query_opt(&delete, &values)).await? else { return Ok(false) };
+        up.ask(up.client.execute(DELETE_LATE, &[&row.get::<_, i64>(0)])).await?;
+        Ok(true)
     }
 }

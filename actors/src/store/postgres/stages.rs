@@ -1,21 +1,20 @@
 //! The order of what is written on a connection.
 //!
-//! What waits while a statement runs goes together into the next one. Jobs of one session keep their order: each stage
-//! has every session once, its appends in one statement, its claims beside each other.
+//! Appends that wait while a statement runs go together into the next one. A claim, a release, a taking and a deletion are
+//! each a task of their own, so that one that waits for a row, or for news of an owner, delays no other session. Jobs of one
+//! session keep their order: what comes while such a task has the session waits for its end.
 
 use super::appends::Item;
 use super::claims::Claimed;
 use super::job::Job;
 use super::writer::Writer;
-use crate::store::SessionOwner;
-use crate::store::span::Span;
 use bob_messages::ids::SessionId;
-use bob_messages::reply::Reply;
-use bob_messages::store::{Claim, StoreError};
-use futures_util::future::{FutureExt, join_all};
-use std::collections::HashSet;
+use futures_util::future::FutureExt;
+use std::collections::{HashMap, HashSet};
 use std::panic::AssertUnwindSafe;
+use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::task::{JoinError, JoinSet};
 
 /// The most jobs that are taken at once.
 const MAX_JOBS: usize = 4_096;
@@ -25,98 +24,137 @@ const MAX_JOBS: usize = 4_096;
 const MAX_APPENDS: usize = 500;
 const MAX_BYTES: usize = 8 << 20;
 
-/// A session that is claimed, how much of it is read, and who is told.
-type AskedClaim = (SessionId, Span, Reply<Result<Claim, StoreError>>);
-
-/// A session that is taken from its owner, and who is told whose it was.
-type AskedTaking = (SessionId, Reply<Result<Option<SessionOwner>, StoreError>>);
-
-/// Jobs of which each concerns another session.
-#[derive(Default)]
-struct Stage {
-    sessions: HashSet<SessionId>,
-    appends: Vec<Item>,
-    claims: Vec<AskedClaim>,
-    releases: Vec<(SessionId, u64, Reply<()>)>,
-    takings: Vec<AskedTaking>,
-    deletions: Vec<(SessionId, Reply<Result<bool, StoreError>>)>,
+/// Works until all senders are dropped, and until what they sent is done. A panic loses only answers.
+pub(super) async fn run(writer: Writer, mut jobs: UnboundedReceiver<Job>) {
+    let mut stages = Stages::new(writer);
+    loop {
+        let mut ready = tokio::select! {
+            Some(ended) = stages.beside.join_next() => stages.ended(ended),
+            Some(job) = jobs.recv() => vec![job],
+            else => break,
+        };
+        while let Some(ended) = stages.beside.try_join_next() {
+            ready.extend(stages.ended(ended));
+        }
+        while ready.len() < MAX_JOBS
+            && let Ok(job) = jobs.try_recv()
+        {
+            ready.push(job);
+        }
+        if AssertUnwindSafe(stages.work(ready)).catch_unwind().await.is_err() {
+            tracing::error!("the store panicked while it wrote; what it wrote is in doubt");
+            stages.appends.clear();
+            stages.sessions.clear();
+            stages.writer.known.borrow_mut().clear();
+        }
+    }
 }
 
-impl Writer {
-    /// Works until all senders are dropped. A panic loses only answers.
-    pub(super) async fn run(mut self, mut jobs: UnboundedReceiver<Job>) {
-        while let Some(first) = jobs.recv().await {
-            let mut waiting = vec![first];
-            while waiting.len() < MAX_JOBS
-                && let Ok(job) = jobs.try_recv()
-            {
-                waiting.push(job);
-            }
-            if AssertUnwindSafe(self.work(waiting)).catch_unwind().await.is_err() {
-                tracing::error!("the store panicked while it wrote; what it wrote is in doubt");
-                self.known.clear();
-            }
-        }
+/// What waits for one connection.
+struct Stages {
+    writer: Rc<Writer>,
+    /// Appends that are not sent yet, each of another session.
+    appends: Vec<Item>,
+    sessions: HashSet<SessionId>,
+    /// The tasks, each for another session, which it answers.
+    beside: JoinSet<SessionId>,
+    /// The sessions of the tasks, with the jobs that came meanwhile.
+    behind: HashMap<SessionId, Vec<Job>>,
+}
+
+impl Stages {
+    fn new(writer: Writer) -> Self {
+        let (appends, sessions, beside, behind) = Default::default();
+        Self { writer: Rc::new(writer), appends, sessions, beside, behind }
+    }
+
+    /// The jobs that waited for the task that has ended.
+    fn ended(&mut self, ended: Result<SessionId, JoinError>) -> Vec<Job> {
+        // No task panics, since each catches what it does, and none is aborted.
+        ended.ok().and_then(|session| self.behind.remove(&session)).unwrap_or_default()
     }
 
     async fn work(&mut self, jobs: Vec<Job>) {
-        let mut stage = Stage::default();
         for job in jobs {
             let session = job.session().clone();
-            if !stage.sessions.insert(session.clone()) {
-                self.perform(std::mem::take(&mut stage)).await;
-                stage.sessions.insert(session);
+            if let Some(behind) = self.behind.get_mut(&session) {
+                behind.push(job);
+                continue;
+            }
+            if self.sessions.contains(&session) {
+                self.append().await;
             }
             match job {
-                Job::Append(encoded, reply) => stage.appends.push(Item::new(encoded, reply)),
-                Job::Claim(session, span, reply) => stage.claims.push((session, span, reply)),
-                Job::Release(session, epoch, reply) => stage.releases.push((session, epoch, reply)),
-                Job::Take(session, reply) => stage.takings.push((session, reply)),
-                Job::Delete(session, reply) => stage.deletions.push((session, reply)),
+                Job::Append(encoded, reply) => {
+                    self.sessions.insert(session);
+                    self.appends.push(Item::new(encoded, reply));
+                }
+                job => self.begin(session, job),
             }
         }
-        self.perform(stage).await;
+        self.append().await;
     }
 
-    async fn perform(&mut self, stage: Stage) {
+    /// Stores the appends.
+    async fn append(&mut self) {
         let (mut together, mut bytes) = (Vec::new(), 0);
-        for item in stage.appends {
+        self.sessions.clear();
+        for item in std::mem::take(&mut self.appends) {
             bytes += item.bytes();
             together.push(item);
             if together.len() == MAX_APPENDS || bytes >= MAX_BYTES {
-                self.append(std::mem::take(&mut together)).await;
+                self.writer.append(std::mem::take(&mut together)).await;
                 bytes = 0;
             }
         }
-        self.append(together).await;
-        let writer = &*self;
-        let claimed = stage.claims.into_iter().map(async |(session, span, reply)| {
-            let claimed = writer.claim(&session, span).await;
-            (session, claimed, reply)
-        });
-        for (session, claimed, reply) in join_all(claimed).await {
-            reply.send(claimed.map(|Claimed { ledger, claim }| {
-                if self.options.take_over {
-                    self.taken.insert(session.clone());
-                }
-                self.known.insert(session, ledger);
-                claim
-            }));
-        }
-        for (session, epoch, _) in &stage.releases {
-            if self.known.get(session).is_some_and(|known| known.epoch() == *epoch) {
-                self.known.remove(session);
+        self.writer.append(together).await;
+    }
+
+    /// Begins a job that is no append, as a task of its own.
+    fn begin(&mut self, session: SessionId, job: Job) {
+        self.behind.insert(session.clone(), Vec::new());
+        let writer = Rc::clone(&self.writer);
+        self.beside.spawn_local(async move {
+            if AssertUnwindSafe(writer.perform(job)).catch_unwind().await.is_err() {
+                tracing::error!(%session, "the store panicked over a session; what it did is in doubt");
+                writer.known.borrow_mut().remove(&session);
             }
-        }
-        self.release(stage.releases).await;
-        for (session, reply) in stage.takings {
-            self.known.remove(&session);
-            reply.send(self.take(&session).await);
-        }
-        for (session, reply) in stage.deletions {
-            let deleted = self.delete(&session).await;
-            self.known.remove(&session);
-            reply.send(deleted);
+            session
+        });
+    }
+}
+
+impl Writer {
+    async fn perform(&self, job: Job) {
+        match job {
+            Job::Append(encoded, reply) => self.append(vec![Item::new(encoded, reply)]).await,
+            Job::Claim(session, span, reply) => {
+                let claimed = self.claim(&session, span).await;
+                reply.send(claimed.map(|Claimed { ledger, claim }| {
+                    if self.options.take_over {
+                        self.taken.borrow_mut().insert(session.clone());
+                    }
+                    self.known.borrow_mut().insert(session, ledger);
+                    claim
+                }));
+            }
+            Job::Release(session, epoch, reply) => {
+                let is_ours = |known: &crate::store::Ledger| known.epoch() == epoch;
+                if self.known.borrow().get(&session).is_some_and(is_ours) {
+                    self.known.borrow_mut().remove(&session);
+                }
+                self.release(&session, epoch).await;
+                reply.send(());
+            }
+            Job::Take(session, reply) => {
+                self.known.borrow_mut().remove(&session);
+                reply.send(self.take(&session).await);
+            }
+            Job::Delete(session, reply) => {
+                let deleted = self.delete(&session).await;
+                self.known.borrow_mut().remove(&session);
+                reply.send(deleted);
+            }
         }
     }
 }

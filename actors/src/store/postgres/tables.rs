@@ -87,6 +87,9 @@ impl Entry {
 
 const RECORDS: &str = "SELECT line FROM bob_records WHERE session = $1 AND version BETWEEN $2 AND $3 ORDER BY version";
 
+/// How many records one statement reads: others on the connection do not wait for a whole journal.
+pub(super) const RECORDS_AT_ONCE: u64 = 128;
+
 /// After how many bytes of lines that were read the other tasks of the thread go on. One of them renews the lease.
 const BYTES_AT_ONCE: usize = 1 << 20;
 
@@ -103,16 +106,24 @@ pub(super) async fn records(
         return Ok(Some(Vec::new()));
     }
     let statement = up.prepared(RECORDS).await?;
-    let rows = up.ask(up.client.query_raw(&statement, [number, signed(first), signed(last)])).await?;
-    let mut rows = pin!(rows);
-    let (mut records, mut bytes) = (Vec::new(), 0);
-    while let Some(row) = up.ask(rows.try_next()).await? {
-        let line: &str = row.get(0);
-        records.push(checked(line, address, session, first + records.len() as u64)?);
-        bytes += line.len();
-        if bytes >= BYTES_AT_ONCE {
-            bytes = 0;
-            yield_now().await;
+    let (mut records, mut bytes, mut next) = (Vec::new(), 0, first);
+    while next <= last {
+        let end = last.min(next.saturating_add(RECORDS_AT_ONCE - 1));
+        let rows = up.ask(up.client.query_raw(&statement, [number, signed(next), signed(end)])).await?;
+        let mut rows = pin!(rows);
+        while let Some(row) = up.ask(rows.try_next()).await? {
+            let line: &str = row.get(0);
+            records.push(checked(line, address, session, first + records.len() as u64)?);
+            bytes += line.len();
+            if bytes >= BYTES_AT_ONCE {
+                bytes = 0;
+                yield_now().await;
+            }
+        }
+        next = end.saturating_add(1);
+        // Those that are missing are found missing below.
+        if first + (records.len() as u64) < next {
+            break;
         }
     }
     let there = first - 1 + records.len() as u64;

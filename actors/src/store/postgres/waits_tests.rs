@@ -22,9 +22,112 @@ async fn a_session_that_another_transaction_has_locked_holds_up_no_other() {
     assert!(why.to_string().contains("has session s0 locked by another transaction; try again"), "{why}");
     assert_eq!(answers, vec![Ok(1); 7]);
     let why = within(store.claim(&sessions[0])).await.unwrap_err().to_string();
-    assert!(why.contains("lock timeout"), "{why}");
+    assert!(why.contains("has session s0 locked by another transaction; try again"), "{why}");
     other.batch_execute("COMMIT").await.unwrap();
     assert_eq!(store_one(&store, first).await, Ok(1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_claim_that_waits_for_a_row_holds_up_no_other_session() {
+    let Some(schema) = schema("a_claim_that_waits_for_a_row_holds_up_no_other_session") else { return };
+    let store = schema.open("ann", false);
+    let (slow, other) = (session("slow"), connected(&schema.url()).await);
+    let epoch = claim(&store, &slow).await;
+    store.release(&slow, epoch).await;
+    // Both connections that write have some of these.
+    let sessions: Vec<_> = (0..16).map(|number| session(&format!("s{number}"))).collect();
+    other.batch_execute("BEGIN; UPDATE bob_sessions SET node = node WHERE id = 'slow'").await.unwrap();
+    let claiming = tokio::spawn({
+        let (store, slow) = (Arc::clone(&store), slow.clone());
+        async move { store.claim(&slow).await }
+    });
+    let work = join_all(sessions.iter().map(async |one| {
+        let epoch = claim(&store, one).await;
+        assert_eq!(store_one(&store, append(one, epoch, 0, 2)).await, Ok(2));
+        store.release(one, epoch).await;
+        epoch
+    }));
+    let epochs = within(work).await;
+    assert!(!claiming.is_finished(), "it waits for the other transaction");
+    other.batch_execute("COMMIT").await.unwrap();
+    // Those behind it would have taken its time, after which it is given up.
+    assert_eq!(within(claiming).await.unwrap().unwrap().epoch, epoch + 1);
+    assert!(epochs.iter().all(|epoch| *epoch > 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_release_that_waits_for_a_row_holds_up_no_other_session_and_is_done_later() {
+    let Some(schema) = schema("a_release_that_waits_for_a_row_holds_up_no_other_session") else { return };
+    let (store, ben) = (schema.open("ann", false), schema.open("ben", false));
+    let (slow, other) = (session("slow"), connected(&schema.url()).await);
+    let epoch = claim(&store, &slow).await;
+    other.batch_execute("BEGIN; UPDATE bob_sessions SET node = node WHERE id = 'slow'").await.unwrap();
+    let releasing = tokio::spawn({
+        let (store, slow) = (Arc::clone(&store), slow.clone());
+        async move { store.release(&slow, epoch).await }
+    });
+    for number in 0..16 {
+        let one = session(&format!("s{number}"));
+        let epoch = within(claim(&store, &one)).await;
+        assert_eq!(within(store_one(&store, append(&one, epoch, 0, 1))).await, Ok(1));
+    }
+    assert!(!releasing.is_finished(), "it waits for the other transaction");
+    // What concerns the session itself keeps its order.
+    let again = tokio::spawn({
+        let (store, slow) = (Arc::clone(&store), slow.clone());
+        async move { store.claim(&slow).await }
+    });
+    other.batch_execute("COMMIT").await.unwrap();
+    within(releasing).await.unwrap();
+    let again = within(again).await.unwrap().unwrap();
+    assert_eq!(again.epoch, epoch + 1);
+    assert_eq!(store_one(&store, append(&slow, again.epoch, 0, 1)).await, Ok(1));
+    assert_eq!(ben.claim(&slow).await, Err(StoreError::Busy { owner: "ann".to_owned() }), "it is owned again");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn jobs_of_one_session_keep_their_order_beside_each_other() {
+    let Some(schema) = schema("jobs_of_one_session_keep_their_order") else { return };
+    let store = schema.open("ann", false);
+    let rounds = (0..8).map(|number| session(&format!("s{number}"))).map(async |one| {
+        let mut epoch = claim(&store, &one).await;
+        let mut version = 0;
+        for _round in 0..10 {
+            // All three are sent before one is answered: the append finds its epoch, and the claim finds the record.
+            let mut appending = Box::pin(store_one(&store, append(&one, epoch, version, 1)));
+            assert_eq!((&mut appending).now_or_never(), None);
+            let (releasing, claiming) = (store.release(&one, epoch), store.claim(&one));
+            let (appended, (), claimed) = tokio::join!(appending, releasing, claiming);
+            let claimed = claimed.unwrap();
+            version += 1;
+            assert_eq!((appended, claimed.version, claimed.epoch), (Ok(version), version, epoch + 1));
+            epoch = claimed.epoch;
+        }
+    });
+    within(join_all(rounds)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_long_journal_is_read_in_parts_and_whole() {
+    let Some(schema) = schema("a_long_journal_is_read_in_parts_and_whole") else { return };
+    let (store, long) = (schema.open("ann", false), session("long"));
+    let epoch = claim(&store, &long).await;
+    let many = append(&long, epoch, 0, 3 * tables::RECORDS_AT_ONCE + 1);
+    let records = many.records.clone();
+    assert_eq!(store_one(&store, many).await, Ok(records.len() as u64));
+    assert_eq!(claim_all(&store, &long).await, records);
+    assert_eq!(store.load(&long).await, Ok(records.clone()));
+    let missing = tables::RECORDS_AT_ONCE + 2;
+    schema.run(&format!("DELETE FROM bob_records WHERE version = {missing}"));
+    let what = store.load(&long).await.unwrap_err().to_string();
+    assert!(what.contains(&format!("record {missing}: it is record {}", missing + 1)), "{what}");
+    schema.run(&format!("DELETE FROM bob_records WHERE version > {missing}"));
+    let what = store.claim(&long).await.unwrap_err().to_string();
+    assert!(what.contains(&format!("{} of {} records are there", missing - 1, records.len())), "{what}");
+}
+
+async fn claim_all(store: &Arc<dyn SessionStore>, session: &SessionId) -> Vec<Arc<Record>> {
+    store.claim(session).await.unwrap().records
 }
 
 #[tokio::test(flavor = "multi_thread")]

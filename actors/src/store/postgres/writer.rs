@@ -4,20 +4,29 @@ use super::link::Link;
 use super::node::Node;
 use crate::store::{Ledger, StoreOptions};
 use bob_messages::ids::SessionId;
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use tokio::sync::Semaphore;
 
+/// How many statements of claims and releases are sent at a time: an append on the connection is behind no more.
+const BESIDE: usize = 32;
+
+/// The tasks of one connection share it. Nothing in it stays borrowed while one of them waits.
 pub(super) struct Writer {
     pub(super) link: Link,
     pub(super) node: Node,
     pub(super) options: StoreOptions,
     /// What is known of the sessions that are written here. The database decides whether it still holds.
-    pub(super) known: HashMap<SessionId, Ledger>,
+    pub(super) known: RefCell<HashMap<SessionId, Ledger>>,
     /// What was claimed here by a store that takes over: it is not taken over again.
-    pub(super) taken: HashSet<SessionId>,
+    pub(super) taken: RefCell<HashSet<SessionId>>,
+    /// Held while a claim or a release is sent and answered, and not between two attempts.
+    pub(super) beside: Semaphore,
 }
 
 impl Writer {
     pub(super) fn new(link: Link, node: Node, options: StoreOptions) -> Self {
-        Self { link, node, options, known: HashMap::new(), taken: HashSet::new() }
+        let (known, taken) = (RefCell::default(), RefCell::default());
+        Self { link, node, options, known, taken, beside: Semaphore::new(BESIDE) }
     }
 }

@@ -21,7 +21,7 @@ use bob_messages::options::ServerSpec;
 use bob_messages::options::{OptionsPatch, SessionOptions};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Record, SessionFilter, SessionPage, StoreMessage};
-use bob_messages::submission::SessionsMessage;
+use bob_messages::submission::{LiveSession, SessionsMessage};
 use bob_messages::tools::{ToolDescriptor, ToolSet};
 use bob_supervisors::NodeState;
 use futures_util::FutureExt;
@@ -219,6 +219,13 @@ impl Runtime {
         let (reply, answer) = Reply::channel();
         self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn, reply });
         answer.await.unwrap_or(false)
+    }
+
+    /// The sessions in memory, at most so many.
+    pub(crate) async fn live_sessions(&self, most: usize) -> Vec<LiveSession> {
+        let (reply, live) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Live { most, reply });
+        live.await.unwrap_or_default()
     }
 
     /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that turns that run longer than the grace period are not

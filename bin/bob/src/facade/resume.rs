@@ -18,6 +18,21 @@ pub(super) async fn resume(
     outcome(runtime, runtime.hand_in_reply(session, submission, token, said, limited)).await
 }
 
+impl Runtime {
+    /// As [`AgentRuntime::resume`](super::AgentRuntime::resume), under this submission id: repeated, it is answered with the
+    /// outcome of the first one.
+    pub(crate) async fn resume_as(
+        &self,
+        submission: TurnId,
+        token: ResumeToken,
+        said: ResumeReply,
+    ) -> Result<AgentRunResult, AgentError> {
+        let (session, _a_new_one) = checked(&token, &said)?;
+        let limited = self.limited(&session).await?;
+        outcome(self, self.hand_in_reply(session, submission, token, said, limited)).await
+    }
+}
+
 /// Resumes a suspended turn and streams its events.
 pub(super) async fn resume_stream(
     runtime: &Runtime,

@@ -45,7 +45,8 @@ impl Submitter {
         Some(Self { store, inbox })
     }
 
-    /// Puts a message, unless its session has its outcome. It is accepted, durably, when this returns. Repeating one with its request
+    /// Puts a message, unless its session has its outcome. Messages that run no turn have none: [`taken`](Self::taken) waits for
+    /// what becomes of them. It is accepted, durably, when this returns. Repeating one with its request
     /// id is harmless; one that was refused is tried again.
     ///
     /// # Errors
@@ -58,7 +59,9 @@ impl Submitter {
         let (session, request) = (message.session.clone(), message.request_id.clone());
         // What was read before the message was there has nothing of it, unless it is repeated.
         let folded = journal::folded(&*self.store, &session).await?;
-        let has_outcome = folded.first_outcome(&request).is_some();
+        let reply = matches!(message.request, InboxRequest::Resume { .. }).then(|| TurnId::new(request.as_str()));
+        let is_replied = reply.is_some() && folded.submissions.contains_request(&request);
+        let has_outcome = folded.first_outcome(&request).is_some() || is_replied;
         let is_known = has_outcome
             || folded.has_forgotten(&request)
             || folded.waiting.iter().any(|input| input.request_id.as_ref() == Some(&request))
@@ -76,6 +79,7 @@ impl Submitter {
         Ok(Pending {
             submitter: self.clone(),
             request,
+            reply,
             rebuild,
             read,
             turn: None,
@@ -97,8 +101,7 @@ impl Submitter {
             return Ok(open);
         }
         let waiting = self.inbox.take(session).await?;
-        let mut submitted =
-            waiting.into_iter().filter(|entry| matches!(entry.request(), Some(InboxRequest::Submit(_))));
+        let mut submitted = waiting.into_iter().filter(|entry| entry.request().is_some_and(InboxRequest::runs_a_turn));
         Ok(submitted.next().map(|entry| entry.request_id))
     }
 
@@ -115,6 +118,28 @@ impl Submitter {
     /// The name of the message that cancels a request.
     pub fn cancellation_of(of: &RequestId) -> RequestId {
         RequestId::new(format!("cancel-{of}"))
+    }
+
+    /// Waits for the end of a request that was to be [cancelled](Self::cancel), and answers its outcome; `None` for one whose turn
+    /// had not begun. The process that ran the turn may have ended with it: the cancellation is removed then.
+    ///
+    /// # Errors
+    /// Errors of the store.
+    pub async fn cancelled(&self, session: &SessionId, of: &RequestId) -> Result<Option<Box<TurnOutcome>>, AgentError> {
+        let key = InboxKey { session: session.clone(), request: Self::cancellation_of(of) };
+        loop {
+            let standing = self.inbox.standing(key.clone()).await?;
+            let outcome = self.outcome_of(session, of).await?;
+            match standing {
+                InboxStanding::Gone => return Ok(outcome),
+                InboxStanding::Refused(error) => return Err(*error),
+                InboxStanding::Waiting if outcome.is_some() => {
+                    self.inbox.settle(key, None).await?;
+                    return Ok(outcome);
+                }
+                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
+            }
+        }
     }
 
     /// The outcome of a request, as far as the session's journal has it still; `None` while it has none.
@@ -150,6 +175,8 @@ impl Submitter {
 pub struct Pending {
     submitter: Submitter,
     request: RequestId,
+    /// The submission of a reply to a suspended turn.
+    reply: Option<TurnId>,
     rebuild: Rebuild,
     /// The version up to which the journal was read.
     read: u64,
@@ -228,12 +255,23 @@ impl Pending {
         {
             self.turn = Some(input.turn.clone());
         }
+        if let (Fact::Resumed { submission, .. }, Some(reply)) = (&record.fact, &self.reply)
+            && submission == reply
+        {
+            self.turn = record.turn.clone();
+        }
         let events = self.rebuild.read(record);
         let is_ours = |event: &Envelope| event.turn_id.is_some() && event.turn_id == self.turn;
         self.events.extend(events.into_iter().filter(is_ours));
         if self.outcome.is_none() && self.turn.is_some() {
-            self.outcome = self.rebuild.session().first_outcome(&self.request).map(Box::new);
+            self.outcome = self.outcome_in(self.rebuild.session());
         }
+    }
+
+    /// The outcome of the message, as far as the session has it.
+    fn outcome_in(&self, session: &Session) -> Option<Box<TurnOutcome>> {
+        let of_reply = || session.outcome_of(self.reply.as_ref()?).map(|outcome| Box::new((**outcome).clone()));
+        session.first_outcome(&self.request).map(Box::new).or_else(of_reply)
     }
 
     /// The message is gone, and the journal behind what was read has nothing of it: it was answered long ago, or deleted.
@@ -244,7 +282,7 @@ impl Pending {
         if folded.version > self.read {
             return Ok(());
         }
-        self.outcome = folded.first_outcome(&self.request).map(Box::new);
+        self.outcome = self.outcome_in(&folded);
         match self.outcome {
             Some(_) => Ok(()),
             None => Err(gone(&self.request)),

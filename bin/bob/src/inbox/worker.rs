@@ -4,9 +4,11 @@
 //! the other to the runtime; everything about turns is the runtime's. What is in the journal decides whether something was done:
 //! a message is removed behind its outcome, and handed in again after any failure.
 
+mod attendant;
 mod session;
 mod shared;
 
+pub use attendant::Attendant;
 pub use shared::Worked;
 
 use crate::Runtime;
@@ -18,7 +20,7 @@ use session::{Ended, SessionWork};
 use shared::Shared;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{Id, JoinSet};
@@ -60,8 +62,7 @@ impl Worker {
     /// A worker of this store; `None` when the store has no inbox. The runtime must have been built with the store.
     pub fn new(runtime: Runtime, store: Arc<dyn SessionStore>) -> Option<Self> {
         let inbox = store.inbox()?;
-        let (until, full) = (CancellationToken::new(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { runtime, store, inbox, told: Box::new(|_nobody_is_told| ()), until, full });
+        let shared = Arc::new(Shared::new(runtime, store, inbox));
         Some(Self { shared, concurrency: Self::CONCURRENCY })
     }
 

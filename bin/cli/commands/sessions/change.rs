@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bob::approvals::PermissionMode;
 use bob::config::{Millis, clock};
+use bob::inbox::{InboxMessage, InboxRequest};
 use bob::sessions::{Change, OptionsPatch, RequestId, SessionOptions, TurnId};
 use bob::store::{Append, FORMAT, Fact, StoreError};
 use bob::store::{Record, RecordId, Session, SessionStore};
@@ -12,7 +13,9 @@ use bob::{ModelName, SessionId};
 use bob_config::{Config, sanitise};
 
 use crate::commands::run::working_folder;
+use crate::commands::submit;
 use crate::exit::Failure;
+use crate::runtime::signals::Signals;
 use crate::terminal::print;
 
 /// How many characters of a title are kept.
@@ -79,6 +82,25 @@ pub(super) async fn set(
     store.release(id, claim.epoch).await;
     stored?;
     Ok(options)
+}
+
+/// Leaves a change in the inbox of a session, and waits until the process that has the session, or takes it next, has made it.
+pub(super) async fn submitted(
+    store: &Arc<dyn SessionStore>,
+    id: &SessionId,
+    patch: OptionsPatch,
+    config: &Config,
+) -> Result<RequestId, Failure> {
+    submit::refuse_memory(config)?;
+    super::read(&**store, id).await?;
+    let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
+    let submitter = submit::submitter(store)?;
+    let request_id = submit::request_id(None)?;
+    let request = InboxRequest::Configure { patch: Box::new(patch) };
+    let message = InboxMessage::new(id.clone(), request_id.clone(), clock::now(), request);
+    drop(submitter.put(message).await?);
+    submit::taken(&submitter, id, &request_id, &mut signals).await?;
+    Ok(request_id)
 }
 
 /// The record of changed options.

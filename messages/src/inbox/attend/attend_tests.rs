@@ -3,14 +3,15 @@
 use super::*;
 use crate::approvals::Decision;
 use crate::chat::{ContentPart, FinishReason};
-use crate::ids::{ApprovalId, SessionId, TurnId};
+use crate::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
 use crate::inbox::{InboxMessage, SubmitRequest};
+use crate::input::ResumeReply;
 
 fn entry(name: &str, request: InboxRequest) -> InboxEntry {
     InboxMessage::new(SessionId::parse("one").unwrap(), RequestId::new(name), 1, request).into()
 }
 
-/// `r1` is an input, `cancel-r1` its cancellation, `steer`, `decide`, `damaged` and `newer` what they say.
+/// `r1` is an input, `q1` a reply to a suspended turn, `cancel-r1` its cancellation, `steer`, `decide`, `damaged` and `newer` what they say.
 fn waiting(names: &str) -> Vec<InboxEntry> {
     let one = |name: &str| match name.split_once('-') {
         Some((_, of)) => entry(name, InboxRequest::Cancel { of: RequestId::new(of) }),
@@ -18,8 +19,13 @@ fn waiting(names: &str) -> Vec<InboxEntry> {
         None if name == "decide" => {
             entry(name, InboxRequest::Decide { approval: ApprovalId::new("a"), decision: Decision::AllowOnce })
         }
+        None if name == "configure" => entry(name, InboxRequest::Configure { patch: Box::default() }),
+        None if name.starts_with('q') => {
+            let reply = ResumeReply::Answer("blue".to_owned());
+            entry(name, InboxRequest::Resume { token: ResumeToken::new("one~s"), reply })
+        }
         None if name == "damaged" => InboxEntry::parse(RequestId::new(name), "nothing"),
-        None if name == "newer" => InboxEntry::parse(RequestId::new(name), "{\"format\":2}"),
+        None if name == "newer" => InboxEntry::parse(RequestId::new(name), "{\"format\":3}"),
         None => entry(name, InboxRequest::Submit(Box::<SubmitRequest>::default())),
     };
     names.split(' ').filter(|name| !name.is_empty()).map(one).collect()
@@ -77,6 +83,16 @@ fn each_message_is_attended_as_its_session_is() {
         ("decide", nothing, "", "try"),
         ("decide", another, "r1", "try"),
         ("r1 decide", message, "r1", "wait, try"),
+        // A reply is a turn as an input is.
+        ("q1 r2", nothing, "", "run, wait"),
+        ("r1 q1 cancel-q1", message, "r1", "wait, wait, wait"),
+        ("q1 cancel-q1", nothing, "", "run and cancel, wait"),
+        // A change of options comes between the turns of the messages around it.
+        ("configure r1", nothing, "", "try, run"),
+        ("r1 configure r2", nothing, "", "run, wait, wait"),
+        ("r1 configure r2", message, "r1", "wait, try, wait"),
+        ("r1 r2 configure", message, "r1", "wait, wait, wait"),
+        ("configure", another, "r1", "try"),
         // What cannot be read concerns itself alone; what a newer program can read is not overtaken.
         ("damaged r1", nothing, "", "refuse, run"),
         ("newer r1 decide", nothing, "", "wait, wait, try"),

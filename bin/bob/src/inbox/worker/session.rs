@@ -9,17 +9,19 @@ mod messages;
 use super::shared::{Shared, Worked};
 use crate::facade::finish::finish;
 use crate::inbox::message;
-use crate::{AgentRunResult, AgentRuntime};
+use crate::{AgentRunResult, AgentRuntime, Runtime};
 use bob_actors::store::Due;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::RequestId;
-use bob_messages::inbox::SubmitRequest;
+use bob_messages::ids::{RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::inbox::InboxRequest;
 use bob_messages::inbox::attend::{Attempt, Failed, Runs};
+use bob_messages::input::ResumeReply;
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::StoreError;
-use futures_util::future::{BoxFuture, FutureExt};
+use futures_util::future::{BoxFuture, FutureExt, ready};
 use std::collections::HashSet;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -35,6 +37,8 @@ const MOST_IN_A_ROW: u32 = 8;
 pub(super) struct SessionWork {
     shared: Arc<Shared>,
     due: Due,
+    /// Whether this process has the session anyway, and keeps it.
+    is_owner: bool,
     /// Notified when messages may have come.
     poked: Arc<Notify>,
     /// How many attempts failed one after the other that count.
@@ -73,7 +77,7 @@ enum RunningOf {
 /// The message whose turn is next.
 struct Next {
     request: RequestId,
-    submit: Box<SubmitRequest>,
+    asked: InboxRequest,
     is_cancelled: bool,
 }
 
@@ -93,7 +97,18 @@ struct Rests(bool);
 impl SessionWork {
     pub(super) fn new(shared: Arc<Shared>, due: Due, poked: Arc<Notify>, failures: u32) -> Self {
         let (settled, told, unconfirmed) = Default::default();
-        Self { shared, due, poked, failures, settled, told, unconfirmed }
+        Self { shared, due, is_owner: false, poked, failures, settled, told, unconfirmed }
+    }
+
+    /// For a session that this process has, whose turns are begun by others.
+    pub(super) fn of_owner(shared: Arc<Shared>, session: SessionId) -> Self {
+        let due = Due { session, epoch: None, mark: 0 };
+        Self { is_owner: true, ..Self::new(shared, due, Arc::default(), 0) }
+    }
+
+    /// Takes the messages once, and does what can be done of them now. What is left stays, whatever failed.
+    pub(super) async fn attend_once(&mut self, runs: Runs<'_>) {
+        drop(self.attend(runs, None).await);
     }
 
     /// Works until nothing waits that can be done now, or others are to have its place, and lets the session go.
@@ -179,13 +194,28 @@ impl SessionWork {
         Ok(Running { of: RunningOf::LeftOpen, ends })
     }
 
-    fn begun(&self, Next { request, submit, is_cancelled }: Next) -> Running {
+    fn begun(&self, Next { request, asked, is_cancelled }: Next) -> Running {
         let (runtime, cancel) = (self.shared.runtime.clone(), CancellationToken::new());
         if is_cancelled {
             cancel.cancel();
         }
-        let asked = message::request(&self.due.session, request.clone(), *submit, cancel.clone());
-        let ends = async move { runtime.run(asked).await.map(|result| vec![result]) }.boxed();
+        let session = self.due.session.clone();
+        let ends = match asked {
+            InboxRequest::Submit(submit) => {
+                let asked = message::request(&session, request.clone(), *submit, cancel.clone());
+                async move { runtime.run(asked).await.map(|result| vec![result]) }.boxed()
+            }
+            InboxRequest::Resume { token, reply } => {
+                let (submission, cancel) = (TurnId::new(request.as_str()), cancel.clone());
+                let resumed = resumed(runtime, session, submission, (token, reply), cancel);
+                resumed.map(|result| result.map(|result| vec![result])).boxed()
+            }
+            // They run no turn.
+            InboxRequest::Cancel { .. }
+            | InboxRequest::Decide { .. }
+            | InboxRequest::Steer { .. }
+            | InboxRequest::Configure { .. } => ready(Ok(Vec::new())).boxed(),
+        };
         Running { of: RunningOf::Request(request, cancel), ends }
     }
 
@@ -263,6 +293,35 @@ impl SessionWork {
     }
 }
 
+/// Resumes a suspended turn of the session, under this submission: one that was resumed by it before is answered with its outcome.
+async fn resumed(
+    runtime: Runtime,
+    session: SessionId,
+    submission: TurnId,
+    (token, reply): (ResumeToken, ResumeReply),
+    cancel: CancellationToken,
+) -> Result<AgentRunResult, AgentError> {
+    if token.session().as_ref() != Some(&session) {
+        return Err(AgentError::Invalid("the token is not one of this session".to_owned()));
+    }
+    if cancel.is_cancelled() {
+        return Err(AgentError::Invalid("cancelled before it resumed the turn, which stays suspended".to_owned()));
+    }
+    let mut ends = pin!(runtime.resume_as(submission.clone(), token, reply));
+    tokio::select! {
+        biased;
+        result = &mut ends => return result,
+        () = cancel.cancelled() => {}
+    }
+    // Until it finds its turn, which may have to wait for its place.
+    while !runtime.cancel_turn(session.clone(), Some(submission.clone())).await {
+        if let Ok(result) = timeout(TRIED_EACH, &mut ends).await {
+            return result;
+        }
+    }
+    ends.await
+}
+
 /// Whether an input was cancelled before anything of it was kept. A turn that began has a model.
 fn is_unheard(outcome: &TurnOutcome) -> bool {
     outcome.finish_reason == FinishReason::Cancelled
@@ -274,7 +333,7 @@ fn is_unheard(outcome: &TurnOutcome) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob_messages::ids::{ModelName, SessionId, TurnId};
+    use bob_messages::ids::ModelName;
 
     #[test]
     fn a_turn_that_began_was_not_cancelled_before() {

@@ -33,6 +33,11 @@ pub(super) struct Shared {
 }
 
 impl Shared {
+    pub(super) fn new(runtime: Runtime, store: Arc<dyn SessionStore>, inbox: Arc<dyn Inbox>) -> Self {
+        let (until, full) = (CancellationToken::new(), AtomicBool::new(false));
+        Self { runtime, store, inbox, told: Box::new(|_nobody_is_told| ()), until, full }
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.full.load(Ordering::Relaxed)
     }

@@ -50,14 +50,16 @@ impl SessionWork {
         let mut found = Found::default();
         for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished)) {
             match (step, entry.request()) {
-                (Step::Run { is_cancelled }, Some(InboxRequest::Submit(submit))) => {
+                (Step::Run { is_cancelled }, Some(asked)) => {
                     // One that has its outcome is recognised when it is repeated, and not cancelled.
                     let request = entry.request_id.clone();
                     let has_ended = folded.as_ref().is_some_and(|folded| {
-                        folded.first_outcome(&request).is_some() || folded.has_forgotten(&request)
+                        folded.first_outcome(&request).is_some()
+                            || folded.has_forgotten(&request)
+                            || folded.submissions.contains_request(&request)
                     });
                     let is_cancelled = is_cancelled && !has_ended;
-                    found.next = Some(Next { request, submit: submit.clone(), is_cancelled });
+                    found.next = Some(Next { request, asked: asked.clone(), is_cancelled });
                 }
                 (Step::Try, Some(request)) => {
                     if !self.given(entry, request).await? {
@@ -83,7 +85,7 @@ impl SessionWork {
                     }
                 }
                 // The turn that runs comes first.
-                (Step::Wait, Some(InboxRequest::Submit(_))) if runs != Runs::Nothing => {}
+                (Step::Wait, Some(asked)) if asked.runs_a_turn() && runs != Runs::Nothing => {}
                 (Step::Wait | Step::Run { .. } | Step::Try, _) => found.waits = true,
             }
         }
@@ -146,7 +148,15 @@ impl SessionWork {
                     Err(error) => Attempt::of_error(&error),
                 }
             }
-            InboxRequest::Submit(_) | InboxRequest::Cancel { .. } => return Ok(true),
+            // A session knows the names of its last changes.
+            InboxRequest::Configure { patch } => {
+                let name = Some(entry.request_id.clone());
+                match runtime.configure(session, (**patch).clone(), name).await {
+                    Ok(()) => Attempt::Done,
+                    Err(error) => Attempt::of_error(&error),
+                }
+            }
+            InboxRequest::Submit(_) | InboxRequest::Resume { .. } | InboxRequest::Cancel { .. } => return Ok(true),
         };
         match attempt {
             Attempt::Done => drop(self.settle(&entry.request_id, None).await),
@@ -190,7 +200,7 @@ impl SessionWork {
     async fn owned(&self) -> Result<Option<u64>, Rests> {
         let (store, session) = (&self.shared.store, &self.due.session);
         // Its actor has claimed the session where a turn runs.
-        if self.due.epoch.is_some() || !self.shared.runtime.close(session.clone()).await {
+        if self.is_owner || self.due.epoch.is_some() || !self.shared.runtime.close(session.clone()).await {
             return Ok(None);
         }
         match store.claim_latest(session).await {
