@@ -24,7 +24,26 @@
 /// }
 /// ```
 pub use crate::facade::ApprovalMemory;
-pub use crate::facade::{ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, LimitQuestion, Standing};
+/// ```
+/// use bob::BoxFuture;
+/// use bob::approvals::{ApprovalPort, ApprovalQuestion, Decision};
+/// use tokio::sync::{mpsc, oneshot};
+///
+/// /// Sends each question to the part of the program that shows it.
+/// struct Desk(mpsc::Sender<(ApprovalQuestion, oneshot::Sender<Decision>)>);
+///
+/// impl ApprovalPort for Desk {
+///     fn approve(&self, question: ApprovalQuestion) -> BoxFuture<'_, Decision> {
+///         Box::pin(async move {
+///             let (decide, decision) = oneshot::channel();
+///             let _closed_is_a_no = self.0.send((question, decide)).await;
+///             decision.await.unwrap_or_else(|_| Decision::Deny { reason: "no person is at the desk".into() })
+///         })
+///     }
+/// }
+/// ```
+pub use crate::facade::ApprovalPort;
+pub use crate::facade::{ApprovalQuestion, Elicitation, ElicitationAnswer, LimitQuestion, Standing};
 pub use bob_messages::approvals::{AskedTool, CHOICES, Decision, Scope, choices};
 pub use bob_messages::ids::ApprovalId;
 pub use bob_messages::input::ApprovalsMode;
