@@ -236,13 +236,13 @@ impl Tree {
     /// Another session that is suspended has the decision.
     fn confuse(&mut self, resumption: &mut crate::agent::Resumption) {
         let others = self.journals.iter().filter(|(id, _)| **id != resumption.child.session);
-        let suspended = others.filter_map(|(id, journal)| {
+        let mut suspended = others.filter_map(|(id, journal)| {
             let session = Session::fold(id.clone(), &journal.records);
             let open = session.open.as_ref()?;
             open.input.works_for()?;
             Some((id.clone(), open.input.turn.clone(), open.suspended.as_ref()?.token.clone()))
         });
-        if let Some((session, turn, token)) = suspended.last() {
+        if let Some((session, turn, token)) = suspended.next_back() {
             (resumption.child.session, resumption.child.turn, resumption.child.token) = (session, turn, token);
         }
     }

@@ -77,8 +77,6 @@ enum Defect {
     LosesResult,
     /// The turn that a result begins is begun again.
     BringsTwice,
-    /// What a closed turn left open below it stays so.
-    LeavesOrphans,
     /// What is suspended below a call that has ended stays so.
     LeavesSuspended,
 }
