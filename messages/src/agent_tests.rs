@@ -1,3 +1,6 @@
+#[path = "answered_tests.rs"]
+mod answered;
+
 use super::*;
 use crate::chat::{Delegated, GuardReason, ToolCall};
 use crate::cost::Cost;

@@ -69,7 +69,7 @@ impl Tree {
             })
         };
         let mut promised = self.watch.promised.remove(&(session.clone(), turn.clone())).unwrap_or_default();
-        promised.insert(call.clone(), *limits);
+        let is_again = promised.insert(call.clone(), *limits).is_some();
         promised.retain(|call, _| !ended.contains(call));
         for (call, limits) in &mut promised {
             if let Some(given) = session_of(&session, &turn, call).and_then(given) {
@@ -78,10 +78,12 @@ impl Tree {
         }
         let sum = |part: fn(&Limits) -> u64| promised.values().map(part).sum::<u64>();
         let is_within = |most: u64, used: u64, sum: u64| most == 0 || used + sum <= most;
+        // A model call may take more tokens than are left. What was promised before that stays so.
+        let is_bound = |most: u64, used: u64, sum: u64| is_again || is_within(most, used, sum);
         let holds = is_within(own.max_steps.into(), all.steps.into(), sum(|limits| limits.max_steps.into()))
             && is_within(own.max_tool_calls.into(), all.calls.into(), sum(|limits| limits.max_tool_calls.into()))
-            && is_within(own.max_total_tokens, all.tokens, sum(|limits| limits.max_total_tokens))
-            && is_within(own.max_cost.nanos(), all.nanos, sum(|limits| limits.max_cost.nanos()));
+            && is_bound(own.max_total_tokens, all.tokens, sum(|limits| limits.max_total_tokens))
+            && is_bound(own.max_cost.nanos(), all.nanos, sum(|limits| limits.max_cost.nanos()));
         let many = promised.len();
         self.must(holds, || {
             format!("{session} promises more than there is behind {call}: {promised:?} of {own:?} less {all:?}")

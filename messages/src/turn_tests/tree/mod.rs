@@ -1,6 +1,6 @@
 //! A tree of machines: a session and those that work for its calls, three levels below it, each with a journal of its own.
 //!
-//! One list of seeds decides what is delivered next: an answer of the store, a verdict, a result, a message to an actor, a
+//! A seed decides what is delivered next: an answer of the store, a verdict, a result ([`rooms`]), a message to an actor, a
 //! report to the supervisor ([`lanes`]). What one sender tells one receiver keeps its order; all else is delivered in any
 //! order, so a caller may hear late of the end, the death or the suspension of its children. Actors die between two messages
 //! and in the middle of one, the whole program ends and the next one finishes what it finds or reports it ([`endings`]),
@@ -14,7 +14,7 @@
 //! **Checks**, from the sentences of the design and from the journals alone. While it runs ([`watch`]): a side effect begins
 //! once, and only if a person allowed it who was shown the agents that ask; what a call hands down is a share of what is left,
 //! and together with what is promised to others no more than there is; agents are not above themselves, and not deeper than
-//! each of those above allows; no model is asked and no tool runs below a turn that has ended. In the end ([`ledger`]):
+//! each of those above allows; no model is asked and no tool runs below a turn that has ended. In the end ([`sums`], from a [`ledger`] of each journal):
 //! nothing is open and no caller waits; a session works for one call and begins one turn; each call has one result; a turn
 //! stays within its limits with all that worked for it; each bill is what the journals below it add up to; the result of a
 //! task that outlived its turn was read or has begun a turn, once.
@@ -28,6 +28,8 @@ mod lanes;
 mod ledger;
 mod person;
 mod plan;
+mod rooms;
+mod sums;
 mod supervisor;
 mod tests;
 mod watch;
@@ -75,8 +77,6 @@ enum Defect {
     LosesResult,
     /// The turn that a result begins is begun again.
     BringsTwice,
-    /// What a closed turn left open below it stays so.
-    LeavesOrphans,
     /// What is suspended below a call that has ended stays so.
     LeavesSuspended,
 }

@@ -142,7 +142,7 @@ impl Plan {
             4 => ("agent__ends", task),
             5 => ("agent__outlives", task),
             6 => ("agent__result", of_task(draw("wait") % 2 * 500)),
-            7 if draw("follows") % 4 == 0 => ("agent__status", of_task(0)),
+            7 if draw("follows").is_multiple_of(4) => ("agent__status", of_task(0)),
             7 | 8 | 12 => ("local__write", own),
             9 | 13 => ("local__read", own),
             _ => ("local__ask", own),

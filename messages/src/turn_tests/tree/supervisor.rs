@@ -310,9 +310,6 @@ impl Tree {
 
     fn close_orphan(&mut self, parent: &SessionId, child: &SessionId) {
         self.saw("an orphan is closed");
-        if self.has(Defect::LeavesOrphans) {
-            return;
-        }
         let Some(turn_config) = self.table.get(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
         if self.table.get(child).is_some_and(|entry| !entry.is_idle()) {
             return self.cancel(child, None);
@@ -360,7 +357,8 @@ impl Tree {
                 _ => None,
             })
         });
-        let is_result = input.as_ref().is_some_and(|input| input.labels.contains_key("task"));
+        let is_first = !outcome.turn_id.as_str().starts_with("again-");
+        let is_result = is_first && input.as_ref().is_some_and(|input| input.labels.contains_key("task"));
         if let (true, true, Some(input)) = (self.has(Defect::BringsTwice), is_result, input) {
             let turn = TurnId::new(format!("again-{}", input.turn));
             let again = crate::input::TurnInput { turn, request_id: None, ..(*input).clone() };

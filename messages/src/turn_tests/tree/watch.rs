@@ -105,7 +105,7 @@ impl Tree {
         self.goes_on(session, &request.turn);
         let Some(actor) = self.actors.values().find(|actor| actor.session == *session) else { return };
         let Some((turn, limits)) = actor.running() else { return };
-        let all = Ledger::of(&actor.records()).turn(&turn).all();
+        let all = Ledger::of(&actor.records()).turn(&turn).in_line();
         let tokens = limits.max_total_tokens == 0 || all.tokens < limits.max_total_tokens;
         let cost = limits.max_cost.is_zero() || all.nanos < limits.max_cost.nanos();
         let holds = all.steps < limits.max_steps && tokens && cost;
