@@ -53,8 +53,10 @@ mod tests {
             "http://127.example.com/",
             "http://192.168.0.1/",
             "http://user@example.com/",
+            "http://localhost@h.example/",
+            "http://127.0.0.1:1@h.example/",
         ];
         let seen = |urls: &[&str]| urls.iter().map(|url| is_loopback_host(&url.parse().unwrap())).collect::<Vec<_>>();
-        assert_eq!((seen(&home), seen(&abroad)), (vec![true; 5], vec![false; 4]));
+        assert_eq!((seen(&home), seen(&abroad)), (vec![true; 5], vec![false; 6]));
     }
 }

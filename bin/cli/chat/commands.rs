@@ -183,7 +183,7 @@ impl Chat {
         let records = self.opened.runtime.records(self.session.clone()).await?;
         let changes = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
         let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
-        let originals = changes.originals(&*self.opened.store).await;
+        let originals = changes.originals(&*self.opened.store, which, &workspace).await;
         let undone = move || file_changes::take_back((&changes.turns, &originals), which, &workspace, overwrite);
         let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
         self.undone.extend(names);

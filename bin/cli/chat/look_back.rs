@@ -39,7 +39,9 @@ impl Chat {
         let Some(open) = &folded.open else { return Ok(()) };
         let decides = |suspension: &&Suspension| suspension.reason == SuspendReason::ApprovalRequired;
         if !self.is_person {
-            if let Some(suspension) = open.suspended.as_ref().filter(decides) {
+            // The token of a sub-agent is for its caller.
+            let is_called = folded.options.parent.as_ref().is_some_and(|parent| parent.line.is_some());
+            if let Some(suspension) = open.suspended.as_ref().filter(decides).filter(|_| !is_called) {
                 let token = suspension.token.as_str();
                 print::note(&format!(
                     "[the turn waits for a decision: cli-agent resume {token} allow|deny; the next message gives it up]"
@@ -98,10 +100,15 @@ impl Chat {
                     () = self.control.drained() => None,
                 };
                 let Some(decision) = decided else { return Ok(None) };
+                let token = suspension.token.clone();
                 let work = Work::Resume(self.session.clone(), suspension.token, ResumeReply::Decision(decision));
                 let exit = self.run(work, source, signals).await?;
-                let records = self.opened.runtime.records(self.session.clone()).await?;
-                self.look_for_question(&Session::fold(self.session.clone(), &records)).await?;
+                if exit.is_none() {
+                    let records = self.opened.runtime.records(self.session.clone()).await?;
+                    self.look_for_question(&Session::fold(self.session.clone(), &records)).await?;
+                    // A decision that was refused is not asked for again at once: the prompt is the way out.
+                    self.left.take_if(|left| matches!(left, Left::Call(_, again) if again.token == token));
+                }
                 Ok(exit)
             }
         }

@@ -52,9 +52,9 @@ impl Chat {
         rewind::check(&self.session, at, turns.len())?;
         if part != Some(Part::Conversation) {
             let changed = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
-            let originals = changed.originals(&*self.opened.store).await;
             let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
             let which = Which::Behind(at as u64);
+            let originals = changed.originals(&*self.opened.store, which, &workspace).await;
             let undone = move || file_changes::take_back((&changed.turns, &originals), which, &workspace, overwrite);
             let names =
                 tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;

@@ -45,12 +45,16 @@ pub(crate) struct SessionChanges {
 }
 
 impl SessionChanges {
-    /// What files held that were no text or too large for the journal, as far as it was kept.
-    pub(crate) async fn originals(&self, store: &dyn SessionStore) -> Originals {
+    /// What files held before these turns that were no text or too large for the journal, as far as it was kept.
+    pub(crate) async fn originals(&self, store: &dyn SessionStore, which: Which, workspace: &[String]) -> Originals {
         let mut originals = Originals::new();
         let Some(port) = store.artifacts() else { return originals };
-        let changes = self.turns.iter().flat_map(|turn| &turn.changes);
-        for original in changes.filter_map(|change| change.original.as_deref()) {
+        let turns = match which {
+            Which::Last => standing(&self.turns, workspace).last().map_or(&[][..], std::slice::from_ref),
+            // A turn that is not there is refused where the changes are taken back.
+            Which::All | Which::Turn(_) | Which::Behind(_) => picked(&self.turns, which).unwrap_or_default(),
+        };
+        for original in together(&in_order(turns)).iter().filter_map(|change| change.original.as_deref()) {
             for session in &self.sessions {
                 if originals.contains_key(&original.id) {
                     break;
@@ -258,7 +262,7 @@ pub(crate) fn take_back(
             Undone::Restored => ("restored".to_owned(), true),
             Undone::Removed => ("removed".to_owned(), true),
             Undone::Changed => ("was changed since".to_owned(), false),
-            Undone::NotKept => ("was not kept: over 64 MiB, or in a store without artifacts".to_owned(), false),
+            Undone::NotKept => ("what it held was not kept, or is no longer in the store".to_owned(), false),
             Undone::Failed(why) => (why, false),
         };
         print::note(&format!("{path}: {what}"));
@@ -298,8 +302,9 @@ pub(crate) async fn command(
         }
         None => show(turns, which, &workspace(config))?,
         Some(overwrite) => {
-            let originals = changes.originals(store).await;
-            let names = take_back((turns, &originals), which, &workspace(config), overwrite)?;
+            let workspace = workspace(config);
+            let originals = changes.originals(store, which, &workspace).await;
+            let names = take_back((turns, &originals), which, &workspace, overwrite)?;
             if as_json {
                 print::json(&json!({ "session_id": session, "undone": names }))?;
             }

@@ -72,9 +72,9 @@ pub(crate) async fn rewind(
     let mut undone = Vec::new();
     if part != Some(Part::Conversation) {
         let changes = file_changes::of_session(store, session, records).await;
-        let (originals, workspace) = (changes.originals(store).await, file_changes::workspace(config));
-        undone =
-            file_changes::take_back((&changes.turns, &originals), Which::Behind(at as u64), &workspace, overwrite)?;
+        let (which, workspace) = (Which::Behind(at as u64), file_changes::workspace(config));
+        let originals = changes.originals(store, which, &workspace).await;
+        undone = file_changes::take_back((&changes.turns, &originals), which, &workspace, overwrite)?;
         if undone.is_empty() {
             print::note("no file was changed after that turn");
         }

@@ -28,6 +28,11 @@ impl Submissions {
         self.0.contains(submission)
     }
 
+    /// Whether a submission was answered whose request had no name of its caller's: it is named after its turn.
+    pub fn contains_request(&self, request: &RequestId) -> bool {
+        self.0.iter().any(|known| known.as_str() == request.as_str())
+    }
+
     /// For serde: nothing to write.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -234,6 +234,7 @@ impl SessionsState {
                 self.withdraw(&session, waiting);
             }
         }
+        self.check_drained();
     }
 
     /// Why a turn is stopped that runs behind the grace period.
@@ -259,15 +260,15 @@ impl SessionsState {
         };
         let text = match tenant {
             Some(tenant) if self.admission.is_at_limit(Some(tenant)) => format!(
-                "the tenant {tenant} has reached its limits of {running} running turns and {waiting} waiting inputs; this input was \
-                 not stored: send it again later"
+                "the tenant {tenant} has reached its limits, with {running} running turns and {waiting} waiting inputs; this input \
+                 was not stored: send it again later"
             ),
             Some(tenant) => format!(
                 "the limit of running turns is reached, and the tenant {tenant} has {waiting} inputs waiting, which is its limit; \
                  this input was not stored: send it again later"
             ),
             None => format!(
-                "the limits of {running} running turns and {waiting} waiting inputs are reached; this input was not stored: \
+                "the limits are reached, with {running} running turns and {waiting} waiting inputs; this input was not stored: \
                  send it again later, or raise runtime.max_concurrent_turns"
             ),
         };

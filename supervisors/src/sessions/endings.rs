@@ -301,8 +301,8 @@ impl SessionsState {
         }
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.closing = match recover {
-            Recover::Close(reason) => Some(reason),
-            Recover::Continue | Recover::GiveUp => None,
+            Recover::Close(reason) if entry.running().is_some() => Some(reason),
+            Recover::Close(_) | Recover::Continue | Recover::GiveUp => None,
         };
         entry.since = Instant::now();
         let turn_config = Arc::clone(&entry.turn_config);

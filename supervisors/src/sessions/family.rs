@@ -7,7 +7,7 @@
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::session_table::{PendingReply, SessionEntry};
-use bob_messages::agent::ChildTurn;
+use bob_messages::agent::{ChildTurn, MAX_DEPTH};
 use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::options::{OnParentEnd, ParentTurn};
 use bob_messages::outcome::EndReason;
@@ -135,11 +135,16 @@ impl SessionsState {
         self.check_drained();
     }
 
-    /// Whether a session works for a call that no turn waits for, and continues in the next process; so do those below it.
+    /// Whether a session works for a call that no turn waits for any longer, and continues in the next process; so do those
+    /// below it.
     pub(super) fn continues_elsewhere(&mut self, session: &SessionId) -> bool {
         let mut at = session.clone();
-        while let Some(parent) = self.table.get_mut(&at).and_then(|entry| entry.pending.front()?.parent().cloned()) {
-            if parent.on_parent_end == Some(OnParentEnd::Continue) {
+        // Requests of programs may name each other as their callers.
+        for _ in 0..=MAX_DEPTH {
+            let parent = self.table.get_mut(&at).and_then(|entry| entry.pending.front()?.parent().cloned());
+            let Some(parent) = parent.filter(|parent| parent.line.is_some()) else { return false };
+            let runs = self.table.get_mut(&parent.session).is_some_and(|above| above.running() == Some(&parent.turn));
+            if parent.on_parent_end == Some(OnParentEnd::Continue) && !runs {
                 return true;
             }
             at = parent.session;
@@ -150,7 +155,8 @@ impl SessionsState {
     /// Whether the answer to this submission would begin a turn now, while the runtime ends: the result of a sub-agent that
     /// has outlived the turn of its caller. The next process reads it in the journal.
     pub(super) fn is_left_to_the_next(&mut self, pending: &PendingReply) -> bool {
-        let continues = |parent: &&ParentTurn| parent.on_parent_end == Some(OnParentEnd::Continue);
+        let continues =
+            |parent: &&ParentTurn| parent.line.is_some() && parent.on_parent_end == Some(OnParentEnd::Continue);
         let above = pending.parent().filter(continues).map(|parent| parent.session.clone());
         let is_idle = |above| self.table.get_mut(&above).is_none_or(|entry| entry.running().is_none());
         self.draining.is_some() && above.is_some_and(is_idle)

@@ -30,7 +30,8 @@ pub enum Undone {
     Already,
     /// It was left as it is, since it was changed meanwhile.
     Changed,
-    /// It was left as it is, since what it held was not kept: more than 64 MiB, or by a store without artifacts.
+    /// It was left as it is, since what it held was not kept (more than 64 MiB, or a store without artifacts), or is no longer
+    /// stored.
     NotKept,
     /// It could not be done, for this reason.
     Failed(String),

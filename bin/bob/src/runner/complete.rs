@@ -36,10 +36,12 @@ impl AgentRunner<AwaitingToolCall> {
         let mut results = Vec::with_capacity(self.state.pending.len());
         for call in &self.state.pending {
             let Some((invocation, limit)) = self.run.invocation(call) else { continue };
-            let output = match tokio::time::timeout(limit, tools.call_tool(invocation)).await {
+            let mut output = match tokio::time::timeout(limit, tools.call_tool(invocation)).await {
                 Ok(returned) => returned.unwrap_or_else(|error: ToolError| ToolOutput::error(error.to_string())),
                 Err(_) => ToolOutput::error(format!("outcome unknown: no result within {} ms", limit.as_millis())),
             };
+            // There is no store of artifacts here: what files held before is not kept in memory instead.
+            output.changes.iter_mut().for_each(|change| change.found = None);
             results.push((call.id.clone(), output));
         }
         results

@@ -96,7 +96,7 @@ pub(super) async fn answered_at(
 ) -> Option<SessionId> {
     let mut root = caller(&Session::fold(id.clone(), records))?;
     for _ in 0..MAX_DEPTH {
-        let records = store.load(&root).await.ok()?;
+        let Ok(records) = store.load(&root).await else { break };
         let Some(above) = caller(&Session::fold(root.clone(), &records)) else { break };
         root = above;
     }
