@@ -16,6 +16,8 @@ mod clipboard;
 mod commands;
 #[path = "cli/config.rs"]
 mod config;
+#[path = "cli/decisions.rs"]
+mod decisions;
 #[path = "cli/documents.rs"]
 mod documents;
 #[path = "cli/escapes.rs"]

@@ -65,7 +65,7 @@ fn children_end_with_their_callers_unless_they_outlive_them() {
     let stops = |reason| [false, true].map(|outlives| child(outlives).ends_with_stop(reason));
     assert_eq!(stops(EndReason::Cancelled), [true, false], "its outcome says that none outlives it");
     assert_eq!(stops(EndReason::TurnTimeout), [true, false]);
-    assert_eq!(stops(EndReason::Shutdown), [true, true]);
+    assert_eq!(stops(EndReason::Shutdown), [true, false], "the next process has its result");
     assert_eq!(stops(EndReason::HandedOver), [false, false]);
     let ends = |cancelled: Option<&str>| {
         let cancelled = cancelled.map(TurnId::new);

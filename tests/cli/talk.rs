@@ -8,10 +8,10 @@ use crate::home::{AGENT, Home};
 use crate::support::terminal::{CTRL_C, CTRL_D, ENTER, Terminal};
 
 const PROMPT: &str = "you>";
-const ASKED: &str = "allow? [y/s/a/e/N]";
+pub(crate) const ASKED: &str = "allow? [y/s/a/e/N]";
 
 /// A home whose model may ask for the shell.
-fn home(script: &Value) -> Home {
+pub(crate) fn home(script: &Value) -> Home {
     let tables = "[providers.demo]\nkind = \"scripted\"\nscript = \"s.json\"\n[policy]\ndeny_tools = []\n\
                   [prices.\"demo:one\"]\ninput = 1\noutput = 2\n";
     let home = Home::with("default_model = \"demo:one\"", tables);
@@ -27,7 +27,7 @@ fn shell(command: &str) -> Value {
 }
 
 /// A chat that may begin with something else than its prompt.
-fn chat_soon(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
+pub(crate) fn chat_soon(columns: u16, home: &Home, env: &[(&str, &str)]) -> Terminal {
     let args = ["--config", "agent.toml", "chat", "--session", "s"];
     Terminal::start_on(columns, AGENT, &args, home.scratch.path(), env).deadline(Duration::from_secs(30))
 }
@@ -56,7 +56,7 @@ fn wait_prompt(terminal: &Terminal) {
     terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with(PROMPT));
 }
 
-fn leave(mut terminal: Terminal) {
+pub(crate) fn leave(mut terminal: Terminal) {
     wait_prompt(&terminal);
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().success());
@@ -88,35 +88,6 @@ fn g6_a_call_that_needs_a_person_is_asked_about_in_full_and_runs_once_it_is_allo
     assert!(made(&home));
     terminal.wait_for("tokens in");
     leave(terminal);
-}
-
-#[test]
-fn each_question_of_a_suspended_turn_is_asked_and_a_pipe_is_told_of_it() {
-    let calls: Vec<_> = ["one", "two"]
-        .map(|name| json!({ "name": "local/shell_exec", "arguments": { "command": format!("echo > {name}.txt") } }))
-        .into();
-    let script = json!([{ "when": "run", "replies": [{ "calls": calls }, { "text": "It is done." }] },
-                        { "replies": [{ "text": "Something else." }] }]);
-    let home = home(&script);
-    let suspended = |session: &str| {
-        let run = home.run(["run", "--session", session, "--approvals", "suspend", "run it"]);
-        assert_eq!(run.code, Some(4), "{run:?}");
-    };
-    suspended("s");
-    let mut terminal = chat_soon(80, &home, &[]);
-    for name in ["one", "two"] {
-        terminal.wait_for(&format!("echo > {name}.txt"));
-        terminal.wait_until("the question", |screen| screen.contents().trim_end().ends_with(ASKED));
-        terminal.type_line("y");
-    }
-    terminal.wait_for("It is done.");
-    leave(terminal);
-    assert!(home.scratch.join("one.txt").exists() && home.scratch.join("two.txt").exists());
-    suspended("piped");
-    let run = home.agent(["chat", "--session", "piped"]).stdin("").run();
-    assert!(run.stderr.contains("the turn waits for a decision: cli-agent resume"), "{run:?}");
-    let shown = home.run(["sessions", "show", "piped"]);
-    assert!(shown.stderr.contains("allow` or `deny` answers it"), "{shown:?}");
 }
 
 #[test]

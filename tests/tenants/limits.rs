@@ -152,7 +152,10 @@ async fn one_tenant_is_overloaded_and_the_others_are_not() {
         until(&runtime, "acme", 1, number).await;
     }
     let (text, _) = overloaded(runs(&runtime, "acme", "a.9", "hi").await);
-    assert!(text.contains("the tenant acme has reached its limits of 1 running turns and 2 waiting inputs"), "{text}");
+    assert!(
+        text.contains("the tenant acme has reached its limits, with 1 running turns and 2 waiting inputs"),
+        "{text}"
+    );
     // The other one runs one, and queues one in its half of the rest.
     turns.push(spawned(&runtime, "globex", "g.0".to_owned(), "wait"));
     until(&runtime, "globex", 1, 0).await;

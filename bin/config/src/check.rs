@@ -198,9 +198,10 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
             provider_of(root, &path, model, findings);
         }
         let is_async = agent.get("mode").and_then(tree::text) == Some("async");
-        if let Some((key, _)) = agent.iter().find(|(key, _)| key.get_ref() == "on_parent_end" && !is_async) {
-            let message = format!("`subagents[{index}].on_parent_end` means nothing without mode = \"async\"");
-            findings.add(key.span(), message);
+        let on_end = agent.get("on_parent_end").filter(|item| tree::text(item) == Some("continue") && !is_async);
+        if let Some(item) = on_end {
+            let message = format!("`subagents[{index}].on_parent_end`: \"continue\" needs mode = \"async\"");
+            findings.add(item.span(), message);
         }
         let Some(id) = agent.get("id") else { continue };
         let Some(text) = tree::text(id) else { continue };

@@ -1,5 +1,5 @@
 //! What a call of a sub-agent comes back with, and which sub-agents end with a turn: the decisions of the drivers about
-//! children, which ask nobody.
+//! children, which need no answer of an actor.
 
 use super::{NAMESPACE, outcome_of};
 use crate::chat::{CallStatus, ToolCall, ToolOutput};

@@ -130,7 +130,7 @@ impl Turn {
     }
 
     /// Closes the turn if it is suspended, since the call that it works for has ended, and those below it. So it does with one
-    /// that an earlier program left open: nobody goes on with it. One that runs is cancelled by its caller.
+    /// that an earlier program left open: it is not continued. One that runs is cancelled by its caller.
     pub(super) fn close_given_up(&mut self, turn: &TurnId, effects: &mut Vec<Effect>) {
         let open = self.session.as_ref().and_then(|session| session.open.as_ref());
         let open = open.filter(|open| open.input.turn == *turn).map(|open| open.suspended.is_some());

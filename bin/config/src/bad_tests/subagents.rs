@@ -37,14 +37,13 @@ fn b1_sub_agents() {
             > description = ''
             > on_parent_end = 'continue'
             4:15 `subagents[0].description` must not be empty
-            5:1 `subagents[0].on_parent_end` means nothing without mode = "async"
+            5:17 `subagents[0].on_parent_end`: "continue" needs mode = "async"
             > [[subagents]]
             > id = 'a'
             > description = ''
             > mode = 'inline'
             > on_parent_end = 'cancel'
             4:15 `subagents[0].description` must not be empty
-            6:1 `subagents[0].on_parent_end` means nothing without mode = "async"
         "#]],
     );
 }

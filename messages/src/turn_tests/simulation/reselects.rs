@@ -34,6 +34,8 @@ struct Called {
     id: CallId,
     /// The skill that it asks for.
     skill: Option<String>,
+    /// Whether it asks for a skill at all, perhaps without a name.
+    asks_for_skill: bool,
     is_question: bool,
     is_refused: bool,
     result: Option<CallStatus>,
@@ -78,6 +80,7 @@ impl Reselects {
                         skill: (call.name.as_str() == ToolName::USE_SKILL)
                             .then(|| call.arguments.get("name").and_then(Value::as_str).map(str::to_owned))
                             .flatten(),
+                        asks_for_skill: call.name.as_str() == ToolName::USE_SKILL,
                         is_question: call.name.is_ask_user(),
                         is_refused: false,
                         result: None,
@@ -135,7 +138,9 @@ impl Reselects {
                         self.notes(ReselectCause::UseSkill);
                     }
                 }
-                Some(CallStatus::Error | CallStatus::Denied | CallStatus::Unknown) if !call.is_refused => {
+                Some(CallStatus::Error | CallStatus::Denied | CallStatus::Unknown)
+                    if !call.is_refused && !call.asks_for_skill =>
+                {
                     self.failed += 1;
                     if self.failed == 2 {
                         self.failed = 0;
