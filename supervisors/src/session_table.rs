@@ -301,14 +301,10 @@ impl SessionTable {
 
     /// Whether any session has a pending reply or change, or a running turn, or one that is being closed.
     pub(crate) fn has_work(&self) -> bool {
-        let has_work = |entry: &Box<SessionEntry>| {
-            !entry.pending.is_empty()
-                || entry.recovered.is_some()
-                || !entry.changes.is_empty()
-                || entry.is_closing
-                || entry.given_up.is_some()
-        };
-        self.sessions.values().any(has_work)
+        self.sessions.values().any(|entry| {
+            let is_closing = entry.is_closing || entry.given_up.is_some();
+            !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty() || is_closing
+        })
     }
 }
 
