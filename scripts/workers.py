@@ -77,7 +77,7 @@ class Place:
 
 
 def figures(ended):
-    """Turns a second, p50 and p99 of (when a turn was told, its duration in ms)."""
+    """Turns a second, p50 and p99 of (time of the report, duration in ms)."""
     times = sorted(when for when, _ in ended)
     took = sorted(duration for _, duration in ended)
     at = lambda part: took[min(len(took) - 1, int(len(took) * part))]

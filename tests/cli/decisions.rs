@@ -28,7 +28,7 @@ fn each_question_of_a_suspended_turn_is_asked_and_a_pipe_is_told_of_it() {
     assert!(home.scratch.join("one.txt").exists() && home.scratch.join("two.txt").exists());
     suspended("piped");
     let run = home.agent(["chat", "--session", "piped"]).stdin("").run();
-    assert!(run.stderr.contains("the turn waits for a decision: cli-agent resume"), "{run:?}");
+    assert!(run.stderr.contains("the turn waits for a decision: `cli-agent resume"), "{run:?}");
     let shown = home.run(["sessions", "show", "piped"]);
     assert!(shown.stderr.contains("allow` or `deny` answers it"), "{shown:?}");
 }

@@ -210,7 +210,7 @@ fn commands_that_remove_files_ask_beside_rules_of_ones_own_and_no_usual_command_
     }
     let bad = home("local/list_dir", "ask_commands = [\"rm -r\"]\n").run(["tools"]);
     assert!(
-        bad.code != Some(0) && bad.stderr.contains("the name of one program without its folder"),
+        bad.code != Some(0) && bad.stderr.contains("the name of one program without a folder"),
         "it says how: {bad:?}"
     );
 }

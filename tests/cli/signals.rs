@@ -183,7 +183,7 @@ fn x9_results_that_are_read_within_the_grace_are_all_printed() {
         assert!(began.elapsed() < SOON, "the last line does not run: {}", running.so_far());
     }
     running.signal(Signal::TERM);
-    // Only then are the results read: without them the program would end before it hears of the signal.
+    // Only then are the results read: without them the program would end before it receives the signal.
     running.wait_stderr("send a second signal");
     let mut reader = File::open(format!("/proc/self/fd/{}", pipe.as_raw_fd())).expect("the pipe opens again");
     drop(pipe);

@@ -64,7 +64,7 @@ async fn a_reply_and_a_change_of_options_are_applied_once_by_name() {
     assert_eq!(put("q", resume("red")).await.unwrap().content, "done", "the first of its name counts");
     let other = put("other", resume("red")).await.unwrap_err();
     assert!(matches!(&other, AgentError::Invalid(_)), "the token was used: {other:?}");
-    // As of a worker that did not live to remove it.
+    // As after a worker that ended before it removed the message.
     inbox.put(message(&one, "q", resume("blue"))).await.unwrap();
     within(submitter.taken(&one, &RequestId::new("q"))).await.unwrap();
     assert_eq!(look(&store, &one).await.1, records, "nothing was run again");
@@ -153,7 +153,8 @@ async fn a_process_that_is_no_worker_takes_the_messages_to_its_turns() {
     assert_eq!(put("steer", InboxRequest::Steer { parts: vec![ContentPart::text("left")] }).await, Ok(()));
     assert_eq!(put("configure", titled("Painted")).await, Ok(()));
     let decision = Decision::Deny { reason: "no".to_owned() };
-    let late = put("late", InboxRequest::Decide { approval, decision }).await.unwrap_err();
+    let late =
+        put("late", InboxRequest::Decide { approval: approval.clone(), decision: decision.clone() }).await.unwrap_err();
     assert!(matches!(&late, AgentError::Invalid(why) if why.contains("no such question")), "{late:?}");
     let waits = submitter.put(message(&one, "next", submit("and then?"))).await.unwrap();
     assert_eq!(submitter.first_request(&one).await, Ok(Some(r1.clone())));
@@ -162,6 +163,8 @@ async fn a_process_that_is_no_worker_takes_the_messages_to_its_turns() {
     let ended = stream.ended().expect("it has ended").clone().unwrap();
     assert_eq!(ended.response().finish_reason, FinishReason::Cancelled);
     within(submitter.taken(&one, &Submitter::cancellation_of(&r1))).await.unwrap();
+    // A refusal proves that it looked again after the turn had ended.
+    put("after", InboxRequest::Decide { approval, decision }).await.unwrap_err();
     let key = InboxKey { session: one.clone(), request: waits.request().clone() };
     assert_eq!(inbox.standing(key).await, Ok(InboxStanding::Waiting), "it begins no turns");
 

@@ -1,4 +1,4 @@
-//! Calls that need approval whatever the risk of their tool, and calls that no approval can allow.
+//! Calls that need approval at any risk of their tool, and calls that no approval can allow.
 //!
 //! A tool looks at what a call names ([`ToolPort::concern`](super::port::ToolPort::concern)), which may touch a disk; the
 //! actor that owns the gate never waits for that. So the gate judges first and says in the same moment what a person would

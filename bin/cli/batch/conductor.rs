@@ -197,9 +197,9 @@ impl<'a> Conductor<'a> {
 
     fn obey(&mut self, caught: Caught) {
         match self.stop.signal(caught) {
-            Wish::Drain => tell_of_end(self.running.len(), CTRL_C),
+            Wish::Drain => note_end(self.running.len(), CTRL_C),
             Wish::ShutDown => {
-                tell_of_end(self.running.len(), SIGNAL);
+                note_end(self.running.len(), SIGNAL);
                 self.shut_down();
             }
             Wish::Cancel => self.cancel_running(),
@@ -254,9 +254,9 @@ impl<'a> Conductor<'a> {
                 written = &mut writes => break written,
                 () = self.stop.out_of_patience_to_write() => break Ok(()),
                 caught = signals.next() => match self.stop.signal(caught) {
-                    Wish::Drain => tell_of_end(0, CTRL_C),
+                    Wish::Drain => note_end(0, CTRL_C),
                     Wish::ShutDown => {
-                        tell_of_end(0, SIGNAL);
+                        note_end(0, SIGNAL);
                         self.opened.shut_down();
                     }
                     Wish::Cancel | Wish::CancelAndShutDown | Wish::Leave(_) => break Ok(()),
@@ -286,10 +286,10 @@ impl<'a> Conductor<'a> {
     }
 }
 
-/// Says what goes on after the first signal, and how to end that.
-fn tell_of_end(running: usize, again: &str) {
+/// Prints what is still done after the first signal, and how to stop it.
+fn note_end(running: usize, again: &str) {
     if running == 0 {
-        print::note(&format!("the last results are written; {again} to leave them"));
+        print::note(&format!("writing the last results; {again} to stop"));
     } else {
         print::note(&format!("no new lines are started; {running} running; {again} to cancel"));
     }

@@ -20,8 +20,8 @@ const WITHIN: Duration = Duration::from_secs(2);
 /// What a PNG begins with.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
 
-const NO_PROGRAM: &str = "an image on the clipboard is read by wl-paste (Wayland), xclip (X11) or pngpaste (macOS), and none of them is there, \
-     or its display is not set";
+const NO_PROGRAM: &str = "cannot read the clipboard: install wl-paste (Wayland), xclip (X11) or pngpaste (macOS), and set WAYLAND_DISPLAY or \
+     DISPLAY";
 const NO_IMAGE: &str = "there is no image on the clipboard";
 
 /// A program that writes the image on the clipboard to its output.
@@ -75,7 +75,9 @@ impl Pasting {
         let file = std::env::temp_dir().join(format!("cli-agent-{}.png", uuid::Uuid::new_v4().simple()));
         let path = file.display().to_string();
         if path.contains(char::is_whitespace) {
-            return Err(format!("the folder for temporary files has a blank in its name: {path}"));
+            return Err(format!(
+                "the path of the temporary folder contains a space: {path}; set TMPDIR to another folder"
+            ));
         }
         // Before it is made: what is there of it is removed with the others.
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(file.clone());
@@ -158,7 +160,20 @@ mod tests {
 
     #[test]
     fn a_program_that_says_nothing_is_ended() {
-        let late = told("sleep 600; echo", Duration::from_millis(50)).unwrap_err();
+        // The shell writes the pid of what it started, which has the pipe open, too.
+        let pid = tempfile::NamedTempFile::new().unwrap();
+        let script = format!("sleep 600 & echo $! > {}; wait", pid.path().display());
+        let late = told(&script, Duration::from_secs(1)).unwrap_err();
         assert!(late.ends_with("it did not answer in time"), "{late}");
+        let pid: i32 = fs::read_to_string(pid.path()).unwrap().trim().parse().unwrap();
+        let started = rustix::process::Pid::from_raw(pid).unwrap();
+        // One that was not waited for yet has ended as well.
+        let is_zombie = || fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| stat.contains(") Z "));
+        let is_there = || rustix::process::test_kill_process(started).is_ok() && !is_zombie();
+        let began = Instant::now();
+        while is_there() {
+            assert!(began.elapsed() < Duration::from_secs(60), "what it started goes on");
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 }

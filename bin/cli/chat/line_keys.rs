@@ -137,7 +137,7 @@ impl ConditionalEventHandler for Key {
 }
 
 impl ConditionalEventHandler for Paste {
-    /// The terminal stays with the editor meanwhile, so that Ctrl-C is a key and ends no program.
+    /// The terminal stays in raw mode, so that Ctrl-C is a key and ends no program.
     fn handle(&self, _: &Event, _: RepeatCount, _: bool, context: &EventContext<'_>) -> Option<Cmd> {
         let mut pressed = self.0.0.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*pressed, Pressed::Ignored) {

@@ -44,7 +44,7 @@ impl Chat {
             if let Some(suspension) = open.suspended.as_ref().filter(decides).filter(|_| !is_called) {
                 let token = suspension.token.as_str();
                 print::note(&format!(
-                    "[the turn waits for a decision: cli-agent resume {token} allow|deny; the next message gives it up]"
+                    "[the turn waits for a decision: `cli-agent resume {token} allow` or `deny`; the next message discards the question]"
                 ));
             }
             return Ok(());
@@ -106,7 +106,7 @@ impl Chat {
                 if exit.is_none() {
                     let records = self.opened.runtime.records(self.session.clone()).await?;
                     self.look_for_question(&Session::fold(self.session.clone(), &records)).await?;
-                    // A decision that was refused is not asked for again at once: the prompt is the way out.
+                    // A decision that was refused is not asked for again at once: the prompt comes first.
                     self.left.take_if(|left| matches!(left, Left::Call(_, again) if again.token == token));
                 }
                 Ok(exit)

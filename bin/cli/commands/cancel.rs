@@ -30,7 +30,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(2);
 /// Between two attempts while the store is away.
 const ASKED_EACH: Duration = Duration::from_secs(1);
 
-/// The command of processes that are told by the inbox alone.
+/// The command of processes that take cancellations from the inbox only.
 const WORK: &str = "work";
 
 /// `cancel`.

@@ -62,7 +62,9 @@ impl SessionChanges {
                 match port.get(session, &original.id, 0..u64::MAX).await {
                     Ok(Some(bytes)) => drop(originals.insert(original.id.clone(), bytes)),
                     Ok(None) => {}
-                    Err(error) => print::note(&format!("warning: what a file held cannot be read: {error}")),
+                    Err(error) => {
+                        print::note(&format!("warning: the previous content of a file cannot be read: {error}"))
+                    }
                 }
             }
         }
@@ -262,7 +264,7 @@ pub(crate) fn take_back(
             Undone::Restored => ("restored".to_owned(), true),
             Undone::Removed => ("removed".to_owned(), true),
             Undone::Changed => ("was changed since".to_owned(), false),
-            Undone::NotKept => ("what it held was not kept, or is no longer in the store".to_owned(), false),
+            Undone::NotKept => ("its previous content was not kept, or is no longer in the store".to_owned(), false),
             Undone::Failed(why) => (why, false),
         };
         print::note(&format!("{path}: {what}"));

@@ -95,12 +95,13 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             let id = listing.find(id).await?;
             let title = change::title(&title.join(" "))?;
             let patch = OptionsPatch { title: Change::Set(title.clone()), ..OptionsPatch::default() };
+            let mut made = json!({ "title": title });
             match submit {
-                true => drop(change::submitted(&store, &id, patch, config).await?),
+                true => made["request_id"] = json!(change::submitted(&store, &id, patch, config).await?),
                 false => drop(change::set(&*store, &id, &patch).await?),
             }
             match json {
-                true => print::json(&json!({ "session_id": id, "title": title }))?,
+                true => print::json(&with_id(&id, made))?,
                 false => print::note(&format!("{id} is now called: {title}")),
             }
         }

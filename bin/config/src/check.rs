@@ -194,8 +194,8 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
         let Some(agent) = tree::table(item) else { continue };
         if let Some(model) = agent.get("model") {
             let path = format!("subagents[{index}].model");
-            selectors::named(root, &path, model, findings);
-            provider_of(root, &path, model, findings);
+            selectors::check_selector(root, &path, model, findings);
+            check_provider(root, &path, model, findings);
         }
         let is_async = agent.get("mode").and_then(tree::text) == Some("async");
         let on_end = agent.get("on_parent_end").filter(|item| tree::text(item) == Some("continue") && !is_async);
@@ -206,7 +206,7 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
         let Some(id) = agent.get("id") else { continue };
         let Some(text) = tree::text(id) else { continue };
         if Agent::is_taken(text) {
-            let message = format!("`subagents[{index}].id`: a tool has the name agent/{text}; choose another");
+            let message = format!("`subagents[{index}].id`: the built-in tool agent/{text} has this name; choose another");
             findings.add(id.span(), message);
         }
         if let Some(first) = ids.get(text) {
@@ -216,8 +216,8 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether the provider of a model is built in or configured.
-fn provider_of(root: &Table<'_>, path: &str, model: &Item<'_>, findings: &mut Findings) {
+/// Adds an error if the provider of a model is neither built in nor configured.
+fn check_provider(root: &Table<'_>, path: &str, model: &Item<'_>, findings: &mut Findings) {
     let Some((provider, _)) = tree::text(model).and_then(|model| model.split_once(':')) else { return };
     let configured = root.get("providers").and_then(tree::table);
     let is_known = provider == "select"

@@ -128,7 +128,8 @@ fn is_call_rule(text: &str) -> bool {
     }
 }
 
-const COMMAND_FORM: &str = "must be the name of one program without its folder, for example \"rm\"; a rule like \"local/shell_exec(git push *)\" in `deny` or `ask` is about \
+const COMMAND_FORM: &str = "must be the name of one program without a folder, for example \"rm\"; to match arguments, write a rule in `deny` or \
+     `ask`, for example \"local/shell_exec(git push *)\""; a rule like \"local/shell_exec(git push *)\" in `deny` or `ask` is about \
      its arguments, too";
 
 fn is_command(text: &str) -> bool {

@@ -148,7 +148,7 @@ fn a_sub_agent_that_a_program_left_open_is_closed_when_its_call_has_ended() {
     world.say(TurnMessage::GivenUp { turn: TurnId::new("t1"), turn_config });
     world.settle();
     let session = world.folded();
-    assert!(session.open.is_none(), "nobody would go on with it");
+    assert!(session.open.is_none(), "no caller is left that would resume it");
     assert_eq!(session.last.as_ref().unwrap().finish_reason, FinishReason::Cancelled);
     assert_kept(&world);
 }

@@ -111,7 +111,7 @@ impl SessionsState {
     pub(super) fn give_up_child(&mut self, parent: &SessionId, child: &SessionId, turn: TurnId, myself: &Myself) {
         let Some(turn_config) = self.table.get_mut(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
         let entry = self.table.entry(child, &turn_config);
-        // The next actor is told: a caller that is a sub-agent itself has no other turn in which it could be told again.
+        // The next actor gets the message: a caller that is a sub-agent has no later turn that would repeat it.
         if entry.stopping.is_some() {
             entry.given_up = Some(turn);
             return;

@@ -77,7 +77,7 @@ async fn workers_that_begin_at_once_migrate_once_beside_a_living_owner_of_the_la
         assert_eq!(put(&session("c")).await, Ok(true));
         worker.claim(&session(&format!("new-{number}"))).await.map(|claim| claim.version)
     });
-    // Meanwhile the old one goes on.
+    // The old process still appends.
     let (begun, is_stored) =
         within(async { tokio::join!(join_all(begun), append_old(&old.client, claimed, &owned)) }).await;
     assert_eq!(begun, vec![Ok(0); 3]);
@@ -96,7 +96,7 @@ async fn workers_that_begin_at_once_migrate_once_beside_a_living_owner_of_the_la
     let claimed = (number, epoch, version + 1);
     assert!(append_old(&old.client, claimed, &owned).await, "what it owns, it finishes");
 
-    // It ends; its session is free, with all that it was told to be stored.
+    // It ends; its session is free, with every append that was confirmed.
     let OldWorker { client, .. } = old;
     drop(client);
     let taken = within(async {

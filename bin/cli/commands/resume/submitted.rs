@@ -5,7 +5,7 @@
 use bob::SessionId;
 use bob::config::clock;
 use bob::inbox::{InboxMessage, InboxRequest};
-use bob::sessions::ResumeToken;
+use bob::sessions::{ResumeReply, ResumeToken, SuspendReason};
 use bob::store::Session;
 use bob_config::{Config, assemble};
 
@@ -16,6 +16,8 @@ use crate::commands::submit::{self, Printed};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
 use crate::runtime::trust;
+
+const LASTING: &str = "a lasting decision cannot be submitted; use allow, allow-session or deny, or omit --submit";
 
 /// Puts the reply, and prints the outcome of the turn that it resumes.
 ///
@@ -39,10 +41,15 @@ pub(super) async fn submit(
     let submitter = submit::submitter(&store)?;
     let folded = Session::fold(session.clone(), &store.load(&session).await?);
     let reply = match suspension(&folded, &token) {
-        // Whether a lasting decision is offered, is the worker's to say.
-        Ok(suspension) => understood(text, suspension.reason, false)?,
+        Ok(suspension) => {
+            let is_lasting = matches!(text.split_whitespace().next(), Some("always" | "deny-always"));
+            if is_lasting && suspension.reason == SuspendReason::ApprovalRequired {
+                return Err(Failure::usage(LASTING));
+            }
+            understood(text, suspension.reason, false)?
+        }
         // A repeated one has its outcome, or the worker that has it refuses it.
-        Err(_answered) if args.request_id.is_some() => bob::sessions::ResumeReply::Answer(text),
+        Err(_answered) if args.request_id.is_some() => ResumeReply::Answer(text),
         Err(failure) => return Err(failure),
     };
     let ids = format!("--request-id {request_id}");

@@ -121,7 +121,7 @@ fn waiting_for(session: &Session, open: &OpenTurn, root: Option<&SessionId>) -> 
     if let Some(root) = root {
         let question = open.suspended.as_ref().map_or("", |suspension| &suspension.question);
         print::line(&format!("> {}", print::on_one_line(question, MOST_SHOWN)))?;
-        print::note(&format!("[it waits for a decision, and so does {root}, which is the one to resume]"));
+        print::note(&format!("[it waits for a decision; resume {root}, for which it works]"));
     } else if let Some(below) = below {
         print::line(&format!("> {}", print::on_one_line(&below.question, MOST_SHOWN)))?;
         print::note(&format!("[it waits for a decision; `cli-agent chat --session {id}` asks for it{by_token}]"));

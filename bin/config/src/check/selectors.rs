@@ -26,7 +26,7 @@ pub(super) fn check(root: &Table<'_>, findings: &mut Findings) {
         }
     }
     for key in ["runtime.default_model", "prompt.condense_model"] {
-        tree::get(root, key).into_iter().for_each(|item| named(root, key, item, findings));
+        tree::get(root, key).into_iter().for_each(|item| check_selector(root, key, item, findings));
     }
     let fallback = tree::get(root, "llm.fallback").and_then(tree::list);
     for item in fallback.into_iter().flat_map(|list| list.iter()).filter(|item| selects(item).is_some()) {
@@ -34,8 +34,8 @@ pub(super) fn check(root: &Table<'_>, findings: &mut Findings) {
     }
 }
 
-/// Whether there is what a key selects, if it names a selector.
-pub(super) fn named(root: &Table<'_>, key: &str, item: &Item<'_>, findings: &mut Findings) {
+/// Adds an error if a key names a selector that does not exist.
+pub(super) fn check_selector(root: &Table<'_>, key: &str, item: &Item<'_>, findings: &mut Findings) {
     let Some(conditions) = selects(item) else { return };
     let aliases = root.get("models").and_then(tree::table);
     if aliases.is_some_and(|aliases| aliases.get(conditions).is_some()) {

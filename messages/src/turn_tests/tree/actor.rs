@@ -137,7 +137,7 @@ impl Tree {
         None
     }
 
-    /// What an actor writes is known to it, whatever the store makes of it.
+    /// Notes what an actor appends, before the store has accepted or refused it.
     fn writes(&mut self, id: u64, append: &Append) {
         let Some(actor) = self.actors.get_mut(&id) else { return };
         actor.written.truncate(usize::try_from(append.expected_version).unwrap_or(usize::MAX));

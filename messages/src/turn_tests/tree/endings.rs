@@ -132,7 +132,7 @@ impl Tree {
         self.reopen(session, Recover::Continue);
     }
 
-    /// The program ends: what the store had begun to do is done, and nobody waits any more.
+    /// The program ends: part of the queued appends are stored; all pending replies are dropped.
     pub(super) fn program_ends(&mut self) {
         self.saw("the program ends");
         self.note(|| "the program ends".to_owned());

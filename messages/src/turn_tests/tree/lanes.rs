@@ -26,7 +26,7 @@ pub(super) enum Lane {
     Paused(u64, Ticket),
     /// What an actor tells the supervisor.
     Report(u64),
-    /// The last words of a stopped actor.
+    /// The final reports of a stopped actor.
     Closing(u64),
 }
 

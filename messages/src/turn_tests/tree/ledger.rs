@@ -213,7 +213,7 @@ impl Ledger {
     }
 
     /// What its tasks may use beside a turn. It is held for them before other children, and not before the turn itself, which
-    /// is not held up by what works in the background.
+    /// does not wait for tasks in the background.
     pub(super) fn held_in(&self, turn: &TurnId) -> Used {
         let tasks =
             self.calls.values().filter(|called| called.turn == *turn).filter_map(|called| called.limits.as_ref());

@@ -2,7 +2,7 @@
 //!
 //! A seed decides what is delivered next: an answer of the store, a verdict, a result ([`rooms`]), a message to an actor, a
 //! report to the supervisor ([`lanes`]). What one sender tells one receiver keeps its order; all else is delivered in any
-//! order, so a caller may hear late of the end, the death or the suspension of its children. Actors die between two messages
+//! order, so a caller may learn late of the end, the crash or the suspension of its children. Actors die between two messages
 //! and in the middle of one, the whole program ends and the next one finishes what it finds or reports it ([`endings`]),
 //! answers of the store are lost, turns run out of time, sessions are cancelled at the root and below it, calls of agents are
 //! refused for a while, and a person decides, much later and in another process, about a call of a leaf ([`person`]).
@@ -61,9 +61,9 @@ enum Defect {
     ForgetsLine,
     /// A child has the limits of its caller.
     HandsDownAll,
-    /// What a child used is not told.
+    /// The usage of a child is not reported.
     ForgetsBill,
-    /// What a child used is told twice over.
+    /// The usage of a child is reported twice.
     CountsTwice,
     /// Children of a turn that ends are not cancelled.
     CancelsNotBelow,
@@ -148,7 +148,7 @@ struct Tree {
     table: BTreeMap<SessionId, Entry>,
     actors: BTreeMap<u64, Actor>,
     born: u64,
-    /// Whose actor each was, also those that are gone.
+    /// The session of each actor, also of those that ended.
     homes: BTreeMap<u64, SessionId>,
     lanes: Lanes,
     person: Person,

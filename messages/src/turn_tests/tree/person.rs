@@ -77,7 +77,7 @@ impl Tree {
         }
     }
 
-    /// The program has ended, and nobody is owed anything.
+    /// The program has ended: no reply is pending.
     pub(super) fn person_is_alone(&mut self) {
         self.person.owed.clear();
         self.person.is_new_program = true;
@@ -150,7 +150,7 @@ impl Tree {
     /// Decides about what is asked.
     fn decides(&mut self, allows: bool) {
         let Some((token, question)) = self.person.asked.take() else { return };
-        self.has_decided(&question, allows);
+        self.note_decision(&question, allows);
         self.saw(if allows { "a person allows" } else { "a person denies" });
         self.person.foreign.push(token.clone());
         self.resumes(token, allows);
@@ -238,7 +238,7 @@ impl Tree {
                 return Vec::new();
             }
             if !self.person.owed.is_empty() {
-                return vec![format!("nobody answers {:?}", self.person.owed)];
+                return vec![format!("has no answer {:?}", self.person.owed)];
             }
             if self.person.is_new_program && self.plan.finishes && self.finishes_what_is_open() {
                 continue;

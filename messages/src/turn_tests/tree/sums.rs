@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 impl Tree {
-    /// Whether the session works for a call and has told an end that the store did not take, or one above it has.
+    /// Whether the session works for a call and has reported an end that the store did not accept, or one above it has.
     fn is_unsaved(&self, session: &SessionId) -> bool {
         let mut at = Some(session);
         while let Some(session) = at.filter(|session| **session != Person::root()) {
@@ -36,7 +36,7 @@ impl Tree {
             let tasks: Vec<_> = session.tasks.iter().map(|task| task.call.id.to_string()).collect();
             let open = session.open.as_ref().map(|open| (open.input.turn.to_string(), open.suspended.is_some()));
             let waiting = session.waiting.len();
-            // The end of a turn that the store did not take is told as such, and the turn is left for the next caller.
+            // The end of a turn that the store did not take is reported as unsaved, and the turn is left for the next caller.
             let is_open = (open.is_some() || waiting > 0 || !tasks.is_empty()) && !self.is_unsaved(id);
             is_open.then(|| format!("{id} is open for ever: {open:?}, {waiting} waiting, tasks {tasks:?}"))
         });
@@ -91,12 +91,17 @@ impl Tree {
                 let holds = match (counted, result.status) {
                     // Its journal ends before it does.
                     (Some(_), _) if self.is_unsaved(&child) => true,
-                    (Some(counted), CallStatus::Unknown) => counted.steps <= used.steps,
+                    (Some(counted), CallStatus::Unknown) => {
+                        let parts =
+                            |sum: &Delegated| [u64::from(sum.steps), u64::from(sum.tool_calls), sum.usage.total_tokens];
+                        parts(counted).iter().zip(parts(&used)).all(|(counted, used)| *counted <= used)
+                    }
                     (Some(counted), _) => *counted == used,
                     (None, CallStatus::Ok) => {
                         begins(number, result) || ["status", "result"].contains(&ledger.agent_of(call).as_str())
                     }
-                    (None, _) => true,
+                    (None, CallStatus::Unknown) => true,
+                    (None, _) => used.steps == 0,
                 };
                 self.must(holds, || format!("{id}: {counted:?} is on the bill for {call}, which used {used:?}"));
             }

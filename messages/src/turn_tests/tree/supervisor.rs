@@ -195,7 +195,7 @@ impl Tree {
         }
     }
 
-    /// The last words of a stopped actor arrive.
+    /// The final reports of a stopped actor arrive.
     pub(super) fn closed(&mut self, actor: u64, news: Vec<TurnNews>, appended: bool, saved: Option<bool>) {
         let confirmed = saved.unwrap_or(!appended);
         for news in news {
@@ -350,7 +350,7 @@ impl Tree {
 
     /// A turn ends: it is known to the watch, and a broken driver begins what its result has begun once more.
     fn ended(&mut self, session: &SessionId, outcome: &TurnOutcome) {
-        self.has_ended(session, outcome);
+        self.note_end(session, outcome);
         let input = self.journals.get(session).and_then(|journal| {
             journal.records.iter().find_map(|record| match &record.fact {
                 crate::store::Fact::Input(input) if input.turn == outcome.turn_id => Some(Arc::clone(input)),

@@ -159,7 +159,7 @@ fn every_planted_defect_is_found() {
         (Defect::ForgetsBill, "on the bill"),
         (Defect::CountsTwice, "on the bill"),
         (Defect::CancelsNotBelow, "below a turn that has ended"),
-        (Defect::TellsTheDead, "nobody answers"),
+        (Defect::TellsTheDead, "has no answer"),
         (Defect::ConfusesChildren, "was decided so"),
         (Defect::ForgetsToken, "is open for ever"),
         (Defect::LosesResult, "is open for ever"),

@@ -21,7 +21,7 @@ pub(super) struct Watch {
     effects: BTreeSet<String>,
     /// What a person decided, by the key in the question.
     decided: BTreeMap<String, bool>,
-    /// The turns whose end was told in this program, and whether that is durable.
+    /// The turns whose end was reported in this program, and whether that is durable.
     ended: BTreeMap<(SessionId, TurnId), (FinishReason, bool)>,
     /// The sessions whose turn has ended while that is not durable.
     pub(super) unsaved: BTreeSet<SessionId>,
@@ -54,7 +54,7 @@ impl Tree {
         self.watch.ended.clear();
     }
 
-    pub(super) fn has_ended(&mut self, session: &SessionId, outcome: &TurnOutcome) {
+    pub(super) fn note_end(&mut self, session: &SessionId, outcome: &TurnOutcome) {
         let reason = outcome.finish_reason;
         self.saw(match reason {
             FinishReason::Final => "a turn ends with an answer",
@@ -94,7 +94,7 @@ impl Tree {
     }
 
     /// The turn of this session goes on.
-    fn goes_on(&mut self, session: &SessionId, turn: &TurnId) {
+    fn check_not_over(&mut self, session: &SessionId, turn: &TurnId) {
         let ended = self.watch.ended.remove(&(session.clone(), turn.clone()));
         let is_over = matches!(ended, Some((how, true)) if how != FinishReason::Suspended);
         self.must(!is_over, || format!("{turn} of {session} goes on behind its end: {ended:?}"));
@@ -102,7 +102,7 @@ impl Tree {
 
     /// A model is asked: the turn has not reached a limit, with all that worked for it.
     pub(super) fn infers(&mut self, session: &SessionId, request: &LlmRequest) {
-        self.goes_on(session, &request.turn);
+        self.check_not_over(session, &request.turn);
         let Some(actor) = self.actors.values().find(|actor| actor.session == *session) else { return };
         let Some((turn, limits)) = actor.running() else { return };
         let all = Ledger::of(&actor.records()).turn(&turn).in_line();
@@ -114,7 +114,7 @@ impl Tree {
 
     /// A tool runs.
     pub(super) fn runs(&mut self, session: &SessionId, call: &ToolCall, context: &CallContext) {
-        self.goes_on(session, &context.turn);
+        self.check_not_over(session, &context.turn);
         if !side_effects(&call.name) {
             return;
         }
@@ -135,7 +135,7 @@ impl Tree {
     }
 
     /// A person decides: the question names the agents of the session that asks.
-    pub(super) fn has_decided(&mut self, question: &str, allows: bool) {
+    pub(super) fn note_decision(&mut self, question: &str, allows: bool) {
         let key = question.split("\"key\":\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let asks = SessionId::parse(key.split(':').next().unwrap_or_default());
         let line = asks.ok().and_then(|asks| self.watch.lines.get(&asks)).map(|line| line.join(" > "));

@@ -106,7 +106,7 @@ impl SessionWork {
         Self { is_owner: true, ..Self::new(shared, due, Arc::default(), 0) }
     }
 
-    /// Takes the messages once, and does what can be done of them now. What is left stays, whatever failed.
+    /// Takes the messages once, and does what can be done of them now. Messages that were not taken stay in the inbox, also after an error.
     pub(super) async fn attend_once(&mut self, runs: Runs<'_>) {
         drop(self.attend(runs, None).await);
     }
