@@ -206,7 +206,8 @@ fn subagents(root: &Table<'_>, findings: &mut Findings) {
         let Some(id) = agent.get("id") else { continue };
         let Some(text) = tree::text(id) else { continue };
         if Agent::is_taken(text) {
-            let message = format!("`subagents[{index}].id`: the built-in tool agent/{text} has this name; choose another");
+            let message =
+                format!("`subagents[{index}].id`: the built-in tool agent/{text} has this name; choose another");
             findings.add(id.span(), message);
         }
         if let Some(first) = ids.get(text) {

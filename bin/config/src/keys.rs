@@ -129,8 +129,7 @@ fn is_call_rule(text: &str) -> bool {
 }
 
 const COMMAND_FORM: &str = "must be the name of one program without a folder, for example \"rm\"; to match arguments, write a rule in `deny` or \
-     `ask`, for example \"local/shell_exec(git push *)\""; a rule like \"local/shell_exec(git push *)\" in `deny` or `ask` is about \
-     its arguments, too";
+     `ask`, for example \"local/shell_exec(git push *)\"";
 
 fn is_command(text: &str) -> bool {
     !text.is_empty() && !text.contains(|c: char| c == '/' || c.is_whitespace())
