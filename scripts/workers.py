@@ -88,7 +88,9 @@ def read(process, ended):
     for line in process.stdout:
         result = json.loads(line)
         if result.get("finish_reason") != "final":
-            sys.exit(f"workers.py: a turn did not end: {line}")
+            # In a thread, where an exit would end that alone.
+            print(f"workers.py: a turn did not end: {line}", file=sys.stderr, flush=True)
+            os._exit(1)
         ended.append((time.monotonic(), result["duration_ms"]))
 
 

@@ -8,6 +8,7 @@ use bob::inbox::{Attendant, InboxKey, InboxMessage, InboxRequest, InboxStanding,
 use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
 use bob::sessions::{Change, FinishReason, OptionsPatch, RequestId, ResumeReply};
 use bob::store::{Fact, MemoryStore, Session, SessionStore};
+use bob::tools::servers::{ServerId, ServerSpec};
 use bob::tools::{ToolOutput, tool};
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use serde_json::json;
@@ -148,6 +149,10 @@ async fn a_process_that_is_no_worker_takes_the_messages_to_its_turns() {
         inbox.put(message(&one, name, request)).await.unwrap();
         within(submitter.taken(&one, &RequestId::new(name))).await
     };
+    let stdio = ServerSpec::stdio(ServerId::new("own"), "touch", ["made"]);
+    let servers = OptionsPatch { servers: Change::Set([stdio].into()), ..OptionsPatch::default() };
+    let refused = put("servers", InboxRequest::Configure { patch: Box::new(servers) }).await.unwrap_err();
+    assert!(matches!(&refused, AgentError::Invalid(why) if why.contains("brings no tool servers")), "{refused:?}");
     let decision = Decision::AllowOnce;
     assert_eq!(put("decide", InboxRequest::Decide { approval: approval.clone(), decision }).await, Ok(()));
     assert_eq!(put("steer", InboxRequest::Steer { parts: vec![ContentPart::text("left")] }).await, Ok(()));
@@ -174,4 +179,41 @@ async fn a_process_that_is_no_worker_takes_the_messages_to_its_turns() {
     assert_eq!(steered.count(), 1);
     until.cancel();
     within(attends).await.unwrap();
+}
+
+/// `run` and `chat` give their requests no names: these are named after their turns.
+#[tokio::test]
+async fn a_turn_whose_request_has_no_name_is_cancelled_and_its_end_is_found_also_behind_its_process() {
+    for attends in [true, false] {
+        let folder = Scratch::new();
+        let (owned, shared) = (file_store(folder.path()), file_store(folder.path()));
+        let one = session("one");
+        let owner = build(over(ScriptedLlm::from_fn(|_| ScriptedReply::Stall)).store(Arc::clone(&owned))).await;
+        let until = CancellationToken::new();
+        let attendant = Attendant::new(owner.clone(), Arc::clone(&owned)).unwrap();
+        let attendant = attends.then(|| tokio::spawn(attendant.run(until.clone())));
+        let mut stream = owner.run_stream(AgentRequest::text(one.clone(), "hi")).await.unwrap();
+        let submitter = Submitter::new(Arc::clone(&shared)).unwrap();
+        let of = within(async {
+            loop {
+                if let Some(of) = submitter.first_request(&one).await.unwrap() {
+                    break of;
+                }
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        submitter.cancel(&one, &of, 1).await.unwrap();
+        if !attends {
+            assert!(within(owner.cancel(one.clone())).await, "its process ends it, and does not look into the inbox");
+        }
+        let outcome = within(submitter.cancelled(&one, &of)).await.unwrap().expect("it had begun");
+        assert_eq!(outcome.finish_reason, FinishReason::Cancelled, "{attends}");
+        within(async { while stream.next_event().await.is_some() {} }).await;
+        until.cancel();
+        if let Some(attendant) = attendant {
+            within(attendant).await.unwrap();
+        }
+        within(owner.shutdown()).await;
+    }
 }

@@ -149,7 +149,7 @@ async fn became(submitter: &Submitter, session: &SessionId, request: &RequestId)
                 return Ok(match outcome.map(|outcome| outcome.finish_reason) {
                     Some(FinishReason::Cancelled) => format!("cancelled what ran in {session}"),
                     Some(_) => format!("the turn in {session} had ended before it was cancelled"),
-                    None => format!("cancelled a message that waited in {session}"),
+                    None => format!("cancelled in {session}"),
                 });
             }
             Err(error @ AgentError::Store(StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {

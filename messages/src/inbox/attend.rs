@@ -107,8 +107,10 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
             }
             (InboxRequest::Decide { .. }, _) => Step::Try,
             (InboxRequest::Configure { .. }, runs) => match (before(waiting, at), runs) {
-                // It is in force from the next turn on.
-                (Some(other), Runs::Message(running)) if other.request_id == *running => Step::Try,
+                // It is in force from the next turn on, so the one before it must have begun.
+                (Some(other), Runs::Message(running)) if other.request_id == *running && unfinished.is_open => {
+                    Step::Try
+                }
                 (Some(_), _) => Step::Wait,
                 (None, _) => Step::Try,
             },

@@ -194,6 +194,13 @@ impl OpenStep {
 }
 
 impl OpenTurn {
+    /// Whether this question to a person has no answer yet.
+    pub fn asks(&self, question: &ApprovalId) -> bool {
+        let limit = self.at_limit.iter().any(|reached| reached.question == *question && reached.goes_on.is_none());
+        let mut calls = self.step.iter().flat_map(|step| &step.calls).filter_map(|open| open.approval.as_ref());
+        limit || calls.any(|asked| asked.id == *question && asked.allowed.is_none())
+    }
+
     /// The limits in force: those of the input, with what a person added to them.
     pub fn limits(&self) -> &Limits {
         self.at_limit.as_deref().map_or(&self.input.limits, |reached| &reached.limits)

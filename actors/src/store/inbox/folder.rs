@@ -230,7 +230,9 @@ impl Shared {
         for name in folder.names()? {
             let ends_so = KEPT_MS.iter().find(|(end, _)| name.ends_with(end));
             let session = session_of(&name).filter(|_| ends_so.is_none());
-            if ends_so.is_none() && session.is_none() {
+            // Who takes none asks for the sessions that it names.
+            let is_asked = session.as_ref().is_none_or(|session| most > 0 || known.contains(session));
+            if ends_so.is_none() && session.is_none() || !is_asked {
                 continue;
             }
             // It may have been settled meanwhile.

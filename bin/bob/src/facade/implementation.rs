@@ -221,6 +221,14 @@ impl Runtime {
         answer.await.unwrap_or(false)
     }
 
+    /// Has the actor of a session send what it has buffered to the store.
+    pub(crate) async fn send_buffered(&self, session: &SessionId) {
+        let (reply, sent) = Reply::channel();
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Flush { session: session.clone(), reply });
+        // Without an actor nothing is buffered.
+        let _sent_or_no_actor = sent.await;
+    }
+
     /// The sessions in memory, at most so many.
     pub(crate) async fn live_sessions(&self, most: usize) -> Vec<LiveSession> {
         let (reply, live) = Reply::channel();

@@ -11,10 +11,8 @@ use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
 use bob_messages::event::{Envelope, Rebuild};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::reply::Reply;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, Part, Record, StoreError};
-use bob_messages::submission::SessionsMessage;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -111,12 +109,8 @@ pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: Event
 
 /// The live events from now on, and the newest records of a journal that has everything before them.
 async fn attach(runtime: &Runtime, session: &SessionId) -> Result<(Subscription, Vec<Arc<Record>>), AgentError> {
-    let rooms = &runtime.0.tree.rooms;
     let live = runtime.0.tree.feed.subscribe(session).with_children();
-    let (reply, sent) = Reply::channel();
-    rooms.sessions.tell(SessionsMessage::Flush { session: session.clone(), reply });
-    // Without an actor nothing is buffered.
-    let _sent_or_nobody_there = sent.await;
+    runtime.send_buffered(session).await;
     // Reads after all accepted writes of this session, and only those.
     let read = tokio::time::timeout(READ_WITHIN, runtime.part(session.clone(), Part::Latest)).await;
     let late = || StoreError::Unavailable(format!("it has not given the journal within {} s", READ_WITHIN.as_secs()));

@@ -60,8 +60,11 @@ impl Submitter {
         // What was read before the message was there has nothing of it, unless it is repeated.
         let folded = journal::folded(&*self.store, &session).await?;
         let reply = matches!(message.request, InboxRequest::Resume { .. }).then(|| TurnId::new(request.as_str()));
-        let is_replied = reply.is_some() && folded.submissions.contains_request(&request);
-        let has_outcome = folded.first_outcome(&request).is_some() || is_replied;
+        // A suspended turn has an outcome under the name of its request, which is the question that a reply answers.
+        let has_outcome = match &reply {
+            Some(_) => folded.submissions.contains_request(&request),
+            None => folded.first_outcome(&request).is_some(),
+        };
         let is_known = has_outcome
             || folded.has_forgotten(&request)
             || folded.waiting.iter().any(|input| input.request_id.as_ref() == Some(&request))
@@ -129,11 +132,11 @@ impl Submitter {
         let key = InboxKey { session: session.clone(), request: Self::cancellation_of(of) };
         loop {
             let standing = self.inbox.standing(key.clone()).await?;
-            let outcome = self.outcome_of(session, of).await?;
+            let (outcome, is_over) = ended(&journal::folded(&*self.store, session).await?, of);
             match standing {
                 InboxStanding::Gone => return Ok(outcome),
                 InboxStanding::Refused(error) => return Err(*error),
-                InboxStanding::Waiting if outcome.is_some() => {
+                InboxStanding::Waiting if is_over => {
                     self.inbox.settle(key, None).await?;
                     return Ok(outcome);
                 }
@@ -293,4 +296,16 @@ impl Pending {
 fn gone(request: &RequestId) -> AgentError {
     let text = format!("the message {request} is gone without an outcome: its session was deleted");
     AgentError::Invalid(text)
+}
+
+/// How a request ended, whether its caller named it or it has the name of its turn; and whether it has.
+fn ended(folded: &Session, of: &RequestId) -> (Option<Box<TurnOutcome>>, bool) {
+    // Of a resumed turn the last outcome is that of its suspension.
+    if folded.running().is_some_and(|open| open.is_request(of)) {
+        return (None, false);
+    }
+    let of_turn = || folded.outcome_of(&TurnId::new(of.as_str())).map(|last| TurnOutcome::clone(last));
+    let outcome = folded.first_outcome(of).or_else(of_turn).map(Box::new);
+    let is_over = outcome.is_some() || folded.submissions.contains_request(of);
+    (outcome, is_over)
 }

@@ -8,8 +8,10 @@ use bob_actors::store::SessionStore;
 use bob_messages::ids::SessionId;
 use bob_messages::inbox::attend::Runs;
 use bob_messages::submission::LiveState;
+use futures_util::FutureExt;
 use futures_util::future::join_all;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
@@ -19,7 +21,8 @@ use tokio_util::sync::CancellationToken;
 const LEFT_AFTER: Duration = Duration::from_secs(5);
 
 /// Gives the sessions that a runtime has what other processes put into their inboxes: cancellations, decisions, messages to the
-/// running turn and changes of options. It runs no turns: messages that ask for one wait until the session is free, and a
+/// running turn and changes of options. It begins no turn for a message that asks for one, which waits until the session is free; a
+/// decision resumes the turn that waits for it. A
 /// [`Worker`](super::Worker) takes them. A program that runs turns itself has one beside them; a worker needs none.
 pub struct Attendant {
     shared: Arc<Shared>,
@@ -77,7 +80,13 @@ impl Attendant {
                         let due: BTreeSet<SessionId> = due.into_iter().map(|due| due.session).collect();
                         let is_due = |session: &SessionId| due.contains(session) && known.contains(session);
                         let due = attended.iter_mut().filter(|(session, _)| is_due(session));
-                        join_all(due.map(|(_, attended)| attended.work.attend_once(attended.runs))).await;
+                        join_all(due.map(|(session, attended)| async move {
+                            let work = AssertUnwindSafe(attended.work.attend_once(attended.runs)).catch_unwind();
+                            if work.await.is_err() {
+                                tracing::error!(%session, "the messages to a session were left: taking them panicked");
+                            }
+                        }))
+                        .await;
                     }
                     Err(error) => {
                         if !std::mem::replace(&mut failed, true) {

@@ -89,6 +89,8 @@ struct Found {
     waits: bool,
     /// Whether there is one that is to be tried again soon, though no message comes.
     again: bool,
+    /// Whether a change of options could not be made yet: the turns behind it wait for it.
+    is_held: bool,
 }
 
 /// Why the work on a session ends before its messages are done: it rests, and whether the failure counts.

@@ -8,12 +8,17 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{ApprovalId, RequestId, TurnId};
 use bob_messages::inbox::attend::{Attempt, Failed, Runs, Step, Unfinished, steps};
 use bob_messages::inbox::{InboxEntry, InboxKey, InboxRequest, InboxStanding};
+use bob_messages::options::Change;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, StoreError};
 use tokio_util::sync::CancellationToken;
 
 /// How often a message is settled while the store fails.
 const SETTLED_TIMES: u32 = 3;
+
+fn is_set<T>(change: &Change<T>) -> bool {
+    matches!(change, Change::Set(_))
+}
 
 impl SessionWork {
     /// The messages that wait.
@@ -40,7 +45,10 @@ impl SessionWork {
     pub(super) async fn attend(&mut self, runs: Runs<'_>, token: Option<&CancellationToken>) -> Result<Found, Rests> {
         let waiting = self.take().await?;
         let asks_the_journal = |entry: &InboxEntry| {
-            matches!(entry.request(), Some(InboxRequest::Cancel { .. } | InboxRequest::Steer { .. }))
+            matches!(
+                entry.request(),
+                Some(InboxRequest::Cancel { .. } | InboxRequest::Steer { .. } | InboxRequest::Configure { .. })
+            )
         };
         let folded = match waiting.iter().any(asks_the_journal) {
             true => self.folded().await?,
@@ -50,6 +58,8 @@ impl SessionWork {
         let mut found = Found::default();
         for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished)) {
             match (step, entry.request()) {
+                // What is asked for behind a change runs with it.
+                (Step::Run { .. }, _) if found.is_held => found.waits = true,
                 (Step::Run { is_cancelled }, Some(asked)) => {
                     // One that has its outcome is recognised when it is repeated, and not cancelled.
                     let request = entry.request_id.clone();
@@ -64,6 +74,7 @@ impl SessionWork {
                 (Step::Try, Some(request)) => {
                     if !self.given(entry, request).await? {
                         (found.waits, found.again) = (true, true);
+                        found.is_held |= matches!(request, InboxRequest::Configure { .. });
                     }
                 }
                 // What it cancels may be among those that a store has left out.
@@ -129,11 +140,20 @@ impl SessionWork {
     async fn given(&mut self, entry: &InboxEntry, request: &InboxRequest) -> Result<bool, Rests> {
         let (runtime, session) = (&self.shared.runtime, self.due.session.clone());
         let attempt = match request {
+            // An earlier owner took it, and ended before it removed it.
+            InboxRequest::Decide { approval, decision } if self.is_decided(approval, decision).await? => Attempt::Done,
             InboxRequest::Decide { approval, decision } => {
-                match runtime.decide(session, approval.clone(), decision.clone()).await {
-                    Ok(true) => Attempt::Done,
-                    // An earlier owner took it, and did not live to remove it.
-                    Ok(false) if self.is_decided(approval, decision).await? => Attempt::Done,
+                match runtime.decide(session.clone(), approval.clone(), decision.clone()).await {
+                    // It stays until the journal has it: this process may end before, or no longer own the session.
+                    Ok(true) => {
+                        runtime.send_buffered(&session).await;
+                        match self.is_open(approval).await? {
+                            false => Attempt::Done,
+                            true => return Ok(false),
+                        }
+                    }
+                    // It was given before, and is on its way into the journal.
+                    Ok(false) if self.is_open(approval).await? => return Ok(false),
                     Ok(false) => {
                         Attempt::Refused(AgentError::Invalid("no such question is open in the session".into()))
                     }
@@ -147,6 +167,12 @@ impl SessionWork {
                     Ok(false) => return Ok(false),
                     Err(error) => Attempt::of_error(&error),
                 }
+            }
+            // Whoever may write a message must not start a program by it.
+            InboxRequest::Configure { patch } if is_set(&patch.servers) || is_set(&patch.parent) => {
+                let why =
+                    "a message brings no tool servers and no parent; pass them in the program that runs the session";
+                Attempt::Refused(AgentError::Invalid(why.to_owned()))
             }
             // A session knows the names of its last changes.
             InboxRequest::Configure { patch } => {
@@ -175,8 +201,15 @@ impl SessionWork {
         let allows = !matches!(decision, Decision::Deny { .. } | Decision::DenyAlways { .. });
         Ok(records.iter().any(|record| match &record.fact {
             Fact::ApprovalDecided { approval, allowed, .. } => approval == question && *allowed == allows,
+            Fact::LimitDecided { question: asked, goes_on } => asked == question && *goes_on == allows,
             _ => false,
         }))
+    }
+
+    /// Whether the journal has this question as one without an answer. One of a sub-agent is not in it.
+    async fn is_open(&self, question: &ApprovalId) -> Result<bool, Rests> {
+        let folded = self.folded().await?;
+        Ok(folded.and_then(|folded| folded.open).is_some_and(|open| open.asks(question)))
     }
 
     /// Refuses a message that asked for a turn, and tells of it.
