@@ -237,11 +237,11 @@ fn b1_unknown_words_and_forms() {
             > policy.deny_tools = ['']
             2:22 `policy.deny_tools` matches no tool: names are local/<tool>, mcp/<server>/<tool> or agent/<id>, and a lone "*" is every tool
             > policy.deny_commands = [' ']
-            2:25 `policy.deny_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            2:25 `policy.deny_commands` must be the name of one program without a folder, for example "rm"; to match arguments, write a rule in `deny` or `ask`, for example "local/shell_exec(git push *)"
             > policy.ask_commands = ['', 'git push', '/bin/rm']
-            2:24 `policy.ask_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
-            2:28 `policy.ask_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
-            2:40 `policy.ask_commands` must be the name of one program without its folder, for example "rm"; a rule like "local/shell_exec(git push *)" in `deny` or `ask` is about its arguments, too
+            2:24 `policy.ask_commands` must be the name of one program without a folder, for example "rm"; to match arguments, write a rule in `deny` or `ask`, for example "local/shell_exec(git push *)"
+            2:28 `policy.ask_commands` must be the name of one program without a folder, for example "rm"; to match arguments, write a rule in `deny` or `ask`, for example "local/shell_exec(git push *)"
+            2:40 `policy.ask_commands` must be the name of one program without a folder, for example "rm"; to match arguments, write a rule in `deny` or `ask`, for example "local/shell_exec(git push *)"
             > tools.read_file.risk = 'low'
             2:7 the key below `tools` must be the name of a tool, local/<tool>, mcp/<server>/<tool> or agent/<id>, or a pattern like mcp/<server>/*, in quotes
             > tools.'mcp/'.risk = 'low'

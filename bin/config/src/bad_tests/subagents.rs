@@ -18,7 +18,7 @@ fn b1_sub_agents() {
             > [[subagents]]
             > id = 'status'
             > description = ''
-            3:6 `subagents[0].id`: a tool has the name agent/status; choose another
+            3:6 `subagents[0].id`: the built-in tool agent/status has this name; choose another
             4:15 `subagents[0].description` must not be empty
             > [[subagents]]
             > id = 'a'

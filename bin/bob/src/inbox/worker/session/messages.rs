@@ -168,7 +168,7 @@ impl SessionWork {
                     Err(error) => Attempt::of_error(&error),
                 }
             }
-            // Whoever may write a message must not start a program by it.
+            // Write access to the inbox does not include starting programs.
             InboxRequest::Configure { patch } if is_set(&patch.servers) || is_set(&patch.parent) => {
                 let why =
                     "a message brings no tool servers and no parent; pass them in the program that runs the session";
