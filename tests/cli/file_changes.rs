@@ -295,5 +295,7 @@ fn what_was_no_text_or_too_large_for_the_journal_is_put_back_as_it_was() {
         }
         let shown = agent(&["sessions", "diff", &copy]);
         assert!(shown.stdout.is_empty() && shown.stderr.contains("no changes of files"), "{shown:?}");
+        let again = agent(&["sessions", "undo", &copy]);
+        assert!(again.code == Some(2) && again.stderr.contains("there is nothing to undo"), "{again:?}");
     }
 }

@@ -65,15 +65,26 @@ pub fn undo(roots: &[String], changes: &[FileChange], originals: &Originals, ove
 /// What would become of a file. What one of the changes found or left is known, so nothing is lost with it: a part of them may have
 /// been undone before.
 fn look(roots: &[String], file: &FileChange, changes: &[FileChange], originals: &Originals) -> Undone {
-    let Some(before) = before(file, originals) else { return Undone::NotKept };
-    let most = MOST_COMPARED.max(before.map_or(0, |before| before.len() as u64 + 1));
+    if file.is_rough && file.original.is_none() {
+        return Undone::NotKept;
+    }
+    let most = MOST_COMPARED.max(file.original.as_ref().map_or(0, |original| original.bytes + 1));
     let now = match place(roots, &file.path).and_then(|place| now(&place, most)) {
         Ok(now) => now,
         Err(why) => return Undone::Failed(why.to_string()),
     };
     let is = |text: &Option<String>| now.as_deref() == text.as_ref().map(String::as_bytes);
+    // The name of an original is that of its content, which need not have been read for this.
+    let is_before = match (&file.original, &now) {
+        (Some(original), Some(now)) => now.len() as u64 == original.bytes && ArtifactId::of(now) == original.id,
+        (Some(_), None) => false,
+        (None, _) => is(&file.before),
+    };
+    if is_before {
+        return Undone::Already;
+    }
+    let Some(before) = before(file, originals) else { return Undone::NotKept };
     match before {
-        before if now.as_deref() == before => Undone::Already,
         _ if !is(&file.after) && !changes.iter().any(|change| change.path == file.path && is(&change.after)) => {
             Undone::Changed
         }
