@@ -7,7 +7,7 @@ use bob_messages::agent::ChildTurn;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TenantId, TurnId};
 use bob_messages::input::Steer;
-use bob_messages::options::{Configuring, ParentTurn};
+use bob_messages::options::{Configuring, OnParentEnd, ParentTurn};
 use bob_messages::outcome::{EndReason, TurnOutcome};
 use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
@@ -141,6 +141,12 @@ impl PendingReply {
             TurnMessage::Resume { parent, .. } => parent.as_deref(),
             _has_no_options => None,
         }
+    }
+
+    /// Whether it works for a call that goes on when the turn that made it has ended.
+    pub(crate) fn outlives(&self) -> bool {
+        let parent = self.parent().filter(|parent| parent.line.is_some());
+        parent.is_some_and(|parent| parent.on_parent_end == Some(OnParentEnd::Continue))
     }
 
     /// Whether the submission may be in the journal although this session's actor has not received it: an earlier actor was

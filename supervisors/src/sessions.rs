@@ -283,6 +283,9 @@ impl SessionsState {
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
             Ok((actor, starts)) => {
                 self.table.actor_started(session, actor);
+                if self.draining.is_some() {
+                    self.send(session, TurnMessage::Draining);
+                }
                 endings::watch_start(session.clone(), starts, myself.clone());
             }
             Err(error) => {

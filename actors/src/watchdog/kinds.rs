@@ -42,7 +42,7 @@ kinds!(TurnMessage:
     Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done, AskedBelow,
     Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned,
     SaidSoFar, Decided, Steered, Flush, Withdrawn, GivenUp, Quiet,
-    Dismissed, Stopped, Configure,
+    Dismissed, Stopped, Configure, Draining,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call);

@@ -1,9 +1,12 @@
-//! Reconstructs the sub-agents of a journal: which calls are of one, and how many worked beside each other.
+//! Reconstructs the sub-agents of a journal: which calls are of one, how many worked beside each other, and whether a
+//! result was left to the next owner.
 
-use crate::agent::{Agent, NAMESPACE};
+use super::driver::Driver;
+use crate::agent::{Agent, NAMESPACE, is_result};
 use crate::chat::CallStatus;
 use crate::ids::CallId;
 use crate::store::{Fact, Record};
+use crate::turn::TurnMessage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -37,4 +40,29 @@ pub(super) fn of(journal: &[Arc<Record>]) -> (Arc<[Agent]>, usize) {
     }
     let names: BTreeSet<_> = called.into_values().collect();
     (names.into_iter().map(|name| Agent::new(name).budget_ratio(1.0)).collect(), most)
+}
+
+impl Driver<'_> {
+    /// Tells a machine that is to begin no turn for the result of a task that its runtime ends: so it was if a result was
+    /// left to the next owner, and otherwise it changes nothing.
+    pub(super) fn drain(&mut self) {
+        if self.ahead().any(brings_result) {
+            return;
+        }
+        let at = self.next().map_or(0, |record| record.at);
+        if let Some(owner) = &mut self.owner {
+            let _nothing_follows = owner.turn.apply(at, TurnMessage::Draining);
+        }
+    }
+
+    /// The machine wrote this record: if it was the last one that brought a result, no other begins a turn.
+    pub(super) fn drain_behind(&mut self, written: &Record) {
+        if brings_result(written) && self.next().is_some() {
+            self.drain();
+        }
+    }
+}
+
+fn brings_result(record: &Record) -> bool {
+    matches!(&record.fact, Fact::Input(input) if is_result(input))
 }

@@ -140,6 +140,7 @@ impl<'j> Driver<'j> {
         let mut turn = Turn::new(session);
         turn.watched(false);
         self.owner = Some(Owner { turn, epoch, internal: VecDeque::new(), pending: Vec::new(), stopped: false });
+        self.drain();
         begins.into_iter().try_for_each(|message| self.deliver(message))
     }
 
@@ -331,6 +332,7 @@ impl<'j> Driver<'j> {
             Some(next) if next.epoch != written.epoch => Ok(()),
             Some(next) if is_same(next, written) => {
                 self.done = known;
+                self.drain_behind(next);
                 Ok(())
             }
             Some(_) => Err(self.differs(Some(written), "")),

@@ -36,6 +36,15 @@ impl Turn {
         self.end(Ended { content, error: Some(error), ..Ended::new(FinishReason::Error) }, effects);
     }
 
+    /// Fails a turn that a transition left open in `Idle`, because data that it needs was missing. That is a defect of
+    /// the machine; without this, the caller would wait forever.
+    pub(super) fn fail_stranded(&mut self, effects: &mut Vec<Effect>) {
+        if matches!(self.state, State::Idle) && !self.unrecovered && self.open_turn().is_some() {
+            let text = "the turn lost what it needed to go on; this is a defect, please report it";
+            self.fail(AgentError::Internal(text.to_owned()), effects);
+        }
+    }
+
     /// The run ends with a question to a person or a result from outside, at the call of this number.
     pub(super) fn suspend(&mut self, at: usize, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };

@@ -190,6 +190,8 @@ pub enum TurnMessage {
         /// How turns are run here.
         turn_config: Arc<TurnConfig>,
     },
+    /// The runtime ends: no turn begins any more for the result of a task. The next process reads it in the journal.
+    Draining,
     /// A change of the session's options; answered by `TurnNews::Configured`.
     Configure {
         /// What is to be.
@@ -265,6 +267,7 @@ impl TurnMessage {
             | Self::Withdrawn { .. }
             | Self::Dismissed { .. }
             | Self::GivenUp { .. }
+            | Self::Draining
             | Self::Configure { .. }
             | Self::Stopped { .. } => None,
         }

@@ -89,7 +89,6 @@ pub(crate) use interrupted::{INTERRUPTED, NOT_BEGUN, PROGRAM_STOPPED};
 pub use message::{Recover, TurnMessage};
 pub use time::Moment;
 
-use crate::error::AgentError;
 use crate::event::StepEvent;
 use crate::ids::{SessionId, Ticket, TurnId};
 use crate::outcome::EndReason;
@@ -144,6 +143,9 @@ pub struct Turn {
     /// Sub-agents that work in the background; in a box, since most sessions have none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     background: Option<Box<Background>>,
+    /// The runtime ends: results of tasks begin no turns.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    draining: bool,
     /// No events are made, since there are no subscribers. Not part of the state: the driver sets it anew.
     #[serde(skip)]
     unwatched: bool,
@@ -169,6 +171,7 @@ impl Turn {
             now: Time::default(),
             asked_below: false,
             background: None,
+            draining: false,
             unwatched: false,
         }
     }
@@ -347,15 +350,6 @@ impl Turn {
             (state, M::Dismissed { words }) => self.stopped(&state, EndReason::Cancelled, None, Some(words), e),
             (state, M::Stopped { reason, submission }) => self.stopped(&state, reason, submission.as_ref(), None, e),
             (state, _late_or_out_of_place) => self.state = state,
-        }
-    }
-
-    /// Fails a turn that a transition left open in `Idle`, because data that it needs was missing. That is a defect of
-    /// the machine; without this, the caller would wait forever.
-    fn fail_stranded(&mut self, effects: &mut Vec<Effect>) {
-        if matches!(self.state, State::Idle) && !self.unrecovered && self.open_turn().is_some() {
-            let text = "the turn lost what it needed to go on; this is a defect, please report it";
-            self.fail(AgentError::Internal(text.to_owned()), effects);
         }
     }
 

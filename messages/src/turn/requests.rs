@@ -56,6 +56,10 @@ impl Turn {
             TurnMessage::Saved { ticket, result } => {
                 !(self.outbox.awaits(*ticket) && self.appended(*ticket, result, effects))
             }
+            TurnMessage::Draining => {
+                self.draining = true;
+                true
+            }
             _for_the_state => false,
         }
     }

@@ -337,10 +337,11 @@ impl Turn {
         effects.push(Effect::Tell(TurnMessage::Done { ended: Box::new(ended) }));
     }
 
-    /// Writes the result of a task that has outlived its turn as an input, if nothing is open. Returns whether it did.
+    /// Writes the result of a task that has outlived its turn as an input, if nothing is open and the turn that it begins
+    /// would not be cut off. Returns whether it did.
     pub(super) fn bring_result(&mut self, effects: &mut Vec<Effect>) -> bool {
         let Some(session) = &self.session else { return false };
-        if session.open.is_some() || !session.waiting.is_empty() {
+        if self.draining || session.open.is_some() || !session.waiting.is_empty() {
             return false;
         }
         let Some(task) = session.tasks.iter().find(|task| task.result.is_some()) else { return false };

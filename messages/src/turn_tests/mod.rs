@@ -7,6 +7,7 @@ mod chance;
 mod clock;
 mod condense_asked;
 mod decisions;
+mod drained;
 mod guards;
 mod internal_errors;
 mod interrupted;

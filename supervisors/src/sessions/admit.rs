@@ -198,6 +198,10 @@ impl SessionsState {
     pub(super) fn drain(&mut self, grace_ms: u64, reply: Reply<()>, myself: &Myself) {
         self.draining.get_or_insert_default().push(reply);
         self.deadlines.insert(Instant::now() + Duration::from_millis(grace_ms), Due::Drain, myself);
+        let live: Vec<_> = self.table.iter().map(|(session, _)| session.clone()).collect();
+        for session in live {
+            self.send(&session, TurnMessage::Draining);
+        }
         let queued_count =
             |(session, entry): (&SessionId, &SessionEntry)| (entry.queued_count() > 0).then(|| session.clone());
         let waiting: Vec<_> = self.table.iter().filter_map(queued_count).collect();
@@ -206,7 +210,8 @@ impl SessionsState {
                 self.table.get_mut(&session).and_then(|entry| entry.pending.pop_back_if(|pending| !pending.admitted))
             {
                 self.admission.dequeued(pending.tenant.as_ref());
-                let why = if self.is_left_to_the_next(&pending) { handed_over() } else { closing() };
+                // The session of a call that the next process makes again has not failed.
+                let why = if pending.outlives() { handed_over() } else { closing() };
                 self.refuse(pending, why);
             }
             self.admission.leave_queue(&session);

@@ -95,8 +95,7 @@ impl SessionsState {
                 self.started.feed.forget(session, &pending.submission);
             }
         }
-        let is_left = self.is_left_to_the_next(&pending);
-        pending.reply.send(if is_left { Err(handed_over()) } else { result });
+        pending.reply.send(result);
     }
 
     fn count(&self, session: &SessionId, pending: &PendingReply, outcome: &TurnOutcome) {

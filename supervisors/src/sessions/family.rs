@@ -152,16 +152,6 @@ impl SessionsState {
         false
     }
 
-    /// Whether the answer to this submission would begin a turn now, while the runtime ends: the result of a sub-agent that
-    /// has outlived the turn of its caller. The next process reads it in the journal.
-    pub(super) fn is_left_to_the_next(&mut self, pending: &PendingReply) -> bool {
-        let continues =
-            |parent: &&ParentTurn| parent.line.is_some() && parent.on_parent_end == Some(OnParentEnd::Continue);
-        let above = pending.parent().filter(continues).map(|parent| parent.session.clone());
-        let is_idle = |above| self.table.get_mut(&above).is_none_or(|entry| entry.running().is_none());
-        self.draining.is_some() && above.is_some_and(is_idle)
-    }
-
     /// Closes what was to be closed while the actor was being stopped.
     pub(super) fn give_up_after_all(&mut self, session: &SessionId, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session) else { return };
