@@ -7,8 +7,8 @@
 //! a crash. A call that gets its result otherwise gives its sub-agent up, and that is closed where it is suspended.
 
 use super::results::MOST_WORDS_BYTES;
-use super::state::Slot;
-use super::{Child, Effect, Turn, agents};
+use super::state::{Slot, State};
+use super::{Child, Effect, Turn, TurnMessage, agents};
 use crate::agent::{NAMESPACE, Resumption};
 use crate::chat::{Asking, CallStatus, ToolCall};
 use crate::event::CallState;
@@ -129,9 +129,28 @@ impl Turn {
         }));
     }
 
+    /// The call has ended that this turn works for. One whose suspension is not durable yet is closed when it is.
+    pub(super) fn given_up(&mut self, turn: TurnId, turn_config: Arc<TurnConfig>, effects: &mut Vec<Effect>) {
+        let open = self.session.as_ref().and_then(|session| session.open.as_ref());
+        let is_suspended = open.is_some_and(|open| open.input.turn == turn && open.suspended.is_some());
+        match is_suspended && !matches!(self.state, State::Idle) {
+            true => self.deferred.push(TurnMessage::GivenUp { turn, turn_config }),
+            false => self.close_given_up(&turn, effects),
+        }
+    }
+
+    /// The turn is suspended, durably: it is closed if it was given up meanwhile.
+    pub(super) fn close_deferred(&mut self, effects: &mut Vec<Effect>) {
+        let is_given_up = |request: &mut TurnMessage| matches!(request, TurnMessage::GivenUp { .. });
+        let given_up: Vec<_> = self.deferred.extract_if(.., is_given_up).collect();
+        for request in given_up {
+            self.step(request, effects);
+        }
+    }
+
     /// Closes the turn if it is suspended, since the call that it works for has ended, and those below it. So it does with one
     /// that an earlier program left open: it is not continued. One that runs is cancelled by its caller.
-    pub(super) fn close_given_up(&mut self, turn: &TurnId, effects: &mut Vec<Effect>) {
+    fn close_given_up(&mut self, turn: &TurnId, effects: &mut Vec<Effect>) {
         let open = self.session.as_ref().and_then(|session| session.open.as_ref());
         let open = open.filter(|open| open.input.turn == *turn).map(|open| open.suspended.is_some());
         match open {

@@ -152,6 +152,7 @@ impl Turn {
     /// Reports the outcome, which is durable or was refused by the store, and begins the next turn.
     fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
         self.report_outcome(finishing.submission, saved, effects);
+        self.close_deferred(effects);
         self.tell_given_up(effects);
         self.bring_result(effects);
         self.begin_next(effects);

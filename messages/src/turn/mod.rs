@@ -219,7 +219,6 @@ impl Turn {
             (State::Idle, M::Resume { submission, token, reply, parent, .. }) => {
                 self.take_resume(submission, &token, *reply, None, parent.is_some(), e);
             }
-            (State::Idle, M::GivenUp { turn, .. }) => self.close_given_up(&turn, e),
             (State::Load { awaiting, whole }, M::Loaded { ticket, result }) if awaiting == ticket => {
                 self.loaded(result, whole, e);
             }
@@ -313,6 +312,10 @@ impl Turn {
             (state, M::Resume { submission, .. }) => {
                 self.state = state;
                 e.push(refused_token(&submission));
+            }
+            (state, M::GivenUp { turn, turn_config }) => {
+                self.state = state;
+                self.given_up(turn, turn_config, e);
             }
             (state, M::Configure { asked, .. }) => {
                 self.state = state;

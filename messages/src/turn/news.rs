@@ -27,10 +27,12 @@ pub(super) fn other_tenant(session: &SessionId, input: &TurnInput) -> AgentError
     })
 }
 
-/// Refuses an input, a reply or a change of the options; other requests have no refusal.
+/// Refuses an input, a reply or a change of the options. A turn that was to be closed and cannot be is not waited for:
+/// its caller says so again. Other requests have no refusal.
 pub(super) fn refused_request(request: &TurnMessage, error: AgentError) -> Option<Effect> {
     match request {
         TurnMessage::Configure { asked, .. } => Some(configured(&asked.request_id, Err(error))),
+        TurnMessage::GivenUp { .. } => Some(Effect::Report(TurnNews::Closed)),
         request => request.submission().map(|submission| refused(submission, error)),
     }
 }

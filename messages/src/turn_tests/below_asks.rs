@@ -2,7 +2,7 @@
 
 use super::below::{replies, resumes, suspending};
 use super::tasks::{assert_kept, beside, calls, infers, limits, outcomes, says};
-use super::world::{World, answer};
+use super::world::{Question, World, answer};
 use crate::approvals::Decision;
 use crate::chat::{CallStatus, FinishReason};
 use crate::error::AgentError;
@@ -11,6 +11,7 @@ use crate::input::{ResumeReply, TurnInput};
 use crate::limits::Limits;
 use crate::options::{ParentTurn, SessionOptions};
 use crate::outcome::EndReason;
+use crate::store::StoreError;
 use crate::submission::TurnNews;
 use crate::tools::{AgentLine, ToolOutput, ToolReturn};
 use crate::turn::{Recover, TurnMessage};
@@ -151,4 +152,78 @@ fn a_sub_agent_that_a_program_left_open_is_closed_when_its_call_has_ended() {
     assert!(session.open.is_none(), "no caller is left that would resume it");
     assert_eq!(session.last.as_ref().unwrap().finish_reason, FinishReason::Cancelled);
     assert_kept(&world);
+}
+
+/// How many times it was reported that a turn whose call has ended is closed.
+fn closed(world: &World) -> usize {
+    world.news.iter().filter(|news| matches!(news, TurnNews::Closed)).count()
+}
+
+fn give_up(world: &mut World, turn: &str) {
+    let turn_config = Arc::clone(&world.turn_config);
+    world.say(TurnMessage::GivenUp { turn: TurnId::new(turn), turn_config });
+}
+
+#[test]
+fn that_a_turn_is_given_up_is_answered_in_every_state() {
+    // One that runs again, and one of a person in its session.
+    let mut world = asking();
+    let token = outcomes(&world)[0].token.clone().unwrap();
+    let parent = Some(Box::new(child_of(&["plan", "read"])));
+    resumes(&mut world, "r1", token, ResumeReply::Decision(Decision::Deny { reason: String::new() }), parent);
+    for (turn, times) in [("t1", 1), ("t9", 2)] {
+        give_up(&mut world, turn);
+        assert_eq!(closed(&world), times, "{turn}");
+    }
+    // Each state that it goes through to its end.
+    let at = world.questions.iter().position(|asked| matches!(asked, Question::Infer(..))).unwrap();
+    let Question::Infer(ticket, _) = world.questions.remove(at) else { unreachable!() };
+    world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("done", &[]))) });
+    let mut times = closed(&world);
+    while let Some(at) = world.questions.iter().position(Question::is_quick) {
+        give_up(&mut world, "t1");
+        times += 1;
+        assert_eq!(closed(&world), times, "{:?}", world.turn);
+        let question = world.questions.remove(at);
+        let message = world.works(&question);
+        message.into_iter().for_each(|message| world.say(message));
+    }
+    assert_eq!(outcomes(&world).last().unwrap().content, "done");
+    assert_kept(&world);
+}
+
+#[test]
+fn a_turn_that_is_given_up_while_its_suspension_is_written_is_closed_behind_it() {
+    let mut world = beside(4);
+    let options = SessionOptions { parent: Some(child_of(&["plan", "read"])), ..SessionOptions::default() };
+    says(&mut world, TurnInput { options: Some(Arc::new(options)), ..suspending(1, limits()) });
+    let at = world.questions.iter().position(|asked| matches!(asked, Question::Infer(..))).unwrap();
+    let Question::Infer(ticket, _) = world.questions.remove(at) else { unreachable!() };
+    world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("", &[("local__ask", "{}")]))) });
+    while !world.turn.session().unwrap().open.as_ref().is_some_and(|open| open.suspended.is_some()) {
+        let at = world.questions.iter().position(Question::is_quick).expect("it comes to its suspension");
+        let question = world.questions.remove(at);
+        let message = world.works(&question);
+        message.into_iter().for_each(|message| world.say(message));
+    }
+    give_up(&mut world, "t1");
+    assert_eq!((closed(&world), outcomes(&world).len()), (0, 0), "its suspension is not durable");
+    world.settle();
+    assert_eq!((closed(&world), outcomes(&world)[0].finish_reason), (1, FinishReason::Suspended));
+    let session = world.folded();
+    assert_eq!((session.open.is_none(), session.turns), (true, 1));
+    assert_kept(&world);
+}
+
+#[test]
+fn a_turn_that_is_given_up_in_a_journal_that_cannot_be_read_is_not_waited_for() {
+    let mut world = asking();
+    world.crash();
+    give_up(&mut world, "t1");
+    let at = world.questions.iter().position(|asked| matches!(asked, Question::Claim(..))).unwrap();
+    let Question::Claim(ticket, _) = world.questions.remove(at) else { unreachable!() };
+    let result = Err(StoreError::Unavailable("the disk is away".into()));
+    world.say(TurnMessage::Loaded { ticket, result });
+    assert_eq!(closed(&world), 1);
+    assert!(world.folded().open.is_some(), "its caller says it again");
 }
