@@ -47,7 +47,8 @@ pub(crate) struct SessionEntry {
     pub(crate) crashes: u32,
     /// Why the running turn is to be closed, until it is: its actor was stopped, and the next one may crash as well.
     pub(crate) closing: Option<EndReason>,
-    /// The turn of a sub-agent whose call ended while the actor was being stopped: the next actor closes it.
+    /// The turn of a sub-agent whose call has ended, until an actor has closed it. Each session works for one call, so
+    /// there is one such turn.
     pub(crate) given_up: Option<TurnId>,
     /// The reason of the last crash.
     pub(crate) last_crash: Option<Box<str>>,
@@ -73,8 +74,6 @@ pub(crate) struct SessionEntry {
     pub(crate) children: Vec<ChildTurn>,
     /// Whether a sub-agent may outlive a turn of it: its result is taken up by an actor, so one is started again.
     pub(crate) is_followed: bool,
-    /// Whether its turn is being closed, since the call that it works for has ended.
-    pub(crate) is_closing: bool,
     /// How many sessions below it ask a person; its time stands still meanwhile.
     pub(crate) asking_below: usize,
     /// Whether it counts there above, since it asks.
@@ -199,7 +198,6 @@ impl SessionEntry {
             children: Vec::new(),
             is_followed: false,
             asking_below: 0,
-            is_closing: false,
             asks_above: false,
         }
     }
@@ -300,16 +298,16 @@ impl SessionTable {
         self.sessions.iter().map(|(session, entry)| (session, &**entry))
     }
 
-    /// No turn that is being closed for the end of its call is waited for any longer.
+    /// No turn is waited for any longer whose actor was told that its call has ended, and has not closed it.
     pub(crate) fn close_none(&mut self) {
-        self.sessions.values_mut().for_each(|entry| entry.is_closing = false);
+        self.sessions.values_mut().filter(|entry| entry.stopping.is_none()).for_each(|entry| entry.given_up = None);
     }
 
     /// Whether any session has a pending reply or change, or a running turn, or one that is being closed.
     pub(crate) fn has_work(&self) -> bool {
         self.sessions.values().any(|entry| {
-            let is_closing = entry.is_closing || entry.given_up.is_some();
-            !entry.pending.is_empty() || entry.recovered.is_some() || !entry.changes.is_empty() || is_closing
+            let has_turn = !entry.pending.is_empty() || entry.recovered.is_some() || entry.given_up.is_some();
+            has_turn || !entry.changes.is_empty()
         })
     }
 }

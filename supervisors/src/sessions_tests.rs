@@ -8,6 +8,8 @@ mod configure;
 mod counted;
 #[path = "sessions_tests/deadlines.rs"]
 mod deadlines;
+#[path = "sessions_tests/given_up.rs"]
+mod given_up;
 #[path = "sessions_tests/hard.rs"]
 mod hard;
 #[path = "sessions_tests/idle.rs"]

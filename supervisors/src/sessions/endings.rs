@@ -2,7 +2,7 @@
 
 use super::{Myself, SessionsState};
 use crate::children::SupervisorMessage;
-use crate::session_table::PendingReply;
+use crate::session_table::{PendingReply, SessionEntry};
 use bob_actors::clock;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
@@ -180,6 +180,9 @@ impl SessionsState {
 
     fn let_go(&mut self, session: &SessionId, why: &str, myself: &Myself) {
         self.end_children(session, None, myself);
+        if let Some(entry) = self.table.get_mut(session) {
+            entry.given_up = None;
+        }
         self.refuse_changes(session, why);
         self.admission.leave_queue(session);
         self.drop_recovered(session);
@@ -208,7 +211,6 @@ impl SessionsState {
         if let Some(stopping) = &entry.stopping {
             self.deadlines.remove(stopping.kill_at);
         }
-        entry.is_closing = false;
         match &mut entry.stopping {
             Some(stopping) if polite => {
                 stopping.ended = true;
@@ -269,11 +271,8 @@ impl SessionsState {
     /// is to be closed whose call has ended.
     fn reopen(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
         self.send_again(session, recover, myself);
-        if self.table.get_mut(session).is_some_and(|entry| entry.given_up.is_some()) {
-            self.give_up_after_all(session, myself);
-        } else {
-            self.remove_if_gone(session);
-        }
+        self.tell_given_up(session, myself);
+        self.remove_if_gone(session);
         self.check_drained();
     }
 
@@ -290,7 +289,8 @@ impl SessionsState {
                 return;
             }
             // Crashes are counted per turn, and none runs. An actor that is started without a turn may not crash for ever.
-            if let Some(entry) = self.table.get_mut(session).filter(|_| !is_followed) {
+            let is_started = |entry: &SessionEntry| is_followed || entry.given_up.is_some();
+            if let Some(entry) = self.table.get_mut(session).filter(|entry| !is_started(entry)) {
                 entry.crashes = 0;
             }
             // One that is followed has an actor, unless a queued submission has just started it.

@@ -9,7 +9,7 @@ use crate::deadlines::Due;
 use crate::session_table::{PendingReply, SessionEntry};
 use bob_messages::agent::{ChildTurn, MAX_DEPTH};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::options::{OnParentEnd, ParentTurn};
+use bob_messages::options::OnParentEnd;
 use bob_messages::outcome::EndReason;
 use bob_messages::reply::Pulse;
 use bob_messages::turn::{Recover, TurnMessage};
@@ -107,30 +107,34 @@ impl SessionsState {
         }
     }
 
-    /// Closes the turn of a child that is suspended, since its call has ended; one that runs or has ended is left alone.
+    /// Closes the turn of a child that is suspended, since its call has ended; one that runs or has ended is left alone. A
+    /// later process would show it as waiting for a person, so the end of this one waits for it.
     pub(super) fn give_up_child(&mut self, parent: &SessionId, child: &SessionId, turn: TurnId, myself: &Myself) {
         let Some(turn_config) = self.table.get_mut(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
-        let entry = self.table.entry(child, &turn_config);
-        // The next actor gets the message: a caller that is a sub-agent has no later turn that would repeat it.
-        if entry.stopping.is_some() {
-            entry.given_up = Some(turn);
-            return;
-        }
+        self.table.entry(child, &turn_config).given_up = Some(turn);
+        self.tell_given_up(child, myself);
+    }
+
+    /// Tells the session's actor which turn it is to close, if there is one. An actor that is being stopped is not told, but
+    /// the next one is: a caller that is a sub-agent has no later turn that would repeat it.
+    pub(super) fn tell_given_up(&mut self, session: &SessionId, myself: &Myself) {
+        let Some(entry) = self.table.get_mut(session).filter(|entry| entry.stopping.is_none()) else { return };
+        let Some(turn) = entry.given_up.clone() else { return };
+        let turn_config = Arc::clone(&entry.turn_config);
         if entry.actor.is_none() {
-            self.open(child, myself);
+            self.open(session, myself);
         }
-        // The end of the process waits for it: a later one would show it as waiting for a person.
-        if let Some(entry) = self.table.get_mut(child) {
-            entry.is_closing = true;
-        }
-        self.send(child, TurnMessage::GivenUp { turn, turn_config });
-        self.check_idle(child, myself);
+        self.send(session, TurnMessage::GivenUp { turn, turn_config });
+        self.check_idle(session, myself);
     }
 
     /// The turn of a session whose call has ended is closed.
     pub(super) fn closed(&mut self, session: &SessionId) {
         if let Some(entry) = self.table.get_mut(session) {
-            entry.is_closing = false;
+            entry.given_up = None;
+            if entry.running().is_none() {
+                entry.crashes = 0;
+            }
         }
         self.check_drained();
     }
@@ -150,19 +154,6 @@ impl SessionsState {
             at = parent.session;
         }
         false
-    }
-
-    /// Closes what was to be closed while the actor was being stopped.
-    pub(super) fn give_up_after_all(&mut self, session: &SessionId, myself: &Myself) {
-        let Some(entry) = self.table.get_mut(session) else { return };
-        let Some(turn) = entry.given_up.take() else { return };
-        let turn_config = Arc::clone(&entry.turn_config);
-        entry.is_closing = true;
-        if entry.actor.is_none() {
-            self.open(session, myself);
-        }
-        self.send(session, TurnMessage::GivenUp { turn, turn_config });
-        self.check_idle(session, myself);
     }
 
     /// Cancels children in the background whose turn ends now.

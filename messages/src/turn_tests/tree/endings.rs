@@ -54,7 +54,7 @@ impl Tree {
                     self.answers(session, &pending, &Ok(Box::new(outcome)));
                 }
                 let Some(entry) = self.table.get_mut(session) else { return };
-                entry.recovered = None;
+                (entry.recovered, entry.given_up) = (None, None);
                 self.cancel_children(session, |child| child.ends_with_turn(None));
                 self.remove_if_gone(session);
             }
@@ -64,7 +64,7 @@ impl Tree {
     /// Restarts the actor and sends it all requests again. Without any, the next one starts it.
     pub(super) fn reopen(&mut self, session: &SessionId, recover: Recover) {
         self.reopens(session, recover);
-        self.give_up_after_all(session);
+        self.tell_given_up(session);
         self.remove_if_gone(session);
     }
 
@@ -73,7 +73,7 @@ impl Tree {
         entry.recovered = None;
         if entry.pending.is_empty() {
             let is_followed = entry.is_followed;
-            if !is_followed {
+            if !is_followed && entry.given_up.is_none() {
                 entry.crashes = 0;
             }
             if !is_followed || entry.actor.is_some() {

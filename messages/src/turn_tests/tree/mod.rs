@@ -111,7 +111,7 @@ struct Entry {
     crashes: u32,
     /// Why its turn is to be closed, until it is.
     closing: Option<EndReason>,
-    /// The turn of it whose call has ended while the actor was being stopped.
+    /// The turn of it whose call has ended, until it is closed.
     given_up: Option<TurnId>,
     recovered: Option<TurnId>,
     children: Vec<ChildTurn>,

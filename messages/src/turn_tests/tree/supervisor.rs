@@ -183,6 +183,7 @@ impl Tree {
             TurnNews::Refused { submission, error } => self.settles(&session, &submission, Err(error)),
             TurnNews::Finished { submission, outcome } => self.settles(&session, &submission, Ok(outcome)),
             TurnNews::ChildGivenUp { child, turn } => self.give_up_child(&session, &child, turn),
+            TurnNews::Closed => drop(self.table.get_mut(&session).and_then(|entry| entry.given_up.take())),
             TurnNews::Orphaned { child } => self.close_orphan(&session, &child),
             TurnNews::TasksEnd { children } => {
                 self.saw("tasks end with their turn");
@@ -326,23 +327,16 @@ impl Tree {
             return;
         }
         let Some(turn_config) = self.table.get(parent).map(|entry| Arc::clone(&entry.turn_config)) else { return };
-        let entry = self.entry(child, &turn_config);
-        if entry.stopping.is_some() {
-            entry.given_up = Some(turn);
-            return;
-        }
-        if entry.actor.is_none() {
-            self.open(child);
-        }
-        self.send(child, TurnMessage::GivenUp { turn, turn_config });
+        self.entry(child, &turn_config).given_up = Some(turn);
+        self.tell_given_up(child);
     }
 
-    /// What was to be closed while the actor was being stopped is closed by the next one.
-    pub(super) fn give_up_after_all(&mut self, session: &SessionId) {
-        let Some(entry) = self.table.get_mut(session) else { return };
-        let Some(turn) = entry.given_up.take() else { return };
-        let turn_config = Arc::clone(&entry.turn_config);
-        if entry.actor.is_none() {
+    /// The actor is told which turn it is to close; one that is being stopped is not told, and the next one is.
+    pub(super) fn tell_given_up(&mut self, session: &SessionId) {
+        let Some(entry) = self.table.get(session).filter(|entry| entry.stopping.is_none()) else { return };
+        let Some(turn) = entry.given_up.clone() else { return };
+        let (turn_config, has_actor) = (Arc::clone(&entry.turn_config), entry.actor.is_some());
+        if !has_actor {
             self.open(session);
         }
         self.send(session, TurnMessage::GivenUp { turn, turn_config });

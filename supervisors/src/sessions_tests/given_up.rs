@@ -1,0 +1,116 @@
+//! Turns of sub-agents whose calls have ended: closed by some actor of their session, and waited for at the end.
+
+use super::hard::kill_all_actors;
+use super::*;
+use bob_messages::ids::CallId;
+use bob_messages::options::{ParentTurn, SessionOptions};
+use bob_messages::session_state::Session;
+use bob_messages::submission::TurnNews;
+use bob_messages::tools::AgentLine;
+
+fn child() -> SessionId {
+    SessionId::parse("s.c1").unwrap()
+}
+
+/// A session whose turn has ended, and a suspended one that worked for a call of it and has no actor.
+async fn suspended_below(store: Arc<dyn SessionStore>) -> Fixture {
+    let llm = ScriptedLlm::from_fn(|request| match said(request).as_str() {
+        "t2" => ScriptedReply::call("test/risky", serde_json::json!({})),
+        other => ScriptedReply::text(other),
+    });
+    let fixture = Fixture::over(llm, store, Vec::new()).await;
+    assert_eq!(paid(fixture.submit("t1", limits(90_000))).await.finish_reason, FinishReason::Final);
+    let line = Arc::new(AgentLine { agents: vec!["a".to_owned()], levels: 0 });
+    let (call, turn) = (CallId::new("c00000001"), TurnId::new("t1"));
+    let parent = ParentTurn { session: session(), turn, call, depth: 1, line: Some(line), on_parent_end: None };
+    let options = Some(Arc::new(SessionOptions { parent: Some(parent), ..SessionOptions::default() }));
+    let input = TurnInput { options, approvals: ApprovalsMode::Suspend, ..(*input("t2", limits(90_000))).clone() };
+    let (reply, pending) = Reply::channel();
+    let (session, input, turn_config) = (child(), Arc::new(input), turn_config());
+    fixture.tell(SessionsMessage::Submit { session, input, turn_config, is_repeated: false, reply });
+    assert_eq!(paid(pending).await.finish_reason, FinishReason::Suspended);
+    let (reply, gone) = Reply::channel();
+    fixture.tell(SessionsMessage::Passivate { session: child(), reply });
+    assert_eq!(gone.await, Some(true));
+    fixture.until(1, 0, 0).await;
+    fixture
+}
+
+impl Fixture {
+    fn gives_up(&self) {
+        let news = TurnNews::ChildGivenUp { child: child(), turn: TurnId::new("t2") };
+        self.tell(SessionsMessage::News { session: session(), news });
+    }
+
+    async fn is_closed(&self) -> bool {
+        Session::fold(child(), &self.store.load(&child()).await.unwrap()).open.is_none()
+    }
+
+    /// Ends; returns after how long.
+    async fn drains(&self) -> Duration {
+        let (reply, drained) = Reply::channel();
+        let began = Instant::now();
+        self.tell(SessionsMessage::Drain { grace_ms: 60_000, hand_over: false, reply });
+        drained.await.unwrap();
+        began.elapsed()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_is_closed_although_the_actors_that_are_to_close_it_die() {
+    for deaths in 1..=3 {
+        let (gate, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+        // The first claim of each session comes before.
+        for nth in 3..3 + deaths {
+            store.plan(Some(Operation::Claim), nth, Fault::Hold(Arc::clone(&gate)));
+        }
+        let fixture = suspended_below(store.clone()).await;
+        fixture.gives_up();
+        for nth in 3..3 + deaths {
+            let claims = || store.asked().iter().filter(|(operation, _)| *operation == Operation::Claim).count();
+            while claims() < nth {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            kill_all_actors(&fixture);
+        }
+        gate.close();
+        assert!(fixture.drains().await < Duration::from_secs(5), "{deaths}: it is closed before the grace is over");
+        assert!(fixture.is_closed().await, "{deaths}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_actor_is_stopped_meanwhile_is_closed_by_the_next_one() {
+    let (gate, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+    store.plan(Some(Operation::Claim), 3, Fault::Hold(Arc::clone(&gate)));
+    let fixture = suspended_below(store).await;
+    // An input for the session makes an actor, which is stopped before it has read the journal.
+    let pending = fixture.say(&child(), "t3", limits(90_000), &turn_config());
+    fixture.until(2, 1, 0).await;
+    let cancel = Reply::to(|_there| ());
+    fixture.tell(SessionsMessage::Cancel { session: child(), turn: None, reply: cancel });
+    fixture.gives_up();
+    gate.close();
+    assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);
+    assert!(fixture.drains().await < Duration::from_secs(5));
+    assert!(fixture.is_closed().await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_end_does_not_wait_for_actors_that_die_for_ever() {
+    let (gate, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+    for nth in 3..20 {
+        store.plan(Some(Operation::Claim), nth, Fault::Hold(Arc::clone(&gate)));
+    }
+    let fixture = suspended_below(store).await;
+    fixture.gives_up();
+    let mut drains = std::pin::pin!(fixture.drains());
+    let took = loop {
+        tokio::select! { biased;
+            took = &mut drains => break took,
+            () = tokio::time::sleep(Duration::from_millis(1)) => kill_all_actors(&fixture),
+        }
+    };
+    assert!(took < Duration::from_secs(5), "{took:?}");
+    gate.close();
+}
