@@ -158,11 +158,13 @@ pub enum TurnNews {
     Closed,
     /// The turn ends: these sessions and turns, which work for it in the background, end with it.
     TasksEnd { children: Vec<(SessionId, TurnId)> },
-    /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Not
-    /// reported for a turn that begins as soon as it is accepted.
+    /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Or one
+    /// goes on that was suspended. Not reported for a turn that begins as soon as it is accepted.
     Began {
         /// The submission; perhaps one without a caller in this process.
         submission: TurnId,
+        /// The turn. It has another name than the submission if that resumes it.
+        turn: TurnId,
         limits: Box<Limits>,
         /// Whether a person is asked before it ends at a limit.
         #[serde(default)]

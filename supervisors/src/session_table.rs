@@ -91,7 +91,10 @@ pub(crate) struct PendingChange {
 /// A turn without a caller: an earlier process left it.
 #[derive(Debug)]
 pub(crate) struct RecoveredTurn {
+    /// Its submission.
     pub(crate) turn: TurnId,
+    /// The turn itself, which may have been resumed.
+    pub(crate) of: TurnId,
     pub(crate) clock: Clock,
 }
 
@@ -99,6 +102,8 @@ pub(crate) struct RecoveredTurn {
 #[derive(Debug)]
 pub(crate) struct PendingReply {
     pub(crate) submission: TurnId,
+    /// The turn: another one than the submission, once that is known to have resumed it.
+    pub(crate) turn: TurnId,
     /// The tenant it is made for, where it is known.
     pub(crate) tenant: Option<TenantId>,
     /// The submission. It is sent again to an actor that is started again, which begins it once.
@@ -202,10 +207,16 @@ impl SessionEntry {
         }
     }
 
-    /// The running turn, as far as the supervisor knows.
+    /// The submission of the running turn, as far as the supervisor knows.
     pub(crate) fn running(&self) -> Option<&TurnId> {
         let recovered = self.recovered.as_ref().map(|recovered| &recovered.turn);
         recovered.or_else(|| self.pending.front().filter(|first| first.admitted).map(|first| &first.submission))
+    }
+
+    /// The running turn itself, of which its children and its outcome have the name.
+    pub(crate) fn running_turn(&self) -> Option<&TurnId> {
+        let recovered = self.recovered.as_ref().map(|recovered| &recovered.of);
+        recovered.or_else(|| self.pending.front().filter(|first| first.admitted).map(|first| &first.turn))
     }
 
     pub(crate) fn clock_mut(&mut self) -> Option<&mut Clock> {

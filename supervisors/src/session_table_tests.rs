@@ -15,6 +15,7 @@ fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
     PendingReply {
         tenant: None,
         submission: TurnId::new(name),
+        turn: TurnId::new(name),
         request: TurnMessage::Wake { turn_config: turn_config(), recover: Recover::Continue },
         reply: Reply::to(move |_| {
             sent.fetch_add(1, Ordering::SeqCst);

@@ -322,8 +322,8 @@ impl SessionsState {
 
     fn news(&mut self, session: &SessionId, news: TurnNews, myself: &Myself) {
         match news {
-            TurnNews::Began { submission, limits, asks_at_limits, tenant } => {
-                self.began(session, (submission, tenant), (&limits, asks_at_limits), myself);
+            TurnNews::Began { submission, turn, limits, asks_at_limits, tenant } => {
+                self.began(session, (submission, turn, tenant), (&limits, asks_at_limits), myself);
             }
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
             TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
@@ -357,6 +357,7 @@ fn pending(
     let asks = matches!(&request, TurnMessage::Start { input, .. } if input.may_ask_at_limits());
     let clock = Clock::new(limits, asks);
     PendingReply {
+        turn: submission.clone(),
         submission,
         tenant,
         request,

@@ -126,9 +126,8 @@ impl Turn {
             self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));
         }
         self.record_in_turn(resumed(submission.clone(), text, brought_by.map(Arc::as_ref)));
-        // Whether a person is asked at a limit was decided by the input that began the turn.
-        let asks = brought_by.is_some_and(|input| input.may_ask_at_limits());
-        if let Some(open) = self.open_turn().filter(|open| open.input.may_ask_at_limits() != asks) {
+        // The submission does not say which turn goes on, and whether a person is asked at its limits.
+        if let Some(open) = self.open_turn() {
             effects.push(began(&open.submission, &open.input));
         }
         if let Some(approval) = asked {

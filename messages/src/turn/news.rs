@@ -66,6 +66,7 @@ pub(super) fn in_doubt(why: String) -> AgentError {
 pub(super) fn began(submission: &TurnId, input: &TurnInput) -> Effect {
     Effect::Report(TurnNews::Began {
         submission: submission.clone(),
+        turn: input.turn.clone(),
         limits: Box::new(input.limits),
         asks_at_limits: input.may_ask_at_limits(),
         tenant: input.tenant().cloned(),

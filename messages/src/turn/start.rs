@@ -162,9 +162,9 @@ impl Turn {
             // An input that waited behind a question answers it.
             Some(SuspendReason::AskUser) => {
                 self.record_in_turn(resumed(input.turn.clone(), input.text(), Some(&input)));
-                if let Some(open) = self.open_turn().map(|open| Arc::clone(&open.input)) {
+                if let Some(open) = self.open_turn() {
                     // Its limits are those of the turn that goes on.
-                    self.tell_began(&input.turn, &open, effects);
+                    effects.push(began(&input.turn, &open.input));
                 }
                 return self.gather(effects);
             }

@@ -41,12 +41,15 @@ impl SessionsState {
     pub(super) fn began(
         &mut self,
         session: &SessionId,
-        (turn, tenant): (TurnId, Option<TenantId>),
+        (submission, turn, tenant): (TurnId, TurnId, Option<TenantId>),
         (limits, asks): (&Limits, bool),
         myself: &Myself,
     ) {
         let Some(entry) = self.table.get_mut(session) else { return };
-        let admitted = entry.pending.iter().position(|pending| pending.admitted && pending.submission == turn);
+        let admitted = entry.pending.iter().position(|pending| pending.admitted && pending.submission == submission);
+        if let Some(pending) = admitted.and_then(|at| entry.pending.get_mut(at)) {
+            pending.turn = turn.clone();
+        }
         if admitted == Some(0) {
             if let Some(first) = entry.pending.front_mut() {
                 first.clock.asks = asks;
@@ -68,7 +71,10 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         match admitted.and_then(|at| entry.pending.remove(at)) {
             Some(pending) => entry.pending.push_front(pending),
-            None => entry.recovered = Some(Box::new(RecoveredTurn { turn, clock: Clock::new(limits, asks) })),
+            None => {
+                let clock = Clock::new(limits, asks);
+                entry.recovered = Some(Box::new(RecoveredTurn { turn: submission, of: turn, clock }));
+            }
         }
         self.arm_first(session, myself);
     }

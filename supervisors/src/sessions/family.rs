@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 impl SessionsState {
-    /// Whether the turn that a submission works for runs.
+    /// Whether a turn runs of the session that a submission works for.
     pub(super) fn has_its_parents_place(&mut self, pending: &PendingReply) -> bool {
         let above = pending.parent().and_then(|parent| self.table.get_mut(&parent.session));
         above.is_some_and(|above| above.running().is_some() && above.stopping.is_none())
@@ -147,7 +147,8 @@ impl SessionsState {
         for _ in 0..=MAX_DEPTH {
             let parent = self.table.get_mut(&at).and_then(|entry| entry.pending.front()?.parent().cloned());
             let Some(parent) = parent.filter(|parent| parent.line.is_some()) else { return false };
-            let runs = self.table.get_mut(&parent.session).is_some_and(|above| above.running() == Some(&parent.turn));
+            let above = self.table.get_mut(&parent.session);
+            let runs = above.is_some_and(|above| above.running_turn() == Some(&parent.turn));
             if parent.on_parent_end == Some(OnParentEnd::Continue) && !runs {
                 return true;
             }

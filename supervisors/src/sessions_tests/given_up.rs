@@ -3,6 +3,7 @@
 use super::hard::kill_all_actors;
 use super::*;
 use bob_messages::ids::CallId;
+use bob_messages::input::ResumeReply;
 use bob_messages::options::{ParentTurn, SessionOptions};
 use bob_messages::session_state::Session;
 use bob_messages::submission::TurnNews;
@@ -113,4 +114,47 @@ async fn an_end_does_not_wait_for_actors_that_die_for_ever() {
     };
     assert!(took < Duration::from_secs(5), "{took:?}");
     gate.close();
+}
+
+/// A turn that was resumed has another name than the submission that runs it.
+#[tokio::test(start_paused = true)]
+async fn a_child_that_outlives_a_resumed_turn_is_not_left_to_another_process_while_that_runs() {
+    let llm = ScriptedLlm::from_fn(|request| {
+        let is_called = request.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
+        match said(request).as_str() {
+            "t1" if !is_called => ScriptedReply::call("test/risky", serde_json::json!({})),
+            _ => ScriptedReply::Stall,
+        }
+    });
+    let fixture = Fixture::new(llm).await;
+    let input_of = |input: Arc<TurnInput>| TurnInput { approvals: ApprovalsMode::Suspend, ..(*input).clone() };
+    let submit = |session: SessionId, input: TurnInput| {
+        let (reply, pending) = Reply::channel();
+        let (input, turn_config) = (Arc::new(input), turn_config());
+        fixture.tell(SessionsMessage::Submit { session, input, turn_config, is_repeated: false, reply });
+        pending
+    };
+    let asked = paid(submit(session(), input_of(input("t1", limits(90_000))))).await;
+    let (reply, above) = Reply::channel();
+    fixture.tell(SessionsMessage::Resume {
+        session: session(),
+        submission: TurnId::new("r1"),
+        token: asked.token.expect("it is suspended"),
+        said: ResumeReply::Decision(Decision::AllowOnce),
+        parent: None,
+        limits: limits(90_000),
+        tenant: None,
+        turn_config: turn_config(),
+        reply,
+    });
+    fixture.until(1, 1, 0).await;
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    let (child, input) = super::races::background("t2");
+    let below = submit(child, (*input).clone());
+    fixture.until(2, 1, 0).await;
+    let (reply, drained) = Reply::channel();
+    fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, hand_over: false, reply });
+    assert_eq!(paid(above).await.finish_reason, FinishReason::Cancelled);
+    assert_eq!(paid(below).await.finish_reason, FinishReason::Cancelled, "it ends with the turn that was cancelled");
+    drained.await.unwrap();
 }

@@ -141,7 +141,7 @@ async fn a_child_that_comes_again_and_is_cancelled_at_once_has_the_outcome_of_it
 }
 
 /// An input of a child in the background of the turn `t1` of the session `s`, which outlives it.
-fn background(turn: &str) -> (SessionId, Arc<TurnInput>) {
+pub(super) fn background(turn: &str) -> (SessionId, Arc<TurnInput>) {
     let line = Arc::new(AgentLine { agents: vec!["a".to_owned()], levels: 0 });
     let (call, on_parent_end) = (CallId::new("c00000001"), Some(bob_messages::options::OnParentEnd::Continue));
     let parent =
