@@ -6,10 +6,15 @@
 //! command. When in doubt it names a word too many. Allowances are read by
 //! [`shell_line`](super::shell_line) instead, which refuses what it does not understand.
 
+mod attached;
+
 use super::shell_line::{self, NotUnderstood, Word};
 
 /// How deep lines within lines are read (`sh -c "sh -c …"`).
 const MAX_DEPTH: usize = 4;
+
+/// How many lines within options of a command are read together with the words behind them.
+const MOST_JOINS: u32 = 4;
 
 /// Programs and words of the shell after which the next words may be a command.
 const WRAPPERS: [&str; 61] = [
@@ -76,9 +81,12 @@ const WRAPPERS: [&str; 61] = [
     "xvfb-run",
 ];
 
-/// Tests of `find` behind which a name stands, and no command.
+/// Tests of `find` behind which a name stands, and no command, in front of what it executes.
 const NAMES_OF_FIND: [&str; 8] =
     ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"];
+
+/// Options of `find` behind which a command stands. What looks like a test is a word of that, up to its `;`.
+const EXECUTES_OF_FIND: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
 /// Words of the shell itself that a command may follow.
 const KEYWORDS: [&str; 10] = ["if", "then", "elif", "else", "while", "until", "do", "!", "{", "coproc"];
@@ -155,17 +163,37 @@ fn read_command(words: &[LooseWord], depth: usize, take: &mut dyn FnMut(&[LooseW
     let first = words.iter().position(|word| !is_before_a_command(&word.text));
     let Some(words) = first.map(|first| &words[first..]) else { return };
     take(words);
-    if !is_wrapper(words[0].command()) {
+    let is_git = words[0].command() == "git";
+    if !is_wrapper(words[0].command()) && !is_git {
         return;
     }
     if words[0].command() == "command" && words.get(1).is_some_and(|word| matches!(word.text.as_str(), "-v" | "-V")) {
         // It only says what the name means.
         return;
     }
-    let is_find = words[0].command() == "find";
+    let mut programs = attached::Programs::default();
+    let mut joins = MOST_JOINS;
+    let (is_find, mut executes) = (words[0].command() == "find", false);
     // What a wrapper runs stands somewhere among its words, or is a line in one.
     for (at, word) in words.iter().enumerate().skip(1) {
-        if is_find && !words[at - 1].is_open && NAMES_OF_FIND.contains(&words[at - 1].text.as_str()) {
+        let before = &words[at - 1];
+        executes = EXECUTES_OF_FIND.contains(&word.text.as_str()) || executes && word.text != ";";
+        if is_find && !executes && !before.is_open && NAMES_OF_FIND.contains(&before.text.as_str()) {
+            continue;
+        }
+        programs.note(before.command());
+        for line in programs.lines(&before.text, &word.text).filter(|_| depth > 0) {
+            // `env` splits at `\_`, too, and the words behind it are arguments of what it runs.
+            let line = line.replace("\\_", " ");
+            read_line(&line, depth - 1, take);
+            if joins > 0 {
+                joins -= 1;
+                let more = words[at + 1..].iter().cloned();
+                let joined: Vec<_> = simple_commands(&line).pop().into_iter().flatten().chain(more).collect();
+                (0..joined.len()).for_each(|at| take(&joined[at..]));
+            }
+        }
+        if is_git {
             continue;
         }
         take(&words[at..]);
