@@ -1,7 +1,7 @@
 //! Done: every way a turn ends, and what is written before its outcome is reported.
 
 use super::acks::Settled;
-use super::news::finished;
+use super::news::{finished, refused_request};
 use super::state::{Finishing, State};
 use super::{Effect, Turn, TurnMessage};
 use crate::chat::{FinishReason, GuardReason};
@@ -179,10 +179,15 @@ impl Turn {
             // The journal was not read yet; what came with the first input ends here,
             // the sessions supervisor sends the others again. What an earlier actor may have written is closed by the
             // next one, which reads the journal.
-            let first = self.deferred.iter().find(|request| request.submission().is_some());
-            let first = first.filter(|_| reason != EndReason::HandedOver);
-            let first = first.filter(|request| !self.came_before && !request.is_of_a_call());
-            if let Some((submission, limits)) = first.and_then(|first| Some((first.submission()?, first.limits()))) {
+            let came = self.deferred.iter().filter(|request| request.submission().is_some());
+            let mut new = came.filter(|request| !self.came_before && !request.is_of_a_call());
+            if reason == EndReason::HandedOver {
+                // The next process finds nothing of them.
+                let why = "the runtime was shut down before it had read the session; this input was not stored";
+                effects.extend(new.filter_map(|request| refused_request(request, AgentError::overloaded(why))));
+            } else if let Some((submission, limits)) =
+                new.next().and_then(|first| Some((first.submission()?, first.limits())))
+            {
                 let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
                 effects.push(finished(submission.clone(), outcome));
             }

@@ -10,7 +10,7 @@ use crate::outcome::EndReason;
 use crate::replay::replay;
 use crate::store::{Ended, Fact};
 use crate::submission::TurnNews;
-use crate::turn::TurnMessage;
+use crate::turn::{Recover, TurnMessage};
 use crate::turn_config::{OnRestart, TurnConfig};
 use std::sync::Arc;
 
@@ -68,6 +68,27 @@ fn a_turn_that_is_handed_over_stays_open_and_its_next_owner_answers_it() {
     world.llm(Ok(answer("here", &[])));
     world.settle();
     assert_eq!((end(&world).finish_reason, end(&world).content.as_str()), (FinishReason::Final, "here"));
+}
+
+#[test]
+fn an_input_that_no_journal_has_is_refused_and_not_left_to_another_process() {
+    for came_before in [false, true] {
+        let mut world = world();
+        let turn_config = Arc::clone(&world.turn_config);
+        if came_before {
+            world.say(TurnMessage::Wake { turn_config: Arc::clone(&turn_config), recover: Recover::Continue });
+        }
+        // Its session is not read when the runtime ends.
+        let input = Arc::new(input(1, "message 1", Limits::default()));
+        world.say(TurnMessage::Start { input, turn_config });
+        world.say(TurnMessage::Stopped { reason: EndReason::HandedOver, submission: None });
+        let refused = world.news.iter().filter_map(|news| match news {
+            TurnNews::Refused { error, .. } => Some(error.is_retryable()),
+            _ => None,
+        });
+        let expected = if came_before { Vec::new() } else { vec![true] };
+        assert_eq!(refused.collect::<Vec<_>>(), expected, "an earlier actor may have stored it: {came_before}");
+    }
 }
 
 #[test]

@@ -179,7 +179,7 @@ impl SessionsState {
     fn answer_cancelled(&mut self, session: &SessionId, at: usize, myself: &Myself) {
         let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.remove(at)) else { return };
         self.left_queue(session, pending.tenant.as_ref());
-        let outcome = Box::new(unheard(session, &pending.submission, EndReason::Cancelled, None));
+        let outcome = Box::new(unheard(session, &pending.submission, EndReason::Cancelled, Some(&pending)));
         self.answer(session, pending, Ok(outcome), myself);
         // The session may be idle now.
         self.check_idle(session, myself);

@@ -353,8 +353,7 @@ impl SessionsState {
             if pending.is_some_and(PendingReply::may_be_journaled) {
                 return self.reopen(session, Recover::Close(stopping.reason), myself);
             }
-            let outcome =
-                Box::new(unheard(session, &submission, stopping.reason, pending.map(|pending| &pending.request)));
+            let outcome = Box::new(unheard(session, &submission, stopping.reason, pending));
             self.settle(session, &submission, Ok(outcome), myself);
         }
         self.reopen(session, Recover::Continue, myself);
@@ -386,12 +385,17 @@ pub(super) fn unheard(
     session: &SessionId,
     submission: &TurnId,
     reason: EndReason,
-    request: Option<&TurnMessage>,
+    pending: Option<&PendingReply>,
 ) -> TurnOutcome {
-    let limits = match request {
+    let limits = match pending.map(|pending| &pending.request) {
         Some(TurnMessage::Start { input, .. }) => Some(&input.limits),
         _ => None,
     };
-    let text = "Stopped before the turn began; the input was not kept.";
+    let text = match pending.is_some_and(PendingReply::may_be_journaled) {
+        true => {
+            "Stopped before the turn began; if the session has the input from before, it runs with the next message."
+        }
+        false => "Stopped before the turn began; the input was not kept.",
+    };
     never_ran(session.clone(), submission.clone(), reason, limits, text)
 }
