@@ -13,6 +13,7 @@ import argparse
 import datetime
 import json
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -45,6 +46,23 @@ def per_million(value):
     return "" if value is None else f"{round(value * 1e6, 6):.6f}".rstrip("0").rstrip(".")
 
 
+COSTS = ["input_cost_per_token", "output_cost_per_token", "cache_read_input_token_cost", "cache_creation_input_token_cost"]
+ABOVE = re.compile(f"(?:{'|'.join(COSTS)})(_above_(\\d+)k_tokens)")
+
+
+def tiers(entry):
+    """The prices of prompts above a size, the smallest first; a price that is missing is that of all prompts."""
+    found = {}
+    for suffix, thousands in filter(None, (match and match.groups() for match in map(ABOVE.fullmatch, entry))):
+        found[int(thousands) * 1000] = [entry.get(key + suffix) for key in COSTS]
+    for part in entry.get("tiered_pricing") or []:
+        if part.get("range") and part["range"][0]:
+            found[int(part["range"][0])] = [part.get(key) for key in COSTS]
+    for above, costs in sorted(found.items()):
+        whole = [entry.get(key) if cost is None and at < 2 else cost for at, (key, cost) in enumerate(zip(COSTS, costs))]
+        yield f"{above}:{','.join(map(per_million, whole))}"
+
+
 def row(name, entry):
     context = number(entry.get("max_input_tokens")) or number(entry.get("max_tokens"))
     return [
@@ -56,6 +74,7 @@ def row(name, entry):
         per_million(entry.get("cache_read_input_token_cost")),
         per_million(entry.get("cache_creation_input_token_cost")),
         ",".join(word for word, key in ABILITIES if entry.get(key) is True),
+        ";".join(tiers(entry)),
     ]
 
 
@@ -101,7 +120,7 @@ def main():
         f"# source: {PACKAGE} {version} on PyPI, {MEMBER}",
         f"# date: {given.date}",
         f"# licence: MIT; {'; '.join(holders)}",
-        "# name\tcontext\toutput\tinput price\toutput price\tcached price\tcache write price\tabilities",
+        "# name\tcontext\toutput\tinput price\toutput price\tcached price\tcache write price\tabilities\ttiers",
     ]
     text = "\n".join(head + ["\t".join(row).rstrip("\t") for row in kept]) + "\n"
     if len(text.encode()) > MOST_BYTES:

@@ -20,7 +20,7 @@ mod selection_tests;
 
 pub use crate::cost::Cost;
 pub use book::{LatencyClass, Listing, ModelBook, ModelEntry, Recorded, Selected, Standing};
-pub use price::{ModelPrice, Rate};
+pub use price::{ModelPrice, PriceTier, Rate};
 pub use selection::{Needs, Ranked, Refusal, Refused, Selection, select};
 pub use selector::{ModelSelector, Preference, Requirement};
 

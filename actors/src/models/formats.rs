@@ -9,7 +9,7 @@ mod table;
 mod formats_tests;
 
 use bob_messages::ids::ModelName;
-use bob_messages::models::{ModelEntry, ModelPrice, Rate};
+use bob_messages::models::{ModelEntry, ModelPrice, PriceTier, Rate};
 use serde_json::{Map, Value};
 use std::sync::Arc;
 
@@ -96,15 +96,43 @@ fn named(of: &str, model: &str) -> Option<ModelName> {
     Some(name).filter(|name| is_fine && is_id && !name.is_selector())
 }
 
+/// The rate of this key, which is one for so many tokens.
+fn rate(table: &Map<String, Value>, key: &str, a_million: f64) -> Option<Rate> {
+    let amount = table.get(key)?.as_f64().filter(|amount| amount.is_finite() && *amount >= 0.0)?;
+    Some(Rate::from_amount(amount * a_million))
+}
+
 /// A price of both rates, of which each is one for so many tokens.
 fn price(table: &Map<String, Value>, keys: [&str; 4], a_million: f64) -> Option<ModelPrice> {
-    let rate = |key: &str| {
-        let amount = table.get(key)?.as_f64().filter(|amount| amount.is_finite() && *amount >= 0.0)?;
-        Some(Rate::from_amount(amount * a_million))
-    };
+    let rate = |key: &str| rate(table, key, a_million);
     let [input, output, cached, written] = keys;
     let price = ModelPrice::usd(rate(input)?, rate(output)?);
     Some(ModelPrice { cached_input: rate(cached), cache_write: rate(written), ..price })
+}
+
+/// A price of prompts above so many tokens, of which a rate that is missing is that of all prompts.
+fn tier(
+    above_tokens: u64,
+    table: &Map<String, Value>,
+    keys: [&str; 4],
+    base: &ModelPrice,
+    a_million: f64,
+) -> PriceTier {
+    let rate = |key: &str| rate(table, key, a_million);
+    let [input, output, cached, written] = keys;
+    PriceTier {
+        above_tokens,
+        input: rate(input).unwrap_or(base.input),
+        output: rate(output).unwrap_or(base.output),
+        cached_input: rate(cached),
+        cache_write: rate(written),
+    }
+}
+
+/// A size as the names of prices have it: `200k`.
+fn size(text: &str) -> Option<u64> {
+    let thousands = text.strip_suffix('k');
+    thousands.unwrap_or(text).parse::<u64>().ok()?.checked_mul(if thousands.is_some() { 1_000 } else { 1 })
 }
 
 fn tokens(value: Option<&Value>) -> Option<u32> {

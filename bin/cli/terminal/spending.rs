@@ -25,12 +25,12 @@ impl Prices {
         Self { configured: config.prices.clone(), catalogue: Some(Arc::clone(catalogue)) }
     }
 
-    /// The price of a model.
-    fn get(&self, model: &ModelName) -> Option<Price> {
+    /// The price of a call of a model with a prompt of so many tokens.
+    fn get(&self, model: &ModelName, input_tokens: u64) -> Option<Price> {
         if let Some(price) = self.configured.get(model.as_str()) {
             return Some(price.clone());
         }
-        let price = self.catalogue.as_ref()?.price(model)?;
+        let price = self.catalogue.as_ref()?.price(model)?.for_prompt(input_tokens);
         Some(Price {
             input: price.input.amount(),
             output: price.output.amount(),
@@ -63,14 +63,25 @@ pub(crate) struct Used {
     pub(crate) estimated: u64,
     /// The tokens of all but the unknown ones.
     pub(crate) usage: Usage,
+    /// The same tokens by the size of the prompt, since long ones may cost more: in thousands, rounded up, less one.
+    by_size: BTreeMap<u64, Usage>,
 }
 
 impl Used {
+    /// A call of so many tokens.
+    pub(crate) fn of(usage: &Usage) -> Self {
+        let by_size = BTreeMap::from([(usage.input_tokens.saturating_sub(1) / 1_000, *usage)]);
+        Self { calls: 1, usage: *usage, by_size, ..Self::default() }
+    }
+
     fn add(&mut self, more: &Self) {
         self.calls += more.calls;
         self.unknown += more.unknown;
         self.estimated += more.estimated;
         self.usage.add(&more.usage);
+        for (size, usage) in &more.by_size {
+            self.by_size.entry(*size).or_default().add(usage);
+        }
     }
 }
 
@@ -102,7 +113,7 @@ impl Spending {
                     let output_tokens = bytes / BYTES_A_TOKEN;
                     let total_tokens = input_tokens + output_tokens;
                     let usage = Usage { input_tokens, output_tokens, total_tokens, ..Usage::default() };
-                    self.add_used(model, &Used { calls: 1, estimated: 1, usage, ..Used::default() });
+                    self.add_used(model, &Used { estimated: 1, ..Used::of(&usage) });
                 }
             }
             _other_events_cost_nothing => {}
@@ -121,8 +132,7 @@ impl Spending {
                 }
                 Fact::Outcome(ended) => {
                     if let (Some(model), Some(estimated)) = (asked, &ended.estimated) {
-                        spending
-                            .add_used(model, &Used { calls: 1, estimated: 1, usage: *estimated, ..Used::default() });
+                        spending.add_used(model, &Used { estimated: 1, ..Used::of(estimated) });
                     }
                     None
                 }
@@ -181,24 +191,22 @@ impl Spending {
     pub(crate) fn cost(&self, prices: &Prices) -> Cost {
         let mut cost = Cost::default();
         for (model, used) in &self.by_model {
-            match prices.get(model) {
-                Some(price) => {
-                    *cost.amounts.entry(price.currency.clone()).or_default() += price_of(&used.usage, &price);
-                    cost.is_short |= used.unknown > 0;
-                }
-                None => cost.is_short = true,
-            }
+            let Some(price) = prices.get(model, 0) else {
+                cost.is_short = true;
+                continue;
+            };
+            let amount = cost.amounts.entry(price.currency).or_default();
+            let sizes = used.by_size.iter();
+            let priced = sizes.filter_map(|(size, usage)| Some((usage, prices.get(model, size * 1_000 + 1)?)));
+            *amount += priced.map(|(usage, price)| price_of(usage, &price)).sum::<f64>();
+            cost.is_short |= used.unknown > 0;
         }
         cost
     }
 
     fn add(&mut self, model: &ModelName, usage: Option<&Usage>) {
-        let used = self.by_model.entry(model.clone()).or_default();
-        used.calls += 1;
-        match usage {
-            Some(usage) => used.usage.add(usage),
-            None => used.unknown += 1,
-        }
+        let unknown = || Used { calls: 1, unknown: 1, ..Used::default() };
+        self.add_used(model, &usage.map_or_else(unknown, Used::of));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Tokens and money, counted.
 
 use super::*;
-use bob::model::StopReason;
+use bob::model::catalogue::{CatalogueSettings, ModelFacts};
+use bob::model::{ScriptedLlm, StopReason};
 
 pub(crate) fn usage(input: u64, cached: Option<u64>, output: u64) -> Usage {
     Usage {
@@ -41,7 +42,7 @@ fn prices() -> Prices {
 
 #[test]
 fn each_kind_of_token_has_its_price() {
-    let price = &prices().get(&ModelName::parse("a:b").unwrap()).unwrap();
+    let price = &prices().get(&ModelName::parse("a:b").unwrap(), 0).unwrap();
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
     close(price_of(&usage(1_000_000, None, 0), price), 1.0);
     close(price_of(&usage(1_000_000, Some(400_000), 250_000), price), 0.6 + 0.2 + 1.0);
@@ -50,7 +51,7 @@ fn each_kind_of_token_has_its_price() {
     // A provider that counts wrongly costs no negative amount.
     close(price_of(&usage(10, Some(1_000_000), 0), price), 5e-6);
     close(
-        price_of(&usage(1_000_000, Some(1_000_000), 0), &prices().get(&ModelName::parse("c:d").unwrap()).unwrap()),
+        price_of(&usage(1_000_000, Some(1_000_000), 0), &prices().get(&ModelName::parse("c:d").unwrap(), 0).unwrap()),
         10.0,
     );
 }
@@ -71,6 +72,21 @@ fn models_and_currencies_are_kept_apart_and_what_has_no_price_is_not_free() {
     unpriced.event(&completed("e:f", None));
     assert_eq!(unpriced.cost(&prices()).to_string(), "unknown");
     assert!(!unpriced.cost(&prices()).is_known());
+}
+
+#[test]
+fn a_call_with_a_long_prompt_costs_more_and_many_short_ones_do_not() {
+    let facts = ModelFacts::open(CatalogueSettings::default());
+    let catalogue = Catalogue::new(facts, Arc::new(ScriptedLlm::new(Vec::new())));
+    let prices = Prices { configured: BTreeMap::new(), catalogue: Some(catalogue) };
+    let name = "gemini:gemini-2.5-pro";
+    let cost = |calls: &[u64]| {
+        let mut spending = Spending::default();
+        calls.iter().for_each(|input| spending.event(&completed(name, Some(usage(*input, None, 0)))));
+        spending.cost(&prices).to_string()
+    };
+    assert_eq!((cost(&[200_000]), cost(&[200_001])), ("0.2500 USD".to_owned(), "0.5000 USD".to_owned()));
+    assert_eq!(cost(&[150_000, 150_000, 300_000]), "1.12 USD");
 }
 
 #[test]

@@ -70,6 +70,26 @@ pub struct ModelPrice {
     /// The currency.
     #[serde(default = "usd", skip_serializing_if = "is_usd")]
     pub currency: Arc<str>,
+    /// What long prompts cost, and the answers to them.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub tiers: Arc<[PriceTier]>,
+}
+
+/// What a model costs for prompts above a size, each for a million tokens. It applies to all tokens of the call.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PriceTier {
+    /// It applies to prompts of more tokens than this.
+    pub above_tokens: u64,
+    /// Tokens of prompts.
+    pub input: Rate,
+    /// Tokens of answers.
+    pub output: Rate,
+    /// Tokens of prompts that the provider had in its cache; as `input` if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<Rate>,
+    /// Tokens of prompts that the provider wrote to its cache; as `input` if not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<Rate>,
 }
 
 /// The currency of catalogues, and of the bounds of a selector.
@@ -83,10 +103,29 @@ fn is_usd(currency: &Arc<str>) -> bool {
     **currency == *USD
 }
 
+fn is_none(tiers: &Arc<[PriceTier]>) -> bool {
+    tiers.is_empty()
+}
+
 impl ModelPrice {
-    /// A price in US dollars, without prices for a cache.
+    /// A price in US dollars, without prices for a cache or for long prompts.
     pub fn usd(input: Rate, output: Rate) -> Self {
-        Self { input, output, cached_input: None, cache_write: None, currency: usd() }
+        Self { input, output, cached_input: None, cache_write: None, currency: usd(), tiers: Arc::default() }
+    }
+
+    /// The price of a call with a prompt of so many tokens: of each rate the highest that applies.
+    #[must_use]
+    pub fn for_prompt(&self, input_tokens: u64) -> Self {
+        let mut price = Self { tiers: Arc::default(), ..self.clone() };
+        let highest = |known: Option<Rate>, input, of_tier: Option<Rate>, tier_input| {
+            Some(known.unwrap_or(input).max(of_tier.unwrap_or(tier_input)))
+        };
+        for tier in self.tiers.iter().filter(|tier| input_tokens > tier.above_tokens) {
+            price.cached_input = highest(price.cached_input, price.input, tier.cached_input, tier.input);
+            price.cache_write = highest(price.cache_write, price.input, tier.cache_write, tier.input);
+            (price.input, price.output) = (price.input.max(tier.input), price.output.max(tier.output));
+        }
+        price
     }
 
     /// Whether it is in US dollars.
@@ -96,19 +135,21 @@ impl ModelPrice {
 
     /// What a prompt and an answer of so many tokens cost, without a cache.
     pub fn expected(&self, input_tokens: u64, output_tokens: u64) -> Cost {
-        rounded(self.input.of(input_tokens) + self.output.of(output_tokens))
+        let price = self.for_prompt(input_tokens);
+        rounded(price.input.of(input_tokens) + price.output.of(output_tokens))
     }
 
-    /// What this usage cost.
+    /// What this usage of one call cost.
     pub fn of(&self, usage: &Usage) -> Cost {
         let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);
         let written = usage.cache_write_tokens.unwrap_or(0).min(usage.input_tokens - cached);
         let plain = usage.input_tokens - cached - written;
+        let price = self.for_prompt(usage.input_tokens);
         rounded(
-            self.input.of(plain)
-                + self.cached_input.unwrap_or(self.input).of(cached)
-                + self.cache_write.unwrap_or(self.input).of(written)
-                + self.output.of(usage.output_tokens),
+            price.input.of(plain)
+                + price.cached_input.unwrap_or(price.input).of(cached)
+                + price.cache_write.unwrap_or(price.input).of(written)
+                + price.output.of(usage.output_tokens),
         )
     }
 }
@@ -141,6 +182,37 @@ mod tests {
         assert_eq!(price.of(&usage), Cost::from_amount(0.000_18));
         assert_eq!(price.expected(1_000, 100).to_string(), "0.00021");
         assert_eq!(serde_json::to_string(&price).unwrap(), r#"{"input":0.15,"output":0.6,"cached_input":0.075}"#);
+    }
+
+    #[test]
+    fn a_long_prompt_costs_the_highest_rates_that_apply_to_it() {
+        let rate = Rate::from_amount;
+        let tier = |above_tokens, input, output, cached_input| PriceTier {
+            above_tokens,
+            input: rate(input),
+            output: rate(output),
+            cached_input,
+            cache_write: None,
+        };
+        let price = ModelPrice {
+            cached_input: Some(rate(0.125)),
+            // In any order; a higher tier that is cheaper lowers nothing.
+            tiers: Arc::new([tier(400_000, 3.0, 12.0, Some(rate(0.3))), tier(200_000, 2.5, 15.0, None)]),
+            ..ModelPrice::usd(rate(1.25), rate(10.0))
+        };
+        let usage = |input_tokens, cached| Usage {
+            input_tokens,
+            cached_input_tokens: Some(cached),
+            output_tokens: 1_000,
+            ..Usage::default()
+        };
+        assert_eq!(price.of(&usage(200_000, 0)), Cost::from_amount(0.25 + 0.01));
+        assert_eq!(price.of(&usage(200_001, 0)), Cost::from_amount(0.500_002_5 + 0.015));
+        assert_eq!(price.of(&usage(300_000, 100_000)), Cost::from_amount(0.5 + 0.25 + 0.015), "of a cache, as input");
+        assert_eq!(price.of(&usage(500_000, 100_000)), Cost::from_amount(1.2 + 0.25 + 0.015), "each rate by itself");
+        assert_eq!(price.expected(200_001, 1_000), price.of(&usage(200_001, 0)));
+        let text = serde_json::to_string(&price).unwrap();
+        assert_eq!(serde_json::from_str::<ModelPrice>(&text).unwrap(), price);
     }
 
     #[test]

@@ -52,6 +52,54 @@ fn both_formats_say_the_same_of_the_same_model() {
 }
 
 #[test]
+fn the_prices_of_long_prompts_are_read_from_each_format() {
+    let dev = r#"{"google": {"models": {
+        "one": {"cost": {"input": 1.25, "output": 10, "cache_read": 0.125,
+            "context_over_200k": {"input": 2.5, "output": 15, "cache_read": 0.25}}},
+        "two": {"cost": {"input": 1.25, "output": 10, "cache_read": 0.125,
+            "tiers": [{"input": 2.5, "output": 15, "cache_read": 0.25, "tier": {"type": "context", "size": 200000}}]}}}}}"#;
+    let lite = r#"{
+      "gemini/one": {"litellm_provider": "gemini", "mode": "chat", "input_cost_per_token": 1.25e-06,
+        "output_cost_per_token": 1e-05, "cache_read_input_token_cost": 1.25e-07,
+        "input_cost_per_token_above_200k_tokens": 2.5e-06, "output_cost_per_token_above_200k_tokens": 1.5e-05,
+        "cache_read_input_token_cost_above_200k_tokens": 2.5e-07, "input_cost_per_token_above_200k_tokens_priority": 9,
+        "cache_creation_input_token_cost_above_1hr_above_200k_tokens": 9},
+      "gemini/two": {"litellm_provider": "gemini", "mode": "chat", "tiered_pricing": [
+        {"range": [0, 200000], "input_cost_per_token": 1.25e-06, "output_cost_per_token": 1e-05,
+          "cache_read_input_token_cost": 1.25e-07},
+        {"range": [200000, 1e6], "input_cost_per_token": 2.5e-06, "output_cost_per_token": 1.5e-05,
+          "cache_read_input_token_cost": 2.5e-07}]}}"#;
+    let table = "# bob-models 1\ngemini:one\t\t\t1.25\t10\t0.125\t\t\t200000:2.5,15,0.25,\n\
+        gemini:two\t\t\t1.25\t10\t0.125\t\t\t200000:2.5,15,0.25,\n";
+    let rate = Rate::from_amount;
+    let tier = PriceTier {
+        above_tokens: 200_000,
+        input: rate(2.5),
+        output: rate(15.0),
+        cached_input: Some(rate(0.25)),
+        cache_write: None,
+    };
+    let price = ModelPrice {
+        cached_input: Some(rate(0.125)),
+        tiers: Arc::new([tier]),
+        ..ModelPrice::usd(rate(1.25), rate(10.0))
+    };
+    for text in [dev, lite, table] {
+        let entries = read(text).unwrap();
+        for name in ["gemini:one", "gemini:two"] {
+            assert_eq!(entry(&entries, name).price.as_ref(), Some(&price), "{name} in {text}");
+        }
+    }
+    // What a tier does not say is as for all prompts.
+    let partly = r#"{"a": {"litellm_provider": "gemini", "mode": "chat", "input_cost_per_token": 1e-06,
+        "output_cost_per_token": 4e-06, "input_cost_per_token_above_128k_tokens": 2e-06}}"#;
+    let tiers = read(partly).unwrap()[0].price.clone().unwrap().tiers;
+    assert_eq!((tiers[0].above_tokens, tiers[0].input, tiers[0].output), (128_000, rate(2.0), rate(4.0)));
+    let broken = "# bob-models 1\ngemini:one\t\t\t1.25\t10\t\t\t\t200000:2.5\n";
+    assert!(read(broken).is_err());
+}
+
+#[test]
 fn what_is_no_catalogue_is_refused() {
     let texts = ["", "{", "[]", "{}", r#"{"a": 1}"#, r#"{"a": {"models": {}}}"#, "# bob-models 1\nno model", "<html>"];
     for text in texts {

@@ -1,9 +1,12 @@
 //! models.dev's `api.json`: providers by id, each with its models by id; prices for a million tokens.
 
-use super::{named, price, tokens};
-use bob_messages::models::{ModelEntry, Requirement};
+use super::{named, price, size, tier, tokens};
+use bob_messages::models::{ModelEntry, ModelPrice, PriceTier, Requirement};
 use serde_json::{Map, Value};
 use std::collections::BTreeSet;
+
+/// What is a price, in the order of [`price`].
+const COSTS: [&str; 4] = ["input", "output", "cache_read", "cache_write"];
 
 pub(super) fn entries(all: &Map<String, Value>) -> impl Iterator<Item = ModelEntry> {
     let providers = all.iter().filter_map(|(id, provider)| Some((id, provider.get("models")?.as_object()?)));
@@ -38,7 +41,21 @@ fn entry(provider: &str, id: &str, model: &Map<String, Value>) -> Option<ModelEn
         name: named(provider, id)?,
         context_tokens: limit("input").or_else(|| limit("context")),
         max_output_tokens: limit("output"),
-        price: cost.and_then(|cost| price(cost, ["input", "output", "cache_read", "cache_write"], 1.0)),
+        price: cost.and_then(of),
         abilities: abilities.into_iter().filter_map(|(can, ability)| can.then_some(ability)).collect(),
     })
+}
+
+/// The price, with those above a size: `context_over_200k`, or a list of tiers by the size of the context.
+fn of(cost: &Map<String, Value>) -> Option<ModelPrice> {
+    let base = price(cost, COSTS, 1.0)?;
+    let over =
+        cost.iter().filter_map(|(key, rates)| Some((size(key.strip_prefix("context_over_")?)?, rates.as_object()?)));
+    let listed = cost.get("tiers").and_then(Value::as_array).into_iter().flatten().filter_map(|rates| {
+        let rates = rates.as_object()?;
+        Some((u64::from(tokens(rates.get("tier")?.get("size"))?), rates))
+    });
+    let tiers: Vec<PriceTier> =
+        over.chain(listed).map(|(above, rates)| tier(above, rates, COSTS, &base, 1.0)).collect();
+    Some(ModelPrice { tiers: tiers.into(), ..base })
 }

@@ -1,7 +1,7 @@
 //! The table that is built in: a model a line, its fields with tabs between; prices for a million tokens.
 
 use super::{FormatError, named};
-use bob_messages::models::{ModelEntry, ModelPrice, Rate, Requirement};
+use bob_messages::models::{ModelEntry, ModelPrice, PriceTier, Rate, Requirement};
 
 /// How the table begins.
 const HEAD: &str = "# bob-models 1";
@@ -28,11 +28,21 @@ fn entry(line: &str) -> Option<ModelEntry> {
         ..ModelPrice::usd(input, output)
     });
     let abilities = next().split(',').filter(|word| !word.is_empty());
+    let tiers = next().split(';').filter(|tier| !tier.is_empty()).map(tier).collect::<Option<Vec<_>>>()?;
     Some(ModelEntry {
         name: named(provider, model)?,
         context_tokens: context,
         max_output_tokens: answer,
-        price,
+        price: price.map(|price| ModelPrice { tiers: tiers.into(), ..price }),
         abilities: abilities.map(Requirement::parse).collect::<Option<_>>()?,
     })
+}
+
+/// The prices above a size: `200000:2.5,15,0.25,`.
+fn tier(text: &str) -> Option<PriceTier> {
+    let (above, rates) = text.split_once(':')?;
+    let mut rates = rates.split(',').map(|rate| rate.parse().ok().map(Rate::from_amount));
+    let (input, output) = (rates.next()??, rates.next()??);
+    let (cached_input, cache_write) = (rates.next().flatten(), rates.next().flatten());
+    Some(PriceTier { above_tokens: above.parse().ok()?, input, output, cached_input, cache_write })
 }

@@ -24,6 +24,6 @@ pub use bob_actors::models::{
     Catalogue, CatalogueSettings, Catalogued, FormatError, ModelCatalogPort, ModelFacts, Resolution, Source, formats,
 };
 pub use bob_messages::models::{
-    Cost, LatencyClass, Listing, ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, Ranked, Rate,
-    Recorded, Refused, Requirement, Selected, Selection, Standing, select,
+    Cost, LatencyClass, Listing, ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, PriceTier,
+    Ranked, Rate, Recorded, Refused, Requirement, Selected, Selection, Standing, select,
 };

@@ -44,11 +44,10 @@ fn settings(config: &Config) -> CatalogueSettings {
 
 fn price(price: &Price) -> ModelPrice {
     ModelPrice {
-        input: Rate::from_amount(price.input),
-        output: Rate::from_amount(price.output),
         cached_input: price.cached_input.map(Rate::from_amount),
         cache_write: price.cache_write.map(Rate::from_amount),
         currency: price.currency.as_str().into(),
+        ..ModelPrice::usd(Rate::from_amount(price.input), Rate::from_amount(price.output))
     }
 }
 
