@@ -9,6 +9,7 @@ use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::time::{Instant, timeout_at};
 
 /// The pauses between attempts: from none to the first, doubled up to the last.
 const PAUSES: Backoff = Backoff { first_ms: 1_000, most_ms: 20_000 };
@@ -66,22 +67,33 @@ pub trait ChatChannel: Send + Sync + 'static {
 pub struct DeliveryError {
     text: String,
     is_final: bool,
+    /// Whether the attempt was cut off, and may have succeeded.
+    is_cut_off: bool,
 }
 
 impl DeliveryError {
     /// A later attempt may succeed: the system is away or busy. The text is a lowercase fragment without secrets.
     pub fn retry(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_final: false }
+        Self { text: text.into(), is_final: false, is_cut_off: false }
     }
 
     /// No attempt can succeed: there is no such chat, or it must not be written to.
     pub fn refused(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_final: true }
+        Self { text: text.into(), is_final: true, is_cut_off: false }
+    }
+
+    fn cut_off() -> Self {
+        let text = "the time for the call was over; the last attempt may have succeeded".to_owned();
+        Self { text, is_final: false, is_cut_off: true }
     }
 
     /// Whether a later attempt may succeed.
     pub fn is_retryable(&self) -> bool {
         !self.is_final
+    }
+
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.is_cut_off
     }
 }
 
@@ -136,8 +148,8 @@ impl Channels {
         self
     }
 
-    /// Is told each message that was given up, of whatever reason: also one that the tool was asked to send. It must not
-    /// block. A message whose delivery is dropped, since its turn was cancelled, is not told.
+    /// Is told each message that was given up, of whatever reason: also one that the tool was asked to send, and one for
+    /// which the time of its call was over. It must not block. A message whose delivery is dropped, since its turn was cancelled, is not told.
     #[must_use]
     pub fn on_failure(mut self, told: impl Fn(&DeliveryFailure) + Send + Sync + 'static) -> Self {
         self.on_failure = Some(Arc::new(told));
@@ -149,9 +161,18 @@ impl Channels {
     /// # Errors
     /// The last attempt failed, or an error was final.
     pub async fn deliver(&self, message: OutboundMessage) -> Result<(), DeliveryFailure> {
+        self.deliver_until(message, None).await
+    }
+
+    /// Delivers a message, and gives it up at this time.
+    pub(super) async fn deliver_until(
+        &self,
+        message: OutboundMessage,
+        until: Option<Instant>,
+    ) -> Result<(), DeliveryFailure> {
         let message = Arc::new(message);
         let failure = match self.by_name.get(&message.channel) {
-            Some(channel) => self.tried(&**channel, &message).await,
+            Some(channel) => self.tried(&**channel, &message, until).await,
             None => {
                 let error = DeliveryError::refused(format!("there is no channel {:?}", message.channel));
                 Some(DeliveryFailure { message, attempts: 0, error })
@@ -164,21 +185,36 @@ impl Channels {
         Err(failure)
     }
 
-    async fn tried(&self, channel: &dyn ChatChannel, message: &Arc<OutboundMessage>) -> Option<DeliveryFailure> {
+    async fn tried(
+        &self,
+        channel: &dyn ChatChannel,
+        message: &Arc<OutboundMessage>,
+        until: Option<Instant>,
+    ) -> Option<DeliveryFailure> {
         let mut attempts = 1;
         loop {
             // A panic of a channel is an error of this message.
             let attempt = AssertUnwindSafe(async { channel.deliver(Arc::clone(message)).await }).catch_unwind();
+            let attempt = async {
+                match until {
+                    Some(until) => {
+                        timeout_at(until, attempt).await.unwrap_or_else(|_| Ok(Err(DeliveryError::cut_off())))
+                    }
+                    None => attempt.await,
+                }
+            };
             let error = match attempt.await {
                 Ok(Ok(())) => return None,
                 Ok(Err(error)) => error,
                 Err(_panic) => DeliveryError::refused("the channel panicked"),
             };
-            if error.is_final || attempts >= self.attempts {
+            let chance = uuid::Uuid::new_v4().as_bytes()[0];
+            let pause = Duration::from_millis(PAUSES.delay_ms(attempts, f64::from(chance) / 255.0));
+            let is_late = until.is_some_and(|until| Instant::now() + pause >= until);
+            if error.is_final || is_late || attempts >= self.attempts {
                 return Some(DeliveryFailure { message: Arc::clone(message), attempts, error });
             }
-            let chance = uuid::Uuid::new_v4().as_bytes()[0];
-            tokio::time::sleep(Duration::from_millis(PAUSES.delay_ms(attempts, f64::from(chance) / 255.0))).await;
+            tokio::time::sleep(pause).await;
             attempts += 1;
         }
     }

@@ -160,6 +160,49 @@ async fn a_message_that_is_given_up_is_told() {
     assert_eq!(failure.to_string(), "not delivered to ops of mail, tried 0 times: there is no channel \"mail\"");
 }
 
+/// Waits for ever in each attempt after so many that fail.
+struct Slow(Mutex<u32>);
+
+impl ChatChannel for Slow {
+    fn name(&self) -> &str {
+        "irc"
+    }
+
+    fn deliver(&self, _message: Arc<OutboundMessage>) -> BoxFuture<'_, Result<(), DeliveryError>> {
+        let fails = {
+            let mut left = self.0.lock().unwrap();
+            let fails = *left > 0;
+            *left = left.saturating_sub(1);
+            fails
+        };
+        match fails {
+            true => Box::pin(async { Err(DeliveryError::retry("away")) }),
+            false => Box::pin(std::future::pending()),
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_the_time_limit_of_its_call_ends_is_told_and_its_result_says_so() {
+    for (failing, status, text) in [
+        (0, CallStatus::Unknown, "the last attempt may have succeeded"),
+        (1, CallStatus::Unknown, "tried 2 times"),
+        (99, CallStatus::Error, "not delivered to ops of irc, tried"),
+    ] {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&told);
+        let channels = Channels::new([Arc::new(Slow(Mutex::new(failing))) as Arc<dyn ChatChannel>]).unwrap();
+        let channels = channels.attempts(1_000).on_failure(move |failure| kept.lock().unwrap().push(failure.clone()));
+        let runtime = runtime(&channels, json!({"content": "x", "channel": "irc", "chat_id": "ops"})).await;
+        let outcome = runtime.run(AgentRequest::text(SessionId::parse("w").unwrap(), "say it")).await.unwrap();
+        let call = &outcome.response().tool_transcript[0];
+        assert_eq!((call.status, told.lock().unwrap().len()), (status, 1), "{failing}: {}", call.result);
+        assert!(call.result.contains(text), "{failing}: {}", call.result);
+        assert!(!call.result.contains("timed out"), "{failing}: {}", call.result);
+        runtime.shutdown().await;
+    }
+}
+
 #[test]
 fn a_call_is_made_again_after_a_crash_if_all_channels_remember_keys() {
     use crate::tools::ToolPort;

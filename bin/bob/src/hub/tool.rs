@@ -5,6 +5,11 @@ use super::message::{Chat, MAX_CONTENT_BYTES, OutboundMessage};
 use crate::tools::{FnTool, Invocation, Risk, ToolError, ToolKind, tool};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How long before the end of its call a message is given up, so that its result says so.
+const BEFORE_THE_END: Duration = Duration::from_millis(250);
 
 /// What the model says.
 #[derive(Deserialize, JsonSchema)]
@@ -26,7 +31,8 @@ impl Channels {
     /// asks, unless the policy or [`FnTool::risk`] says otherwise.
     ///
     /// The key of the message is that of the call. A call that a crash interrupted is made again if all channels remember
-    /// keys, and has an unknown outcome otherwise. The call ends when the message is delivered or given up.
+    /// keys, and has an unknown outcome otherwise. The call ends when the message is delivered or given up,
+    /// which it is before the time limit of the call: there is no further attempt if that would come too late.
     pub fn message_tool(&self) -> FnTool {
         let channels = self.clone();
         let run = move |say: Say, call: Invocation| {
@@ -34,8 +40,14 @@ impl Channels {
             async move {
                 let message = say.message(&call)?;
                 let to = format!("{} of {}", message.chat_id, message.channel);
-                channels.deliver(message).await?;
-                Ok(format!("delivered to {to}"))
+                // The call itself would be cut off without a word of what became of the message.
+                let until =
+                    call.deadline - BEFORE_THE_END.min(call.deadline.saturating_duration_since(Instant::now()) / 2);
+                match channels.deliver_until(message, Some(until)).await {
+                    Ok(()) => Ok(format!("delivered to {to}")),
+                    Err(failure) if failure.error.is_cut_off() => Err(ToolError::outcome_unknown(failure)),
+                    Err(failure) => Err(failure.into()),
+                }
             }
         };
         let names = self.names();
