@@ -2,6 +2,7 @@
 
 use super::program::{HookPoint, HookProgram};
 use crate::tools::{HookedCall, ToolError};
+use bob_messages::chat::ContentPart;
 use bob_messages::event::Envelope;
 use bob_messages::tools::ToolOutput;
 use serde::Deserialize;
@@ -88,7 +89,8 @@ pub(super) fn result(result: &Result<ToolOutput, ToolError>) -> Value {
         Ok(output) => (output.is_error, output.plain()),
         Err(error) => (true, error.to_string()),
     };
-    let is_cut = text.len() > MOST_RESULT;
+    let is_in_part = |part: &ContentPart| part.artifact().is_some_and(|artifact| !artifact.is_whole);
+    let is_cut = text.len() > MOST_RESULT || result.iter().flat_map(|output| &output.parts).any(is_in_part);
     text.truncate(text.floor_char_boundary(MOST_RESULT));
     let changed = result.iter().flat_map(|output| &output.changes).map(|change| &change.path);
     json!({ "is_error": is_error, "text": text, "is_cut": is_cut, "changed_files": changed.collect::<Vec<_>>() })

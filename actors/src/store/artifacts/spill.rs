@@ -83,6 +83,12 @@ impl Artifacts {
         }
     }
 
+    /// A text as an artifact, of which this much is shown; `None` if it is not kept.
+    pub(crate) async fn keep_text(&self, session: &SessionId, text: String, shown: usize) -> Option<ContentPart> {
+        self.port()?;
+        Some(self.keep(session, ContentPart::text(text), shown, false).await).filter(|part| part.artifact().is_some())
+    }
+
     /// Puts the large parts of what a person sent into the store. A model is sent all of them.
     pub async fn spill_input(&self, session: &SessionId, parts: &mut [ContentPart]) {
         if self.port().is_none() {

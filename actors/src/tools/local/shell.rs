@@ -20,8 +20,9 @@ use super::super::function::{FnTool, tool};
 use super::super::port::{Invocation, ToolError};
 use super::confine::place;
 use crate::child::Exit;
+use bob_messages::artifact::NOTICE_BYTES;
 use bob_messages::chat::{ContentPart, ToolCall};
-use bob_messages::tools::{Risk, ToolKind, ToolOutput};
+use bob_messages::tools::{MODEL_RESULT_BYTES, Risk, ToolKind, ToolOutput};
 use command::Started;
 use kept::Kept;
 use schemars::JsonSchema;
@@ -113,7 +114,8 @@ fn folder(invocation: &Invocation, cwd: &str) -> Result<PathBuf, ToolError> {
 async fn run(shell: &Shell, command: &str, folder: &Path, invocation: &Invocation) -> Result<ToolOutput, ToolError> {
     let Started { mut running, stdout: from_stdout, stderr: from_stderr } =
         shell.start(command, folder, &invocation.context.roots)?;
-    let (mut stdout, mut stderr) = (Kept::default(), Kept::default());
+    let has_store = invocation.progress.runtime().artifacts().port().is_some();
+    let (mut stdout, mut stderr) = (Kept::whole_if(has_store), Kept::whole_if(has_store));
     let exit = {
         let (so_far, progress, total) = (invocation.so_far(), invocation.progress(), AtomicU64::new(0));
         let heard = |bytes: &[u8]| {
@@ -138,22 +140,34 @@ async fn run(shell: &Shell, command: &str, folder: &Path, invocation: &Invocatio
         }
         exit
     };
-    Ok(report(exit, &stdout, &stderr))
+    Ok(report(exit, [("", stdout), ("[stderr]\n", stderr)], invocation).await)
 }
 
 /// The end of a command is a result, with any exit code.
-fn report(exit: Exit, stdout: &Kept, stderr: &Kept) -> ToolOutput {
+async fn report(exit: Exit, outputs: [(&str, Kept); 2], invocation: &Invocation) -> ToolOutput {
+    let beside: usize = outputs.iter().filter_map(|(_, kept)| kept.uncut()).sum();
+    let cut = outputs.iter().filter(|(_, kept)| kept.uncut().is_none()).count().max(1);
+    // All that is shown is what a model is sent of a result.
+    let shown = MODEL_RESULT_BYTES.saturating_sub(beside + NOTICE_BYTES * (cut + 1)) / cut;
     let mut parts = Vec::new();
-    if !stdout.is_empty() {
-        parts.push(ContentPart::text(stdout.text()));
-    }
-    if !stderr.is_empty() {
-        parts.push(ContentPart::text(format!("[stderr]\n{}", stderr.text())));
+    for (title, kept) in outputs.into_iter().filter(|(_, kept)| !kept.is_empty()) {
+        parts.push(part(title, kept, shown, invocation).await);
     }
     parts.push(ContentPart::text(format!("[{}]", command::ending(exit))));
     let (status, signal) = command::status(exit);
     let structured = Some(json!({"exit_status": status, "signal": signal}));
     ToolOutput { parts, structured, is_error: exit == Exit::Unknown, ..ToolOutput::default() }
+}
+
+/// An output: of one that is too long for a result, all goes into the artifact store.
+async fn part(title: &str, mut kept: Kept, shown: usize, invocation: &Invocation) -> ContentPart {
+    let (artifacts, session) = (invocation.progress.runtime().artifacts(), &invocation.context.session);
+    if let Some(whole) = kept.take_whole()
+        && let Some(part) = artifacts.keep_text(session, format!("{title}{whole}"), shown).await
+    {
+        return part;
+    }
+    ContentPart::text(format!("{title}{}", kept.text()))
 }
 
 #[cfg(test)]

@@ -2,8 +2,10 @@ use super::command::INHERITED;
 use super::kept::MAX_OUTPUT_BYTES;
 use super::*;
 use crate::child::Watcher;
+use crate::store::{ArtifactStorePort, MemoryArtifacts};
 use crate::tools::local::fixture::Workspace;
 use crate::tools::local::sandbox::Sandbox;
+use crate::tools::{ProgressRoom, RuntimeHandle, ToolPort};
 use bob_messages::ids::ToolName;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
@@ -121,6 +123,43 @@ async fn a_long_output_keeps_its_head_and_tail() {
     assert!(text.len() < MAX_OUTPUT_BYTES + 200, "{}", text.len());
     assert!(text.starts_with("first\nxxx") && text.ends_with("xxx\nlast\n[exit code 0]"));
     assert!(text.contains("of 3000012 bytes are not shown"), "{}", &text[MAX_OUTPUT_BYTES / 2..][..80]);
+}
+
+/// Runs a command of a runtime whose store keeps artifacts; also returns those.
+async fn run_keeping(workspace: &Workspace, command: &str) -> (ToolOutput, Arc<MemoryArtifacts>) {
+    let (runtime, store) = (RuntimeHandle::default(), MemoryArtifacts::new());
+    runtime.artifacts().come_from(Arc::<MemoryArtifacts>::clone(&store));
+    let shell = shell();
+    let invocation = workspace.invocation(shell.name().as_str(), json!({"command": command}));
+    let invocation = Invocation { progress: ProgressRoom::nobody().within(&runtime), ..invocation };
+    (shell.call_tool(invocation).await.expect("the shell starts"), store)
+}
+
+#[tokio::test]
+async fn a_long_output_is_an_artifact_with_all_of_it() {
+    let workspace = Workspace::new();
+    let line =
+        |stream: &str, bytes: usize| format!("head -c {bytes} /dev/zero | tr '\\0' x {stream}; echo end {stream}");
+    for (stdout, stderr) in [(100_000, 0), (300_000, 90_000), (10, 70_000)] {
+        let command = format!("{}; {}", line("", stdout), line(">&2", stderr));
+        let (output, store) = run_keeping(&workspace, &command).await;
+        assert!(output.for_model().len() <= MODEL_RESULT_BYTES, "{stdout} {stderr}");
+        assert!(output.for_model().ends_with("[exit code 0]"), "{stdout} {stderr}");
+        for (part, title, bytes) in [(&output.parts[0], "", stdout), (&output.parts[1], "[stderr]\n", stderr)] {
+            let whole = format!("{title}{}end", "x".repeat(bytes));
+            let Some(artifact) = part.artifact() else {
+                assert_eq!(part.as_text(), whole, "{stdout} {stderr}");
+                continue;
+            };
+            assert!(bytes > MAX_OUTPUT_BYTES, "{stdout} {stderr}");
+            let session = &workspace.context().session;
+            let content = store.get(session, &artifact.id, 0..u64::MAX).await.expect("kept").expect("there");
+            assert_eq!(content, whole.as_bytes(), "{stdout} {stderr}");
+        }
+    }
+    let too_long = kept::MAX_WHOLE_BYTES + 1;
+    let (output, _store) = run_keeping(&workspace, &line("", too_long)).await;
+    assert!(output.parts[0].artifact().is_none() && output.plain().contains("bytes are not shown"));
 }
 
 #[test]

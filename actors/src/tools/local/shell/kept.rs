@@ -6,6 +6,8 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How much of each output is kept: half from its beginning, half from its end.
 pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024;
+/// How much of each output is kept whole for the artifact store, if there is one. Of a longer one the rest is as above.
+pub(super) const MAX_WHOLE_BYTES: usize = 16 * 1024 * 1024;
 /// How much is kept of a command in the background, both outputs together.
 pub(super) const MAX_RING_BYTES: usize = 128 * 1024;
 /// How much of a line is told while a command runs.
@@ -35,10 +37,17 @@ pub(super) struct Kept {
     tail: Vec<u8>,
     /// How many bytes there were in all.
     total: usize,
+    /// All of it, as long as that is wanted and not too much.
+    whole: Option<Vec<u8>>,
 }
 
 impl Kept {
     pub(super) const HALF: usize = MAX_OUTPUT_BYTES / 2;
+
+    /// An output of which all is wanted.
+    pub(super) fn whole_if(is_wanted: bool) -> Self {
+        Self { whole: is_wanted.then(Vec::new), ..Self::default() }
+    }
 
     /// Reads to the end. Dropped before, it has kept what was read until then; `heard` is given everything.
     pub(super) async fn keep(&mut self, from: Option<impl AsyncRead + Unpin>, heard: &impl Fn(&[u8])) {
@@ -51,6 +60,12 @@ impl Kept {
 
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.total += bytes.len();
+        if self.total > MAX_WHOLE_BYTES {
+            self.whole = None;
+        }
+        if let Some(whole) = &mut self.whole {
+            whole.extend_from_slice(bytes);
+        }
         let (to_head, to_tail) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
         self.head.extend_from_slice(to_head);
         self.tail.extend_from_slice(to_tail);
@@ -61,6 +76,17 @@ impl Kept {
 
     pub(super) fn is_empty(&self) -> bool {
         self.total == 0
+    }
+
+    /// How many bytes there were, if [`text`](Self::text) has all of them.
+    pub(super) fn uncut(&self) -> Option<usize> {
+        (self.total <= MAX_OUTPUT_BYTES).then_some(self.total)
+    }
+
+    /// All of it, if [`text`](Self::text) has not.
+    pub(super) fn take_whole(&mut self) -> Option<String> {
+        let whole = self.whole.take().filter(|whole| whole.len() > MAX_OUTPUT_BYTES)?;
+        Some(String::from_utf8_lossy(&whole).trim_end_matches('\n').to_owned())
     }
 
     pub(super) fn text(&self) -> String {
