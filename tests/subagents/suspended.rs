@@ -199,6 +199,35 @@ async fn a_session_is_deleted_with_those_that_wait_below_it() {
 }
 
 #[tokio::test]
+async fn a_session_is_deleted_with_its_sub_agents_that_have_ended() {
+    let (store, ran) = (MemoryStore::new(), Arc::default());
+    let runtime = staged(three_levels, &store, &ran).build().await.unwrap();
+    let asked = run(&runtime, suspending()).await;
+    let token = asked.token.clone().unwrap();
+    within(runtime.resume(token, ResumeReply::Decision(Decision::AllowOnce))).await.unwrap();
+    let ids = below(&runtime).await;
+    assert!(ids.len() >= 2, "at two levels: {ids:?}");
+    // Sessions that a program has work for another one are the program's.
+    let own = bob::sessions::SessionOptions {
+        parent: Some(bob::sessions::ParentTurn {
+            session: session("s"),
+            turn: asked.turn_id.clone(),
+            call: bob::tools::CallId::new("c1"),
+            depth: 1,
+            line: None,
+            on_parent_end: None,
+        }),
+        ..Default::default()
+    };
+    within(runtime.open(session("own"), own)).await.unwrap();
+    assert!(within(runtime.delete(session("s"))).await.unwrap());
+    for id in ids {
+        assert_eq!(within(runtime.records(id)).await.unwrap().len(), 0);
+    }
+    assert!(!within(runtime.records(session("own"))).await.unwrap().is_empty());
+}
+
+#[tokio::test]
 async fn the_token_of_a_child_is_for_its_caller() {
     let (store, ran) = (MemoryStore::new(), Arc::default());
     let runtime = staged(three_levels, &store, &ran).build().await.unwrap();

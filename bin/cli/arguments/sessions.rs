@@ -174,7 +174,7 @@ pub(crate) enum SessionsAction {
         #[arg(long)]
         json: bool,
     },
-    /// Delete a session permanently
+    /// Delete a session permanently, with those of its sub-agents
     Delete {
         /// The session, or the beginning of its id
         id: String,

@@ -143,13 +143,13 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;
-            let below = waiting_below(&*store, &id).await;
+            let below = family::below(&*store, &id).await;
             if !store.delete(&id).await? {
                 return Err(no_such(&id));
             }
             for below in below {
                 if let Err(error) = store.delete(&below).await {
-                    print::note(&format!("warning: {below}, which waits below it, is left: {error}"));
+                    print::note(&format!("warning: {below}, the session of a sub-agent, is left: {error}"));
                 }
             }
             match json {
@@ -164,21 +164,6 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
 fn with_id(id: &SessionId, mut made: serde_json::Value) -> serde_json::Value {
     made["session_id"] = json!(id);
     made
-}
-
-/// The sessions that wait for a person below this one, at all levels, and could not be resumed without it. What cannot be read
-/// has none: it can be deleted all the same.
-async fn waiting_below(store: &dyn SessionStore, id: &SessionId) -> Vec<SessionId> {
-    let mut all = vec![id.clone()];
-    let mut at = 0;
-    while let Some(next) = all.get(at).cloned() {
-        at += 1;
-        let Ok(records) = store.load(&next).await else { continue };
-        let session = Session::fold(next, &records);
-        let below: Vec<_> = session.suspended_below().filter(|below| !all.contains(below)).cloned().collect();
-        all.extend(below);
-    }
-    all.split_off(1)
 }
 
 /// How many sessions are listed by default.

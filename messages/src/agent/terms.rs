@@ -273,6 +273,15 @@ pub fn child_of(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(Se
     named_after(session, turn, call)
 }
 
+/// Whether the session of this name works for a call of an agent in that one: programs may have sessions work for others,
+/// too, under names of their own.
+pub(crate) fn is_named_after(session: &SessionId, child: &SessionId) -> bool {
+    let above = session.as_str();
+    let name = child.as_str().strip_prefix(&above[..above.len().min(NAMED_AFTER_BYTES)]);
+    let hash = name.and_then(|name| name.strip_prefix('.')?.rsplit_once('-')).map(|(_, hash)| hash);
+    hash.is_some_and(|hash| hash.len() == 12 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
+}
+
 fn named_after(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(SessionId, TurnId)> {
     let hash = blake3::hash(format!("{session}/{turn}/{call}").as_bytes());
     let mut bytes = [0; 16];

@@ -1,6 +1,7 @@
 //! Sessions as listed by a store without reading their journals.
 
 use crate::Millis;
+use crate::agent::is_named_after;
 use crate::ids::{SessionId, TenantId};
 use crate::store::{Glance, SessionState};
 use serde::{Deserialize, Serialize};
@@ -68,6 +69,11 @@ pub struct SessionSummary {
 }
 
 impl SessionSummary {
+    /// Whether it is the session of a sub-agent. It is deleted with the one that it works for.
+    pub fn is_of_agent(&self) -> bool {
+        self.parent.as_ref().is_some_and(|parent| is_named_after(parent, &self.session))
+    }
+
     /// A session with only its id, time and size.
     pub fn bare(session: SessionId, updated_at: Millis, bytes: u64) -> Self {
         let (title, state, turns, parent) = (None, None, None, None);

@@ -60,21 +60,23 @@ impl Fixture {
 #[tokio::test(start_paused = true)]
 async fn a_turn_is_closed_although_the_actors_that_are_to_close_it_die() {
     for deaths in 1..=3 {
-        let (gate, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+        let store = FaultStore::new(MemoryStore::new());
         // The first claim of each session comes before.
-        for nth in 3..3 + deaths {
-            store.plan(Some(Operation::Claim), nth, Fault::Hold(Arc::clone(&gate)));
+        let gates: Vec<_> = (0..deaths).map(|nth| (3 + nth, Arc::new(Semaphore::new(0)))).collect();
+        for (nth, gate) in &gates {
+            store.plan(Some(Operation::Claim), *nth, Fault::Hold(Arc::clone(gate)));
         }
         let fixture = suspended_below(store.clone()).await;
         fixture.gives_up();
-        for nth in 3..3 + deaths {
+        for (nth, gate) in gates {
             let claims = || store.asked().iter().filter(|(operation, _)| *operation == Operation::Claim).count();
             while claims() < nth {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
             kill_all_actors(&fixture);
+            tokio::time::sleep(Duration::from_millis(1)).await;
+            gate.close();
         }
-        gate.close();
         assert!(fixture.drains().await < Duration::from_secs(5), "{deaths}: it is closed before the grace is over");
         assert!(fixture.is_closed().await, "{deaths}");
     }

@@ -165,8 +165,8 @@ pub trait AgentRuntime: Send + Sync {
     /// Returns up to `most` records from the end of a session's journal; empty if there is no such session.
     fn last_records(&self, session: SessionId, most: usize) -> BoxFuture<'_, Result<Vec<Arc<Record>>, AgentError>>;
 
-    /// Deletes a session, including its state in memory, and detaches its tool servers. Returns `false` if there is
-    /// none, and `Busy` while its turn is running.
+    /// Deletes a session and those of its sub-agents, including their state in memory, and detaches its tool servers.
+    /// Returns `false` if there is none, and `Busy` while its turn, or a sub-agent of it, is running.
     fn delete(&self, session: SessionId) -> BoxFuture<'_, Result<bool, AgentError>>;
 
     /// Finishes the turns of a session that a crash of the program interrupted: the running one and the inputs queued

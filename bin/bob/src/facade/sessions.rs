@@ -8,7 +8,7 @@ use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::options::{Change, Configuring, OptionsPatch, SessionChange, SessionOptions};
 use bob_messages::reply::Reply;
-use bob_messages::store::{Glance, Part, Record, SessionState, StoreMessage};
+use bob_messages::store::{Glance, Part, Record, SessionFilter, SessionState, SessionSummary, StoreMessage};
 use bob_messages::submission::SessionsMessage;
 use std::sync::Arc;
 
@@ -102,7 +102,7 @@ pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
     may_go
 }
 
-/// Deletes the session with everything stored for it.
+/// Deletes the session with everything stored for it, and the sessions of its sub-agents.
 ///
 /// # Errors
 /// `Busy` while a turn of it is running; errors of the store.
@@ -110,30 +110,41 @@ pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool
     if !close(runtime, &session).await {
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
-    let below = waiting_below(runtime, &session).await;
+    let below = below(runtime, &session).await;
     let is_deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await?;
     for session in below {
-        if close(runtime, &session).await {
-            let deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await;
-            if let Err(error) = deleted {
-                tracing::warn!(%error, "a session that waited below one that was deleted is left");
-            }
+        let name = session.clone();
+        let deleted = match close(runtime, &session).await {
+            true => runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await.map(drop),
+            false => Err(AgentError::busy("a turn of the session runs")),
+        };
+        if let Err(error) = deleted {
+            tracing::warn!(session = %name, %error, "the session of a sub-agent is left behind one that was deleted");
         }
     }
     Ok(is_deleted)
 }
 
-/// The sessions that wait for a person below this one, at all levels, and could not be resumed without it. What cannot be read
-/// has none: it can be deleted all the same.
-async fn waiting_below(runtime: &Runtime, session: &SessionId) -> Vec<SessionId> {
+/// The sessions of sub-agents below this one, at all levels. What cannot be listed has none: the session can be deleted all
+/// the same.
+async fn below(runtime: &Runtime, session: &SessionId) -> Vec<SessionId> {
     let mut all = vec![session.clone()];
     let mut at = 0;
-    while let Some(next) = all.get(at).cloned() {
+    while let Some(parent) = all.get(at).cloned() {
         at += 1;
-        let Ok(newest) = runtime.part(next.clone(), Part::Latest).await else { continue };
-        let Ok(folded) = runtime.folded_of(next, &newest).await else { continue };
-        let below: Vec<_> = folded.suspended_below().filter(|below| !all.contains(below)).cloned().collect();
-        all.extend(below);
+        let (filter, mut cursor) = (SessionFilter { parent: Some(parent), ..SessionFilter::default() }, None);
+        loop {
+            let filter = filter.clone();
+            let page = runtime.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).await;
+            let Ok(page) = page else { break };
+            let agents = page.sessions.into_iter().filter(SessionSummary::is_of_agent).map(|below| below.session);
+            let new: Vec<_> = agents.filter(|below| !all.contains(below)).collect();
+            all.extend(new);
+            cursor = page.cursor;
+            if cursor.is_none() {
+                break;
+            }
+        }
     }
     all.split_off(1)
 }
