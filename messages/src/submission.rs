@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::options::{Configuring, ParentTurn};
 use crate::outcome::{EndReason, TurnOutcome};
 use crate::reply::Reply;
+use crate::store::StoreError;
 use crate::turn_config::TurnConfig;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -212,4 +213,24 @@ pub enum TurnNews {
         /// with its id.
         result: Result<(), AgentError>,
     },
+}
+
+impl TurnNews {
+    /// A last report of an actor that was stopped, when it is known whether its last append was confirmed in time;
+    /// `appended`: there was one.
+    #[must_use]
+    pub fn behind_the_last_append(self, appended: bool, confirmed: bool) -> Self {
+        match self {
+            Self::Finished { submission, mut outcome } => {
+                // A session that was never read has nothing to be saved.
+                outcome.saved = confirmed && (appended || outcome.model.is_some());
+                Self::Finished { submission, outcome }
+            }
+            Self::Steered { request_id, result: Ok(_) } if !confirmed => {
+                let doubt = StoreError::InDoubt("the turn was stopped; say it again by its request id".into());
+                Self::Steered { request_id, result: Err(AgentError::Store(doubt)) }
+            }
+            other => other,
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use super::{TurnArguments, again};
 use crate::rooms::Rooms;
-use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, StoreError};
 use bob_messages::submission::{SessionsMessage, TurnNews};
@@ -55,19 +54,8 @@ impl Closing {
                 Some(saved) => matches!(tokio::time::timeout(SAVE_CONFIRMED_WITHIN, saved).await, Ok(Ok(Ok(_version)))),
                 None => true,
             };
-            let said = last.into_iter().map(|news| match news {
-                TurnNews::Finished { submission, mut outcome } => {
-                    // A session that was never read has nothing to be saved.
-                    outcome.saved = confirmed && (appended || outcome.model.is_some());
-                    TurnNews::Finished { submission, outcome }
-                }
-                TurnNews::Steered { request_id, result: Ok(_) } if !confirmed => {
-                    let doubt = StoreError::InDoubt("the turn was stopped; say it again by its request id".into());
-                    TurnNews::Steered { request_id, result: Err(AgentError::Store(doubt)) }
-                }
-                other => other,
-            });
-            for news in said.chain([TurnNews::Left]) {
+            let last = last.into_iter().map(|news| news.behind_the_last_append(appended, confirmed));
+            for news in last.chain([TurnNews::Left]) {
                 rooms.sessions.tell(SessionsMessage::News { session: session.clone(), news });
             }
         });

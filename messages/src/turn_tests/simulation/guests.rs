@@ -5,10 +5,9 @@ use super::harness::{End, Harness, running};
 use super::monitor::Seen;
 use super::plan::Fault;
 use crate::approvals::Decision;
-use crate::error::AgentError;
 use crate::ids::{ApprovalId, RequestId, ResumeToken, TurnId};
 use crate::input::{ResumeReply, TurnInput};
-use crate::outcome::{EndReason, TurnOutcome};
+use crate::outcome::EndReason;
 use crate::submission::TurnNews;
 use crate::turn::state::State;
 use crate::turn::tests::world::{Question, input, output_schema, skills};
@@ -176,7 +175,7 @@ impl Harness {
         let runs = runs.filter(|_| !self.world.turn.unrecovered);
         let is_owner = self.world.turn.outbox.epoch > 0;
         let (mut confirmed, mut appended, mut released) = (true, false, false);
-        let (mut finished, mut steered, mut after_all) = (Vec::new(), Vec::new(), None);
+        let (mut last, mut after_all) = (Vec::new(), None);
         for effect in self.apply(TurnMessage::Stopped { reason, submission }) {
             match effect {
                 Effect::Append { append, .. } => {
@@ -189,27 +188,21 @@ impl Harness {
                         (confirmed, after_all) = (false, Some(append));
                     }
                 }
-                Effect::Report(TurnNews::Finished { submission, outcome }) => finished.push((submission, outcome)),
-                Effect::Report(TurnNews::Steered { request_id, result }) => steered.push((request_id, result)),
+                Effect::Report(news @ (TurnNews::Finished { .. } | TurnNews::Steered { .. })) => last.push(news),
                 effect => {
                     released |= matches!(effect, Effect::Release { .. });
                     self.perform(effect);
                 }
             }
         }
-        let told =
-            runs.is_none_or(|runs| reason == EndReason::Passivated || finished.iter().any(|(told, _)| *told == runs));
+        let tells = |runs: &TurnId| {
+            last.iter().any(|news| matches!(news, TurnNews::Finished { submission, .. } if submission == runs))
+        };
+        let told = runs.is_none_or(|runs| reason == EndReason::Passivated || tells(&runs));
         self.monitor.must(told, || "a turn is stopped and its outcome is not told".to_owned());
         self.monitor.must(released == is_owner, || "a session is left and not released".to_owned());
-        for (submission, outcome) in finished {
-            let saved = confirmed && (appended || outcome.model.is_some());
-            let outcome = Box::new(TurnOutcome { saved, ..*outcome });
-            self.perform(Effect::Report(TurnNews::Finished { submission, outcome }));
-        }
-        for (request_id, result) in steered {
-            let unknown = AgentError::Internal("it is not known whether it is kept".into());
-            let result = if confirmed { result } else { Err(unknown) };
-            self.perform(Effect::Report(TurnNews::Steered { request_id, result }));
+        for news in last {
+            self.perform(Effect::Report(news.behind_the_last_append(appended, confirmed)));
         }
         self.read();
         if self.owed.is_empty() {

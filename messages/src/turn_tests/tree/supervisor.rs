@@ -200,14 +200,7 @@ impl Tree {
     pub(super) fn closed(&mut self, actor: u64, news: Vec<TurnNews>, appended: bool, saved: Option<bool>) {
         let confirmed = saved.unwrap_or(!appended);
         for news in news {
-            let news = match news {
-                TurnNews::Finished { submission, mut outcome } => {
-                    outcome.saved = confirmed && (appended || outcome.model.is_some());
-                    TurnNews::Finished { submission, outcome }
-                }
-                other => other,
-            };
-            self.news_of(actor, news);
+            self.news_of(actor, news.behind_the_last_append(appended, confirmed));
         }
         self.news_of(actor, TurnNews::Left);
     }
