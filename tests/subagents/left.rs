@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bob::model::{LlmRequest, ScriptedReply};
 use bob::sessions::OnParentEnd;
-use bob::store::{MemoryStore, SessionStore};
+use bob::store::{MemoryStore, Record, SessionStore};
 use bob::{AgentRuntime, Runtime};
 use serde_json::{Value, json};
 
@@ -93,5 +94,51 @@ async fn one_that_ends_while_the_process_ends_begins_no_turn_there() {
         assert_eq!(inputs, 1, "{how:?}");
         assert_brought_by_the_next(&store, &gate, how).await;
         assert_eq!(gate.passed.load(Ordering::SeqCst), 1, "{how:?}: it worked once");
+    }
+}
+
+#[tokio::test]
+async fn a_result_that_its_caller_has_when_its_turn_ends_begins_no_turn_while_the_process_ends() {
+    for how in [End::ShutDown, End::HandOver] {
+        let (store, gate, hold) = (MemoryStore::new(), Gate::default(), Gate::default());
+        let then = |request: &LlmRequest| match request.step {
+            2 => ScriptedReply::call("own/hold", json!({})),
+            _ => hears(request),
+        };
+        let kept: Arc<dyn SessionStore> = Arc::<MemoryStore>::clone(&store);
+        let builder = staged(&gate, OnParentEnd::Continue, then).tools(hold.named("own/hold")).store(kept);
+        let runtime = build(builder.shutdown_grace(Duration::from_secs(60))).await;
+        let running = tokio::spawn({
+            let runtime = runtime.clone();
+            async move { turn(&runtime, say("go")).await }
+        });
+        within(async { tokio::join!(gate.entered.notified(), hold.entered.notified()) }).await;
+        gate.opened.notify_one();
+        let results = |records: &[Arc<Record>]| {
+            records.iter().filter(|record| matches!(record.fact, bob::store::Fact::Result(_))).count()
+        };
+        within(async {
+            while results(&store.load(&session("s")).await.unwrap()) < 2 {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        })
+        .await;
+        let ending = tokio::spawn({
+            let runtime = runtime.clone();
+            async move { end(&runtime, how).await }
+        });
+        within(async {
+            while runtime.run(bob::AgentRequest::text(session("other"), "anything")).await.is_ok() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        hold.opened.notify_one();
+        assert_eq!(within(running).await.unwrap().content, "it goes on", "{how:?}");
+        within(ending).await.unwrap();
+        let own = within(store.load(&session("s"))).await.unwrap();
+        let inputs = own.iter().filter(|record| matches!(record.fact, bob::store::Fact::Input(_))).count();
+        assert_eq!(inputs, 1, "{how:?}: the result is left in the journal");
+        assert_brought_by_the_next(&store, &gate, how).await;
     }
 }

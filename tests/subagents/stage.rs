@@ -84,6 +84,10 @@ pub(crate) struct Gate {
 
 impl Gate {
     pub(crate) fn tool(&self) -> Arc<dyn ToolPort> {
+        self.named("own/gate")
+    }
+
+    pub(crate) fn named(&self, name: &str) -> Arc<dyn ToolPort> {
         let gate = self.clone();
         let wait = move |_: Nothing, _: Invocation| {
             let gate = gate.clone();
@@ -94,7 +98,7 @@ impl Gate {
                 Ok::<_, ToolError>("passed")
             }
         };
-        Arc::new(tool("own/gate", "Waits.", wait).idempotent())
+        Arc::new(tool(name, "Waits.", wait).idempotent())
     }
 
     /// A tool that waits until another one is at the gate.
