@@ -63,7 +63,7 @@ pub(crate) struct Used {
     pub(crate) estimated: u64,
     /// The tokens of all but the unknown ones.
     pub(crate) usage: Usage,
-    /// The same tokens by the size of the prompt, since long ones may cost more: in thousands, rounded up, less one.
+    /// These tokens by the size of the prompt, since long ones may cost more: in thousands, rounded up, less one.
     by_size: BTreeMap<u64, Usage>,
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Myself, SessionsState};
 use crate::children::SupervisorMessage;
-use crate::session_table::{PendingReply, SessionEntry};
+use crate::session_table::PendingReply;
 use bob_actors::clock;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
@@ -289,8 +289,7 @@ impl SessionsState {
                 return;
             }
             // Crashes are counted per turn, and none runs. An actor that is started without a turn may not crash for ever.
-            let is_started = |entry: &SessionEntry| is_followed || entry.given_up.is_some();
-            if let Some(entry) = self.table.get_mut(session).filter(|entry| !is_started(entry)) {
+            if let Some(entry) = self.table.get_mut(session).filter(|entry| !is_followed && entry.given_up.is_none()) {
                 entry.crashes = 0;
             }
             // One that is followed has an actor, unless a queued submission has just started it.
