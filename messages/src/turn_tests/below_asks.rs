@@ -200,7 +200,7 @@ fn a_turn_that_is_given_up_while_its_suspension_is_written_is_closed_behind_it()
     let at = world.questions.iter().position(|asked| matches!(asked, Question::Infer(..))).unwrap();
     let Question::Infer(ticket, _) = world.questions.remove(at) else { unreachable!() };
     world.say(TurnMessage::ParseAction { ticket, result: Ok(Arc::new(answer("", &[("local__ask", "{}")]))) });
-    while !world.turn.session().unwrap().open.as_ref().is_some_and(|open| open.suspended.is_some()) {
+    while world.turn.session().unwrap().open.as_ref().is_none_or(|open| open.suspended.is_none()) {
         let at = world.questions.iter().position(Question::is_quick).expect("it comes to its suspension");
         let question = world.questions.remove(at);
         let message = world.works(&question);
