@@ -4,11 +4,10 @@
 //! ```
 //! use bob::inbox::{InboxMessage, InboxRequest, SubmitRequest, Submitter, Worker};
 //! use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
-//! use bob::sessions::RequestId;
+//! use bob::sessions::{CancellationToken, RequestId};
 //! use bob::store::MemoryStore;
 //! use bob::{AgentRuntime, ModelName, RuntimeBuilder, SessionId};
 //! use std::sync::Arc;
-//! use tokio_util::sync::CancellationToken;
 //!
 //! # #[tokio::main(flavor = "current_thread")]
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,6 +34,7 @@
 
 mod journal;
 mod message;
+mod pending;
 mod submitter;
 mod worker;
 
@@ -42,5 +42,6 @@ pub use bob_actors::store::{Due, Inbox, StoreLease};
 pub use bob_messages::inbox::{
     INBOX_FORMAT, InboxEntry, InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest,
 };
-pub use submitter::{Pending, Submitter};
+pub use pending::Pending;
+pub use submitter::Submitter;
 pub use worker::{Attendant, Worked, Worker};

@@ -9,7 +9,7 @@ use super::subscribe::EventsFrom;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
 use bob_messages::context::RequestContext;
-use bob_messages::error::AgentError;
+use bob_messages::error::{AgentError, other_tenant};
 use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, SessionId, TenantId};
 use bob_messages::input::ResumeReply;
 use bob_messages::options::{OptionsPatch, SessionOptions};
@@ -69,9 +69,9 @@ impl Runtime {
         let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return Ok(()) };
         // Boxed, since it is rare and its future is large.
         match Box::pin(self.tenant_of(session)).await? {
-            Some(owner) if tenant.or(options.tenant.as_ref()) != Some(&owner) => Err(AgentError::Invalid(format!(
-                "the session {session} belongs to another tenant; choose another session id"
-            ))),
+            Some(owner) if tenant.or(options.tenant.as_ref()) != Some(&owner) => {
+                Err(other_tenant(session, Some(&owner)))
+            }
             Some(_) | None => Ok(()),
         }
     }
