@@ -95,15 +95,17 @@ impl AgentRunResult {
     /// well, of which [`response`](Self::response) tells nothing as an error.
     ///
     /// ```
-    /// use bob::testing::FakeRuntime;
-    /// use bob::{AgentRequest, AgentRuntime};
-    ///
-    /// # bob::testing::run(async {
-    /// let runtime = FakeRuntime::new().answers("hello");
+    /// # use bob::model::{ScriptedLlm, ScriptedReply};
+    /// # use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = std::sync::Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("hello")]));
+    /// # let runtime = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(model).build().await?;
     /// let response = runtime.run(AgentRequest::once("Say hello.")).await?.answered()?;
     /// assert_eq!(response.content, "hello");
-    /// # Ok::<(), bob::AskError>(())
-    /// # }).unwrap();
+    /// # runtime.shutdown().await;
+    /// # Ok(())
+    /// # }
     /// ```
     ///
     /// # Errors

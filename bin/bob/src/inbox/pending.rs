@@ -20,6 +20,19 @@ pub(super) const LAST_LOOK: Duration = Duration::from_millis(250);
 /// How many records are read at a time.
 const PAGE: usize = 256;
 
+/// Where messages and journals are.
+#[derive(Clone)]
+pub(super) struct Place {
+    pub(super) store: Arc<dyn SessionStore>,
+    pub(super) inbox: Arc<dyn Inbox>,
+}
+
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Place").finish_non_exhaustive()
+    }
+}
+
 /// Of which sessions the sender of a message is told something.
 #[derive(Debug, Clone)]
 pub(super) enum Sight {
@@ -42,9 +55,9 @@ impl Sight {
 }
 
 /// A message that was accepted. Dropping it has no effect on the message.
+#[derive(Debug)]
 pub struct Pending {
-    store: Arc<dyn SessionStore>,
-    inbox: Arc<dyn Inbox>,
+    at: Place,
     request: RequestId,
     sight: Sight,
     /// The submission of a reply to a suspended turn.
@@ -58,26 +71,12 @@ pub struct Pending {
     outcome: Option<Box<TurnOutcome>>,
 }
 
-impl std::fmt::Debug for Pending {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut debug = f.debug_struct("Pending");
-        debug.field("session", self.session()).field("request", &self.request).field("turn", &self.turn);
-        debug.field("outcome", &self.outcome).finish_non_exhaustive()
-    }
-}
-
 impl Pending {
     /// Of a message that is in the inbox, or whose outcome is in the journal.
-    pub(super) fn new(
-        (store, inbox): (Arc<dyn SessionStore>, Arc<dyn Inbox>),
-        request: RequestId,
-        sight: Sight,
-        reply: Option<TurnId>,
-        rebuild: Rebuild,
-    ) -> Self {
+    pub(super) fn new(at: Place, request: RequestId, sight: Sight, reply: Option<TurnId>, rebuild: Rebuild) -> Self {
         let read = rebuild.session().version;
         let (turn, events, outcome) = Default::default();
-        Self { store, inbox, request, sight, reply, rebuild, read, turn, events, outcome }
+        Self { at, request, sight, reply, rebuild, read, turn, events, outcome }
     }
 
     /// The session of the message.
@@ -105,7 +104,7 @@ impl Pending {
                 return Ok(None);
             }
             let key = InboxKey { session: self.session().clone(), request: self.request.clone() };
-            let standing = self.inbox.standing(key).await?;
+            let standing = self.at.inbox.standing(key).await?;
             if self.look().await? {
                 continue;
             }
@@ -116,7 +115,7 @@ impl Pending {
                 InboxStanding::Gone => self.look_at_all().await?,
             }
             if self.outcome.is_none() {
-                let _told_or_time_to_look = timeout(pause, self.inbox.woken()).await;
+                let _told_or_time_to_look = timeout(pause, self.at.inbox.woken()).await;
                 pause = (pause * 3 / 2).min(LAST_LOOK);
             }
         }
@@ -135,7 +134,7 @@ impl Pending {
     /// Reads what is new in the journal. Whether there was something.
     async fn look(&mut self) -> Result<bool, AgentError> {
         let part = Part::Page { behind: self.read, most: PAGE };
-        let records = self.store.load_part(self.session(), part).await?;
+        let records = self.at.store.load_part(self.session(), part).await?;
         for record in &records {
             self.take(record)?;
         }
@@ -174,7 +173,7 @@ impl Pending {
 
     /// The message is gone, and the journal behind what was read has nothing of it: it was answered long ago, or deleted.
     async fn look_at_all(&mut self) -> Result<(), AgentError> {
-        let records = self.store.load(self.session()).await.map_err(AgentError::from)?;
+        let records = self.at.store.load(self.session()).await.map_err(AgentError::from)?;
         let folded = Session::fold(self.session().clone(), &records);
         // What was written between the two looks is read in order.
         if folded.version > self.read {

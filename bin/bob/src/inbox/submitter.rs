@@ -1,8 +1,8 @@
 //! Puts messages into an inbox.
 
 use super::journal;
-use super::pending::{LAST_LOOK, Pending, Sight};
-use bob_actors::store::{Inbox, SessionStore};
+use super::pending::{LAST_LOOK, Pending, Place, Sight};
+use bob_actors::store::SessionStore;
 use bob_messages::Millis;
 use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
@@ -23,8 +23,7 @@ const MOST_BYTES: usize = 32 << 20;
 /// another tenant than that of its session. One [of a tenant](Self::of_tenant) sees the sessions of that tenant.
 #[derive(Clone)]
 pub struct Submitter {
-    store: Arc<dyn SessionStore>,
-    inbox: Arc<dyn Inbox>,
+    at: Place,
     tenant: Option<TenantId>,
 }
 
@@ -38,7 +37,7 @@ impl Submitter {
     /// One for this store; `None` when the store has no inbox.
     pub fn new(store: Arc<dyn SessionStore>) -> Option<Self> {
         let inbox = store.inbox()?;
-        Some(Self { store, inbox, tenant: None })
+        Some(Self { at: Place { store, inbox }, tenant: None })
     }
 
     /// The submitter as this tenant sees it. Each submission is given the tenant. Other messages are taken for sessions of the tenant,
@@ -59,7 +58,8 @@ impl Submitter {
     /// # Errors
     /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id. `Invalid` for more than 32 MiB, for a
     /// submission to a session of another tenant than its context names, and for what this tenant may not send.
-    pub async fn put(&self, mut message: InboxMessage) -> Result<Pending, AgentError> {
+    pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
+        let mut message = message;
         self.own(&mut message.request)?;
         let bytes = message.to_text()?.len();
         if bytes > MOST_BYTES {
@@ -67,7 +67,7 @@ impl Submitter {
         }
         let (session, request) = (message.session.clone(), message.request_id.clone());
         // What was read before the message was there has nothing of it, unless it is repeated.
-        let folded = journal::folded(&*self.store, &session).await?;
+        let folded = journal::folded(&*self.at.store, &session).await?;
         let sight = self.admitted(&folded, &message.request).await?;
         let reply = matches!(message.request, InboxRequest::Resume { .. }).then(|| TurnId::new(request.as_str()));
         // A suspended turn has an outcome under the name of its request, which is the question that a reply answers.
@@ -85,11 +85,11 @@ impl Submitter {
         };
         // What the process that takes a decision would make of one that lasts is not known here.
         let rebuild = rebuild.offering_always(false);
-        if !has_outcome && !self.inbox.put(message).await? {
+        if !has_outcome && !self.at.inbox.put(message).await? {
             let waits = self.waiting(&session, &request).await?;
             sight.check(&session, waits.as_ref().and_then(tenant_of))?;
         }
-        Ok(Pending::new((Arc::clone(&self.store), Arc::clone(&self.inbox)), request, sight, reply, rebuild))
+        Ok(Pending::new(self.at.clone(), request, sight, reply, rebuild))
     }
 
     /// Gives a submission the tenant.
@@ -140,12 +140,12 @@ impl Submitter {
             return Ok(tenant_of(&waits) == self.tenant.as_ref());
         }
         // It may have gone to the journal meanwhile.
-        Ok(self.sees(&journal::folded(&*self.store, &folded.id).await?))
+        Ok(self.sees(&journal::folded(&*self.at.store, &folded.id).await?))
     }
 
     /// The request of a message that waits, as far as it can be read.
     async fn waiting(&self, session: &SessionId, request: &RequestId) -> Result<Option<InboxRequest>, AgentError> {
-        let waiting = self.inbox.take(session).await?;
+        let waiting = self.at.inbox.take(session).await?;
         let named = waiting.into_iter().find(|entry| entry.request_id == *request);
         Ok(named.and_then(|entry| entry.message.ok()).map(|message| message.request))
     }
@@ -155,7 +155,7 @@ impl Submitter {
     /// # Errors
     /// Errors of the store.
     pub async fn first_request(&self, session: &SessionId) -> Result<Option<RequestId>, AgentError> {
-        let folded = journal::folded(&*self.store, session).await?;
+        let folded = journal::folded(&*self.at.store, session).await?;
         // A turn that no message asked for is named by its submission.
         let named = |open: &OpenTurn| RequestId::new(open.submission.as_str());
         let open = folded.running().map(|open| open.input.request_id.clone().unwrap_or_else(|| named(open)));
@@ -167,7 +167,7 @@ impl Submitter {
             _ => self.sees(&folded),
         };
         let is_one = |request: &InboxRequest| request.runs_a_turn() && is_seen(request);
-        let waiting = self.inbox.take(session).await?;
+        let waiting = self.at.inbox.take(session).await?;
         Ok(waiting.into_iter().find(|entry| entry.request().is_some_and(is_one)).map(|entry| entry.request_id))
     }
 
@@ -179,10 +179,10 @@ impl Submitter {
         let message =
             InboxMessage::new(session.clone(), Self::cancellation_of(of), at, InboxRequest::Cancel { of: of.clone() });
         if self.tenant.is_some() {
-            let folded = journal::folded(&*self.store, session).await?;
+            let folded = journal::folded(&*self.at.store, session).await?;
             self.admitted(&folded, &message.request).await?;
         }
-        self.inbox.put(message).await.map(drop).map_err(AgentError::from)
+        self.at.inbox.put(message).await.map(drop).map_err(AgentError::from)
     }
 
     /// The name of the message that cancels a request.
@@ -198,8 +198,8 @@ impl Submitter {
     pub async fn cancelled(&self, session: &SessionId, of: &RequestId) -> Result<Option<Box<TurnOutcome>>, AgentError> {
         let key = InboxKey { session: session.clone(), request: Self::cancellation_of(of) };
         loop {
-            let standing = self.inbox.standing(key.clone()).await?;
-            let folded = journal::folded(&*self.store, session).await?;
+            let standing = self.at.inbox.standing(key.clone()).await?;
+            let folded = journal::folded(&*self.at.store, session).await?;
             let (outcome, is_over) = match self.sees(&folded) {
                 true => ended(&folded, of),
                 // What is cancelled may have been about to begin the session.
@@ -210,10 +210,10 @@ impl Submitter {
                 InboxStanding::Gone => return Ok(outcome),
                 InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Waiting if is_over => {
-                    self.inbox.settle(key, None).await?;
+                    self.at.inbox.settle(key, None).await?;
                     return Ok(outcome);
                 }
-                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
+                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
             }
         }
     }
@@ -227,7 +227,7 @@ impl Submitter {
         session: &SessionId,
         request: &RequestId,
     ) -> Result<Option<Box<TurnOutcome>>, AgentError> {
-        let folded = journal::folded(&*self.store, session).await?;
+        let folded = journal::folded(&*self.at.store, session).await?;
         Ok(folded.first_outcome(request).filter(|_| self.sees(&folded)).map(Box::new))
     }
 
@@ -238,9 +238,9 @@ impl Submitter {
     pub async fn taken(&self, session: &SessionId, request: &RequestId) -> Result<(), AgentError> {
         let key = InboxKey { session: session.clone(), request: request.clone() };
         loop {
-            let standing = self.inbox.standing(key.clone()).await?;
+            let standing = self.at.inbox.standing(key.clone()).await?;
             if self.tenant.is_some() {
-                let folded = journal::folded(&*self.store, session).await?;
+                let folded = journal::folded(&*self.at.store, session).await?;
                 match (self.sees(&folded), &standing) {
                     (true, _) => {}
                     (false, _) if folded.tenant.is_some() => return Ok(()),
@@ -249,7 +249,7 @@ impl Submitter {
                 }
             }
             match standing {
-                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
+                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
                 InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Gone => return Ok(()),
             }
