@@ -11,6 +11,8 @@ mod calls;
 mod carried;
 #[path = "tenants/decisions.rs"]
 mod decisions;
+#[path = "tenants/inbox.rs"]
+mod inbox;
 #[path = "tenants/killed.rs"]
 mod killed;
 #[path = "tenants/limits.rs"]

@@ -83,8 +83,8 @@ impl Tenants {
         match self.left(tenant, clock::now()) {
             Ok(_some) => Ok(()),
             Err(used_up) => {
-                let error = LlmError::new(LlmErrorKind::QuotaExhausted, used_up.text);
-                Err(LlmError { retry_after_ms: Some(used_up.retry_after_ms), ..error })
+                Err(LlmError::new(LlmErrorKind::QuotaExhausted, used_up.text)
+                    .with_retry_after_ms(used_up.retry_after_ms))
             }
         }
     }

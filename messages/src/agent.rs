@@ -30,7 +30,8 @@ pub const NAMESPACE: &str = "agent/";
 ///
 /// It holds nothing that runs, so it can be cloned, compared and stored. A session takes it as its
 /// [`options`](Self::options). Given to the builder of a runtime, it is a sub-agent: the tool `agent/NAME` of the other
-/// agents. It names tools of the runtime and brings none.
+/// agents. It names tools of the runtime and brings none. Steps, calls, time, depth, budget, context and skills are those of a
+/// sub-agent: in a session they have no effect, since the limits of a turn are those of its request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Agent {
     name: String,
@@ -141,28 +142,28 @@ impl Agent {
         self
     }
 
-    /// Sets how many model calls it may make for a task, at most; by default what its budget leaves.
+    /// Sets how many model calls it may make for a task as a sub-agent, at most; by default what its budget leaves.
     #[must_use]
     pub fn max_steps(mut self, steps: u32) -> Self {
         self.bounds_mut().max_steps = Some(steps);
         self
     }
 
-    /// Sets how many tool calls it may make for a task, at most; by default what its budget leaves.
+    /// Sets how many tool calls it may make for a task as a sub-agent, at most; by default what its budget leaves.
     #[must_use]
     pub fn max_tool_calls(mut self, calls: u32) -> Self {
         self.bounds_mut().max_tool_calls = Some(calls);
         self
     }
 
-    /// Sets how long it may take for a task, in milliseconds; by default what its budget leaves.
+    /// Sets how long it may take for a task as a sub-agent, in milliseconds; by default what its budget leaves.
     #[must_use]
     pub fn timeout_ms(mut self, timeout_ms: u64) -> Self {
         self.bounds_mut().timeout_ms = Some(timeout_ms);
         self
     }
 
-    /// Sets how many levels of agents may work below it, at most [`MAX_DEPTH`]; by default none.
+    /// Sets how many levels of agents may work below it as a sub-agent, at most [`MAX_DEPTH`]; by default none.
     #[must_use]
     pub fn max_depth(mut self, levels: u32) -> Self {
         self.bounds_mut().max_depth = levels.min(MAX_DEPTH);
@@ -179,7 +180,7 @@ impl Agent {
         self
     }
 
-    /// Sets what it is told of its caller's conversation; by default nothing.
+    /// Sets what it is told of its caller's conversation as a sub-agent; by default nothing.
     #[must_use]
     pub fn context(mut self, context: TaskContext) -> Self {
         self.bounds_mut().context = context;

@@ -4,6 +4,7 @@
 //! session, and its record has an [`Artifact`] in its place: the hash, the size, and of text the beginning and the end. So
 //! records, snapshots and prompts are bounded, whatever a tool returns.
 
+use crate::ids::InvalidId;
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::sync::Arc;
@@ -35,11 +36,11 @@ impl ArtifactId {
     ///
     /// # Errors
     /// When the text does not have 64 hexadecimal digits in lower case.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         match text.len() == Self::BYTES && text.bytes().all(is_digit) {
             true => Ok(Self(text.into())),
-            false => Err(format!("an artifact is named by {} hexadecimal digits", Self::BYTES)),
+            false => Err(InvalidId(format!("an artifact is named by {} hexadecimal digits", Self::BYTES))),
         }
     }
 
@@ -55,9 +56,9 @@ impl ArtifactId {
 }
 
 impl TryFrom<String> for ArtifactId {
-    type Error = String;
+    type Error = InvalidId;
 
-    fn try_from(text: String) -> Result<Self, String> {
+    fn try_from(text: String) -> Result<Self, InvalidId> {
         Self::parse(&text)
     }
 }

@@ -11,22 +11,6 @@ use std::collections::BTreeMap;
 ///
 /// It holds no secrets: [`secrets`](Self::secrets) has their names, and a tool looks them up where the program keeps
 /// them.
-///
-/// ```
-/// use bob_messages::context::RequestContext;
-///
-/// #[derive(serde::Serialize, serde::Deserialize, PartialEq, Debug)]
-/// struct Plan { seats: u32 }
-///
-/// let context = RequestContext::of_tenant("acme")
-///     .principal("ann")
-///     .label("region", "eu")
-///     .data(&Plan { seats: 3 })?
-///     .secret("acme/crm-token");
-/// assert_eq!(context.data_as::<Plan>()?, Plan { seats: 3 });
-/// assert_eq!(context.check(), Ok(()));
-/// # Ok::<(), serde_json::Error>(())
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -9,6 +9,7 @@ mod store;
 pub use store::StoreError;
 
 use crate::chat::GuardReason;
+use crate::ids::{SessionId, TenantId};
 use crate::llm::LlmError;
 use serde::{Deserialize, Serialize};
 
@@ -142,6 +143,14 @@ impl AgentError {
             | Self::Internal(_) => false,
         }
     }
+}
+
+/// The error of a request of a tenant, or of none, for a session of another one.
+pub fn other_tenant(session: &SessionId, tenant: Option<&TenantId>) -> AgentError {
+    AgentError::Invalid(match tenant {
+        Some(_) => format!("the session {session} belongs to another tenant; choose another session id"),
+        None => format!("the session {session} belongs to a tenant; give the request a context with that tenant"),
+    })
 }
 
 impl From<LlmError> for AgentError {

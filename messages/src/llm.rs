@@ -1,5 +1,9 @@
 //! Messages of the LlmActor.
 
+mod error;
+
+pub use error::{LlmError, LlmErrorKind};
+
 use crate::artifact::ArtifactKind;
 use crate::breaker::Down;
 use crate::chat::{ContentPart, Message, StopReason, Usage};
@@ -198,6 +202,7 @@ impl LlmRequest {
 
 /// A native tool call as received, unparsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RawCall {
     /// The native name (see [`crate::native`]).
     pub name: String,
@@ -206,6 +211,19 @@ pub struct RawCall {
     /// Opaque provider data that must be sent back with the call.
     #[serde(default)]
     pub signatures: Vec<String>,
+}
+
+impl RawCall {
+    /// A call of this native name, with its arguments as text.
+    pub fn new(name: impl Into<String>, arguments: impl Into<String>) -> Self {
+        Self { name: name.into(), arguments: arguments.into(), signatures: Vec::new() }
+    }
+
+    /// With data of the provider that goes back to it with the call.
+    #[must_use]
+    pub fn with_signatures(self, signatures: Vec<String>) -> Self {
+        Self { signatures, ..self }
+    }
 }
 
 /// A model's whole answer: the stream was read to its end marker. Made by [`text`](Self::text).
@@ -290,104 +308,5 @@ impl LlmAnswer {
     #[must_use]
     pub fn with_latency_ms(self, latency_ms: u64) -> Self {
         Self { latency_ms, ..self }
-    }
-}
-
-/// The kind of a model call's failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum LlmErrorKind {
-    /// No connection, a 5xx, a cut or malformed stream.
-    Unavailable,
-    /// 429 with hope: try later.
-    RateLimited,
-    /// 429 without hope: the quota is used up.
-    QuotaExhausted,
-    /// No headers, or silence in a stream, for longer than the provider may take.
-    Timeout,
-    /// 401 or 403.
-    Unauthorized,
-    /// The provider does not know the model.
-    UnknownModel,
-    /// The configuration does not know the provider.
-    UnknownProvider,
-    /// The key's environment variable is not set.
-    MissingKey,
-    /// No model fits the selector, or the catalogue of models is not available.
-    NotSelected,
-    /// The cost is bounded, and the model has no known price.
-    NoPrice,
-    /// The prompt is longer than the model's context.
-    ContextExceeded,
-    /// Any other 4xx, content refused by an HTTP error included.
-    Rejected,
-    /// The answer was larger than we take (8 MiB).
-    TooLarge,
-    /// The reply was no action, twice in a row.
-    Malformed,
-    /// A tape or script has no answer for this request.
-    NotScripted,
-    /// The local model server could not be started.
-    NotStarted,
-    /// The LlmActor went away while the call was in flight.
-    Gone,
-    /// The port of the model panicked: a fault of its own.
-    Panicked,
-}
-
-/// Why a model call failed permanently. The text is for users: short, with advice, and without response bodies or
-/// secrets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
-pub struct LlmError {
-    /// The kind.
-    pub kind: LlmErrorKind,
-    /// The text.
-    pub message: String,
-    /// The HTTP status, when there was one.
-    pub status: Option<u16>,
-    /// The provider's requested delay in milliseconds, unchanged.
-    pub retry_after_ms: Option<u64>,
-}
-
-impl LlmError {
-    /// An error without status.
-    pub fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after_ms: None }
-    }
-
-    /// Whether another attempt may help: connection failures, 408, 429 with hope,
-    /// 5xx, cut, silent and malformed streams.
-    pub fn is_retryable(&self) -> bool {
-        match self.kind {
-            LlmErrorKind::Unavailable | LlmErrorKind::RateLimited | LlmErrorKind::Timeout | LlmErrorKind::Gone => true,
-            LlmErrorKind::QuotaExhausted
-            | LlmErrorKind::Unauthorized
-            | LlmErrorKind::UnknownModel
-            | LlmErrorKind::UnknownProvider
-            | LlmErrorKind::MissingKey
-            | LlmErrorKind::NotSelected
-            | LlmErrorKind::NoPrice
-            | LlmErrorKind::ContextExceeded
-            | LlmErrorKind::Rejected
-            | LlmErrorKind::TooLarge
-            | LlmErrorKind::NotStarted
-            | LlmErrorKind::Malformed
-            | LlmErrorKind::NotScripted
-            | LlmErrorKind::Panicked => false,
-        }
-    }
-
-    /// Whether the caller's request is at fault rather than the provider: front ends exit with 2 for these.
-    pub fn is_usage(&self) -> bool {
-        matches!(
-            self.kind,
-            LlmErrorKind::UnknownModel
-                | LlmErrorKind::UnknownProvider
-                | LlmErrorKind::MissingKey
-                | LlmErrorKind::NotSelected
-                | LlmErrorKind::NoPrice
-        )
     }
 }

@@ -25,6 +25,23 @@ fn each_port_and_the_builder_have_an_example() {
     assert!(without.is_empty(), "without an example: {without:?}");
 }
 
+/// The packages below the library are not what a program depends on.
+#[test]
+fn no_example_names_a_package_below_the_library() {
+    let sources = Sources::read(root());
+    let texts = Interface::of(&sources).documentation();
+    assert!(texts.values().filter(|text| text.contains("```")).count() > 30, "the examples were not found");
+    let mut found = Vec::new();
+    for (path, text) in &texts {
+        let parts = text.split("```").skip(1).step_by(2);
+        let lines = parts.flat_map(str::lines);
+        let inner = ["bob_messages::", "bob_actors::", "bob_supervisors::"];
+        let named = lines.filter(|line| inner.iter().any(|name| line.contains(name)));
+        found.extend(named.map(|line| format!("{path}: {}", line.trim())));
+    }
+    assert!(found.is_empty(), "{found:#?}");
+}
+
 /// The workspace in `examples/embedding` depends on the library alone.
 #[test]
 fn each_port_is_implemented_from_outside() {

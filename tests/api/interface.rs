@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use quote::ToTokens;
 use syn::{Item, ItemImpl, ItemTrait, ItemUse, Type};
 
 use crate::api::tree::{ModulePath, Sources, Target, attributes, features, imports, is_public, name};
@@ -112,6 +113,23 @@ impl<'s> Interface<'s> {
             _another => None,
         });
         traits.filter(|(_, port)| port.ident != "AgentRuntimeExt").collect()
+    }
+
+    /// The texts of each item with those of its methods, fields and variants, by its path.
+    pub(crate) fn documentation(&self) -> BTreeMap<String, String> {
+        let of = |(path, (target, _)): (&String, &(Target, String))| {
+            let Target::Item(module, name) = target else { return None };
+            let mut text = String::new();
+            if let Some(used) = self.used(path) {
+                print::texts(used.to_token_stream(), &mut text);
+            }
+            print::texts(self.sources.item(module, name)?.to_token_stream(), &mut text);
+            for (_, block) in self.blocks(module, name) {
+                print::texts(block.to_token_stream(), &mut text);
+            }
+            Some((path.clone(), text))
+        };
+        self.paths.iter().filter_map(of).collect()
     }
 
     /// The types of public signatures, fields and variants that no public path leads to, each with the path of an item that

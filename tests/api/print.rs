@@ -181,3 +181,19 @@ fn nothing() -> Block {
 fn hidden() -> Expr {
     syn::parse_quote!(_)
 }
+
+/// The texts of the doc comments in some tokens, line by line.
+pub(crate) fn texts(tokens: TokenStream, found: &mut String) {
+    let mut last = [None, None];
+    for token in tokens {
+        match &token {
+            TokenTree::Group(group) => texts(group.stream(), found),
+            TokenTree::Literal(literal) if last == [Some("doc".to_owned()), Some("=".to_owned())] => {
+                let text = syn::parse_str::<syn::LitStr>(&literal.to_string());
+                found.extend(text.map(|text| text.value() + "\n"));
+            }
+            TokenTree::Literal(_) | TokenTree::Ident(_) | TokenTree::Punct(_) => {}
+        }
+        last = [last[1].take(), Some(token.to_string())];
+    }
+}

@@ -40,7 +40,7 @@ impl LlmPort for FailsAfterTheTool {
         deltas: DeltaSink,
     ) -> BoxFuture<'_, Result<LlmAnswer, LlmError>> {
         if request.step == 2 && self.failed.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) {
-            let error = LlmError { status: Some(500), ..LlmError::new(LlmErrorKind::Unavailable, "HTTP 500") };
+            let error = LlmError::new(LlmErrorKind::Unavailable, "HTTP 500").with_status(500);
             return Box::pin(std::future::ready(Err(error)));
         }
         self.script.complete_stream(request, model, deltas)

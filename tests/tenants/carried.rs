@@ -9,12 +9,14 @@ use bob::model::{
     Capabilities, CondenseRequest, ContextCompactorPort, DeltaSink, LlmAnswer, LlmError, LlmPort, LlmRequest,
     ScriptedLlm, ScriptedReply, Summary,
 };
+use bob::runner::{AgentRunner, RunnerRequest};
 use bob::sessions::ResumeReply;
+use bob::tools::skills::{SkillIndex, SkillPort, SkillQuery, SkillRules, SkillScores};
 use bob::{AgentRequest, AgentRunResult, AgentRuntime, ModelName};
 use futures_util::future::BoxFuture;
 use serde_json::json;
 
-use crate::support::runtime::{Recorder, asking, build, file_store, session, turn, within};
+use crate::support::runtime::{Recorder, asking, build, file_store, scripted, session, turn, within};
 use crate::tenants::stage::{Person, Seen, asks, pay, paying};
 
 fn full() -> RequestContext {
@@ -112,4 +114,41 @@ async fn a_turn_that_is_resumed_in_another_runtime_has_the_context_of_its_reques
     within(next.resume(token, ResumeReply::Decision(Decision::AllowOnce))).await.unwrap();
     assert_eq!(paid.take(), [Some(Arc::new(full()))]);
     assert_eq!(started(&seen), [Some(Arc::new(full()))]);
+}
+
+/// A source without skills, which keeps the contexts of its queries.
+struct Shelf(Seen<Option<Arc<RequestContext>>>);
+
+impl SkillPort for Shelf {
+    fn index(&self, _cwd: Option<String>) -> BoxFuture<'_, Arc<SkillIndex>> {
+        Box::pin(std::future::ready(Arc::default()))
+    }
+
+    fn score<'a>(&'a self, _index: &'a SkillIndex, query: &'a SkillQuery) -> BoxFuture<'a, Option<SkillScores>> {
+        self.0.push(query.context.clone());
+        Box::pin(std::future::ready(None))
+    }
+}
+
+#[tokio::test]
+async fn a_source_of_skills_gets_it_as_well() {
+    let asked = Seen::default();
+    let port = Arc::new(Shelf(asked.clone()));
+    let builder = scripted(vec![ScriptedReply::text("done")]).skills(port, SkillRules::default());
+    let runtime = build(builder).await;
+    turn(&runtime, AgentRequest::text(session("s"), "go on").context(full())).await;
+    assert_eq!(asked.take(), [Some(Arc::new(full()))]);
+}
+
+#[tokio::test]
+async fn the_runner_gives_it_to_its_model_and_checks_it() {
+    let contexts = Seen::default();
+    let model = ScriptedLlm::replies(vec![ScriptedReply::text("done")]);
+    let model = Overheard { model, contexts: contexts.clone(), context_tokens: 8_192 };
+    let request = || RunnerRequest::text(session("s"), ModelName::parse("fake:m-1").unwrap(), "go");
+    let runner = AgentRunner::new(request().context(full()), &model).unwrap();
+    drop(within(runner.infer(&model)).await);
+    assert_eq!(contexts.take(), [Some(Arc::new(full()))]);
+    let refused = AgentRunner::new(request().context(RequestContext::of_tenant("")), &model);
+    assert!(matches!(refused, Err(bob::AgentError::Invalid(_))));
 }

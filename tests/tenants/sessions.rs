@@ -1,11 +1,11 @@
 //! A session belongs to the tenant of its first input that has one.
 
 use bob::context::{RequestContext, TenantId};
-use bob::model::ScriptedReply;
-use bob::sessions::{RequestId, SessionOptions};
-use bob::{AgentError, AgentRequest, AgentRuntime};
+use bob::model::{ScriptedLlm, ScriptedReply};
+use bob::sessions::{RequestId, SessionFilter, SessionOptions};
+use bob::{AgentError, AgentRequest, AgentRuntime, AskError};
 
-use crate::support::runtime::{build, file_store, say, scripted, session, turn, within};
+use crate::support::runtime::{build, file_store, over, say, scripted, session, turn, within};
 use crate::tenants::stage::context;
 
 #[track_caller]
@@ -87,4 +87,32 @@ async fn a_context_with_too_much_is_refused_before_anything_is_kept() {
     let why = refusal(within(runtime.run(say("hi").context(large))).await);
     assert!(why.contains("the context's data has 20002 bytes; at most 16384 are accepted"), "{why}");
     assert!(within(runtime.session(session("s"))).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_tenant_asks_for_values_and_condenses_its_sessions_only() {
+    #[derive(Debug, serde::Deserialize, schemars::JsonSchema)]
+    struct Person {
+        name: String,
+    }
+
+    let model = ScriptedLlm::from_fn(|request| match format!("{:?}", request.messages.last()).contains("Who wrote") {
+        true => ScriptedReply::text(r#"{"name": "Ann"}"#),
+        false => ScriptedReply::text("They talked about the plans of Ann."),
+    });
+    let runtime = build(over(model)).await;
+    let (acme, globex) = (runtime.tenant("acme").unwrap(), runtime.tenant("globex").unwrap());
+    assert_eq!(within(acme.ask("hi")).await.unwrap(), "They talked about the plans of Ann.");
+    assert_eq!(within(acme.run_as::<Person>(say("Who wrote it?"))).await.unwrap().output.name, "Ann");
+    assert_eq!(within(acme.sessions(SessionFilter::default(), None)).await.unwrap().sessions.len(), 2);
+    let refused = within(globex.run_as::<Person>(say("Who wrote it?"))).await;
+    assert!(matches!(refused, Err(AskError::Failed { .. } | AskError::Refused(AgentError::Invalid(_)))), "{refused:?}");
+
+    for _spoken in 0..3 {
+        turn(&runtime, say(&"words ".repeat(200)).context(context("acme", "ann"))).await;
+    }
+    let unknown = within(globex.condense(session("unknown"), None)).await.unwrap_err();
+    assert_eq!(within(globex.condense(session("s"), None)).await.unwrap_err(), unknown);
+    assert!(within(acme.condense(session("s"), None)).await.unwrap().messages > 0);
+    within(runtime.shutdown()).await;
 }

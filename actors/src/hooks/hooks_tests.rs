@@ -6,10 +6,11 @@ use crate::feed::EventSink;
 use crate::stopwatch::Stopwatch;
 use crate::tools::local::fixture::{Workspace, call};
 use crate::tools::{FnTool, tool};
+use bob_messages::context::RequestContext;
 use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::outcome::TurnOutcome;
-use bob_messages::tools::{Risk, ToolKind};
+use bob_messages::tools::{CallContext, Risk, ToolKind};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Mutex;
@@ -93,6 +94,20 @@ async fn a_program_reads_the_call() {
     assert_eq!((&call["tool"], &call["kind"]), (&json!("local/shell_exec"), &json!("execute")));
     assert_eq!(call["arguments"], json!({"command": "git push"}));
     assert!(seen["cwd"].as_str().is_some_and(|cwd| cwd.ends_with("project")), "{seen}");
+    assert_eq!(seen["context"], Value::Null, "its request has none");
+}
+
+#[tokio::test]
+async fn a_program_reads_on_whose_behalf_the_call_is_made() {
+    let (folder, workspace) = (tempfile::tempdir().expect("a folder"), Workspace::new());
+    let seen = folder.path().join("seen.json");
+    let hooks = programs(vec![hook(HookPoint::BeforeCall, &format!("cat > {}", seen.display()))]);
+    let call = hooked(&workspace, &shell(), json!({"command": "git push"}));
+    let context = Some(Arc::new(RequestContext::of_tenant("acme").principal("ann")));
+    let call = HookedCall { context: Arc::new(CallContext { context, ..(*call.context).clone() }), ..call };
+    assert_eq!(hooks.before_call(&call).expect("it is about the call").await, None);
+    let seen: Value = serde_json::from_slice(&std::fs::read(seen).expect("it was written")).expect("it is JSON");
+    assert_eq!(seen["context"], json!({"tenant": "acme", "principal": "ann"}));
 }
 
 #[tokio::test]

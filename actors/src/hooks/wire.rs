@@ -70,6 +70,7 @@ pub(super) fn of_call(program: &HookProgram, call: &HookedCall, result: Option<&
         "step": context.step,
         "cwd": context.roots.first(),
         "mode": context.mode,
+        "context": context.context,
         "call": {
             "id": call.id,
             "tool": call.name,

@@ -160,7 +160,7 @@ async fn l10_a_failure_of_the_request_is_final_at_once() {
 /// The port of real providers is bounded by itself; the others are bounded here.
 #[tokio::test(start_paused = true)]
 async fn l8_an_answer_of_any_port_is_bounded_and_what_is_too_large_is_not_asked_for_again() {
-    let call = |arguments: String| RawCall { name: "f".to_owned(), arguments, signatures: Vec::new() };
+    let call = |arguments: String| RawCall::new("f", arguments);
     let most = bounds::MOST_ANSWER_BYTES;
     let answer = |text: usize| LlmAnswer::text(model("a:b"), "x".repeat(text));
     let third = || "x".repeat(most / 3);
@@ -225,7 +225,7 @@ async fn a_fallback_takes_over_when_the_attempts_are_used_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fallback_that_cannot_be_asked_is_passed_over() {
-    let asked_to_wait = LlmError { retry_after_ms: Some(40_000), ..error(LlmErrorKind::RateLimited) };
+    let asked_to_wait = error(LlmErrorKind::RateLimited).with_retry_after_ms(40_000);
     let port = Listed::new([Err(asked_to_wait), Ok("fits")]);
     let asked = with_fallback(&["keyless:m", "small:m", "c:m"]);
     let started = Instant::now();
@@ -247,7 +247,7 @@ async fn a_fallback_without_a_price_is_passed_over_where_the_cost_is_bounded() {
 
 #[tokio::test(start_paused = true)]
 async fn l2_what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
-    let asked_to_wait = LlmError { retry_after_ms: Some(1_400_000_000), ..error(LlmErrorKind::RateLimited) };
+    let asked_to_wait = error(LlmErrorKind::RateLimited).with_retry_after_ms(1_400_000_000);
     let port = Listed::new([Err(asked_to_wait), Ok("later")]);
     let started = Instant::now();
     answer(&desk(port), &request("x"), 90_000).await.unwrap();
@@ -257,7 +257,7 @@ async fn l2_what_the_provider_asks_is_waited_for_and_no_longer_than_a_minute() {
 /// One place, and one session that was told to wait: the others go on meanwhile, and it queues again behind them.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_waits_to_try_again_holds_no_place() {
-    let asked_to_wait = LlmError { retry_after_ms: Some(40_000), ..error(LlmErrorKind::RateLimited) };
+    let asked_to_wait = error(LlmErrorKind::RateLimited).with_retry_after_ms(40_000);
     let mut listed = Listed::new([Err(asked_to_wait), Ok("b"), Ok("c"), Ok("a")]);
     Arc::get_mut(&mut listed).unwrap().places = 1;
     let desk = desk(Arc::clone(&listed));

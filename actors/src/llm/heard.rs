@@ -9,19 +9,6 @@ use futures_util::FutureExt;
 use std::sync::Arc;
 
 /// Reads what a port puts into its [`DeltaSink`].
-///
-/// ```
-/// use bob_actors::llm::Heard;
-/// use bob_actors::llm::contract::request;
-/// use bob_messages::ids::ModelName;
-///
-/// let model = ModelName::parse("my:model")?;
-/// let (deltas, mut heard) = Heard::of(&request(&model, "hi"));
-/// deltas.text("hel");
-/// deltas.text("lo");
-/// assert_eq!(heard.text(), "hello");
-/// # Ok::<(), bob_messages::ids::InvalidId>(())
-/// ```
 #[derive(Debug)]
 pub struct Heard {
     pieces: Subscription,

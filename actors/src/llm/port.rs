@@ -90,26 +90,6 @@ impl Default for ProviderLimits {
 
 /// A port: whether a provider can be asked now. A provider that Bob starts itself is
 /// waited for here, at the beginning of each attempt.
-///
-/// ```
-/// use bob_actors::llm::Readiness;
-/// use bob_messages::llm::{LlmError, LlmErrorKind};
-/// use futures_util::future::BoxFuture;
-///
-/// /// A provider that sleeps at night.
-/// struct Office { is_open: bool }
-///
-/// impl Readiness for Office {
-///     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>> {
-///         Box::pin(async move {
-///             match self.is_open {
-///                 true => Ok(()),
-///                 false => Err(LlmError::new(LlmErrorKind::NotStarted, format!("{provider} is closed"))),
-///             }
-///         })
-///     }
-/// }
-/// ```
 pub trait Readiness: Send + Sync + 'static {
     /// Returns when the provider can be asked. Dropping the future stops the waiting.
     ///

@@ -92,21 +92,6 @@ pub struct ProviderConfig {
 }
 
 /// What is known of single models beside the built-in profiles: the catalogue.
-///
-/// ```
-/// use bob_actors::llm::providers::{CapabilityOverrides, KnownModels};
-/// use bob_messages::ids::ModelName;
-///
-/// /// The models of one laboratory say by their names what they can do.
-/// struct Lab;
-///
-/// impl KnownModels for Lab {
-///     fn abilities(&self, model: &ModelName) -> Option<CapabilityOverrides> {
-///         let native_tools = Some(model.model().ends_with("-tools"));
-///         (model.provider() == "lab").then(|| CapabilityOverrides { native_tools, ..CapabilityOverrides::default() })
-///     }
-/// }
-/// ```
 pub trait KnownModels: Send + Sync + 'static {
     /// What is known of this model; what is `None` is not known.
     fn abilities(&self, model: &ModelName) -> Option<CapabilityOverrides>;

@@ -45,14 +45,14 @@ fn l1_exactly_two_further_attempts_with_doubling_caps() {
 #[test]
 fn l2_what_the_provider_asks_is_honoured_up_to_a_minute() {
     for (asked, waited) in [(0, 1_000), (500, 1_000), (7_000, 7_000), (60_000, 60_000), (1_382_400_000, 60_000)] {
-        let error = LlmError { retry_after_ms: Some(asked), ..error(LlmErrorKind::RateLimited) };
+        let error = error(LlmErrorKind::RateLimited).with_retry_after_ms(asked);
         assert_eq!(rule(&error, 0, 90_000, false, true), Verdict::Again { delay_ms: waited });
     }
 }
 
 #[test]
 fn l2_no_wait_outlasts_the_turn() {
-    let asked = LlmError { retry_after_ms: Some(30_000), ..error(LlmErrorKind::RateLimited) };
+    let asked = error(LlmErrorKind::RateLimited).with_retry_after_ms(30_000);
     assert_eq!(rule(&asked, 0, 30_001, true, true), Verdict::Again { delay_ms: 30_000 });
     assert_eq!(rule(&asked, 0, 30_000, true, true), Verdict::Fallback);
     assert_eq!(rule(&asked, 0, 30_000, false, true), Verdict::GiveUp);
@@ -95,7 +95,8 @@ fn l13_a_provider_that_is_down_is_not_asked_again() {
 proptest! {
     #[test]
     fn l2_a_wait_is_always_bounded(asked in any::<Option<u64>>(), repeated in 0_u32..5, remaining_ms in any::<u64>(), chance in any::<f64>()) {
-        let error = LlmError { retry_after_ms: asked, ..error(LlmErrorKind::RateLimited) };
+        let limited = error(LlmErrorKind::RateLimited);
+        let error = asked.map_or(limited.clone(), |asked| limited.with_retry_after_ms(asked));
         let failure = Failure { error: &error, repeated, remaining_ms, chance, has_fallback: false, is_down: false };
         if let Verdict::Again { delay_ms } = RetryPolicy::default().rule(failure, || true) {
             prop_assert!(repeated < 2 && delay_ms < remaining_ms && delay_ms <= MOST_RETRY_AFTER_MS);

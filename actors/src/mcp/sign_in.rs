@@ -7,22 +7,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Shows a person the page of an authorization server.
-///
-/// ```
-/// use bob_actors::mcp::SignInPort;
-/// use bob_messages::ids::ServerId;
-/// use futures_util::future::BoxFuture;
-///
-/// /// Prints the page for a person who reads the output of the program.
-/// struct Printed;
-///
-/// impl SignInPort for Printed {
-///     fn open<'a>(&'a self, server: &'a ServerId, page: &'a str) -> BoxFuture<'a, ()> {
-///         println!("{server} asks you to sign in: {page}");
-///         Box::pin(std::future::ready(()))
-///     }
-/// }
-/// ```
 pub trait SignInPort: Send + Sync + 'static {
     /// Shows this page, for this server. It may return at once: the answer of the page is awaited elsewhere, for at most
     /// five minutes. The page's address holds nothing secret; sanitise it before showing it in a terminal.

@@ -104,7 +104,7 @@ impl ModelsState {
         }
         let (facts, myself) = (Arc::clone(&self.arguments.facts), myself.clone());
         self.asking = Some(tokio::spawn(async move {
-            let result = facts.refresh().await;
+            let result = facts.refresh().await.map_err(|error| error.to_string());
             drop(myself.cast(ModelsMessage::Fetched { result }));
         }));
     }

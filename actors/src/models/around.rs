@@ -37,7 +37,7 @@ impl Catalogued {
         }
     }
 
-    fn with_alternatives(&self, model: &ModelName, error: LlmError) -> LlmError {
+    fn with_alternatives(&self, model: &ModelName, mut error: LlmError) -> LlmError {
         if !matches!(error.kind, LlmErrorKind::UnknownProvider | LlmErrorKind::MissingKey) {
             return error;
         }
@@ -46,9 +46,8 @@ impl Catalogued {
             return error;
         }
         let names: Vec<&str> = alternatives.iter().map(ModelName::as_str).collect();
-        let message =
-            format!("{}; of the models that can be run here, nearest are {}", error.message, names.join(", "));
-        LlmError { message, ..error }
+        error.message.push_str(&format!("; of the models that can be run here, nearest are {}", names.join(", ")));
+        error
     }
 }
 

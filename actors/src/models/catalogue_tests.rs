@@ -178,7 +178,7 @@ async fn an_answer_is_kept_for_its_time_and_then_nothing_is_selected() {
     let facts = of_url(&server, &folder, &now);
     let catalogue = Catalogue::new(Arc::clone(&facts), port());
     assert_eq!(selected(&catalogue, Preference::CostFirst).0.as_deref(), Some("ready:small-4"));
-    assert!(facts.refresh().await.unwrap_err().contains("503"));
+    assert!(facts.refresh().await.unwrap_err().to_string().contains("503"));
     assert_eq!(
         selected(&catalogue, Preference::CostFirst).0.as_deref(),
         Some("ready:small-4"),

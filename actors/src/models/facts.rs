@@ -1,6 +1,7 @@
 //! What is known of models, in memory: where it comes from, how old it is, and what was measured.
 
 use super::latency::Latencies;
+use super::port::CatalogueError;
 use super::source::{Entries, Source, of_file};
 use super::{cache, formats};
 use crate::clock::WallClock;
@@ -109,7 +110,7 @@ impl ModelFacts {
     ///
     /// # Errors
     /// Why there is no answer; what was known before is still known, as long as it is not too old.
-    pub async fn refresh(&self) -> Result<usize, String> {
+    pub async fn refresh(&self) -> Result<usize, CatalogueError> {
         let fetched = self.settings.source.fetch().await;
         let now = self.settings.clock.now();
         let result = match fetched {
@@ -123,7 +124,7 @@ impl ModelFacts {
             }
             Err(why) => {
                 self.known.write().unwrap_or_else(PoisonError::into_inner).trouble = Some(why.clone());
-                Err(why)
+                Err(CatalogueError::new(why))
             }
         };
         self.settled.send_replace(true);

@@ -32,5 +32,5 @@ pub use around::Catalogued;
 pub use catalogue::Catalogue;
 pub use facts::{CatalogueSettings, ModelFacts};
 pub use formats::FormatError;
-pub use port::{ModelCatalogPort, Resolution};
+pub use port::{CatalogueError, ModelCatalogPort, Resolution};
 pub use source::Source;

@@ -26,34 +26,21 @@ pub enum Resolution {
     },
 }
 
+/// Why the catalogue of models is not available, or its source has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct CatalogueError {
+    why: String,
+}
+
+impl CatalogueError {
+    /// An error with this text.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into() }
+    }
+}
+
 /// A catalogue of models. It answers at once, from memory.
-///
-/// ```
-/// use bob_actors::models::{ModelCatalogPort, Resolution};
-/// use bob_messages::ids::ModelName;
-/// use bob_messages::models::{ModelBook, ModelPrice};
-/// use std::sync::Arc;
-///
-/// /// A list of models that does not change.
-/// struct Fixed(Arc<ModelBook>);
-///
-/// impl ModelCatalogPort for Fixed {
-///     fn book(&self) -> Arc<ModelBook> {
-///         Arc::clone(&self.0)
-///     }
-///
-///     fn resolve(&self, model: &ModelName) -> Resolution {
-///         match self.0.get(model) {
-///             Some(entry) => Resolution::Mapped(Arc::clone(entry)),
-///             None => Resolution::Unmapped { why: format!("{model} is not in the list"), alternatives: Vec::new() },
-///         }
-///     }
-///
-///     fn price(&self, model: &ModelName) -> Option<ModelPrice> {
-///         self.0.get(model).and_then(|entry| entry.price.clone())
-///     }
-/// }
-/// ```
 pub trait ModelCatalogPort: Send + Sync + 'static {
     /// What is known at this moment.
     fn book(&self) -> Arc<ModelBook>;
@@ -68,10 +55,10 @@ pub trait ModelCatalogPort: Send + Sync + 'static {
     ///
     /// # Errors
     /// Why the catalogue is not available.
-    fn list(&self) -> Result<Arc<[Arc<ModelEntry>]>, String> {
+    fn list(&self) -> Result<Arc<[Arc<ModelEntry>]>, CatalogueError> {
         match &self.book().listing {
             bob_messages::models::Listing::Open(entries) => Ok(Arc::clone(entries)),
-            bob_messages::models::Listing::Closed(why) => Err(why.to_string()),
+            bob_messages::models::Listing::Closed(why) => Err(CatalogueError::new(why.to_string())),
         }
     }
 

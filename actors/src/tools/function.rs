@@ -42,25 +42,6 @@ pub struct FnTool {
 ///
 /// The function returns any value that can be serialised: a text is the result as it is, a [`ToolOutput`] too, and any
 /// other value is the result as JSON, and its structured content. Inside it `?` converts ordinary errors.
-///
-/// ```
-/// use bob_actors::tools::{Invocation, ToolError, tool};
-///
-/// #[derive(serde::Deserialize, schemars::JsonSchema)]
-/// struct Path { path: String }
-///
-/// #[derive(serde::Serialize)]
-/// struct Size { bytes: usize, lines: usize }
-///
-/// async fn size(file: Path, _call: Invocation) -> Result<Size, ToolError> {
-///     let bytes = tokio::task::spawn_blocking(move || std::fs::read(file.path)).await??;
-///     let lines = std::str::from_utf8(&bytes)?.lines().count();
-///     Ok(Size { bytes: bytes.len(), lines })
-/// }
-///
-/// let tool = tool("demo/size", "Returns the size of a text file.", size).read_only();
-/// # let _ = tool;
-/// ```
 pub fn tool<A, R, F>(name: &str, description: &str, run: impl Fn(A, Invocation) -> F + Send + Sync + 'static) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,

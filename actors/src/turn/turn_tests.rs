@@ -287,7 +287,7 @@ fn input(turn: &str) -> Arc<TurnInput> {
 
 fn answer_model(message: LlmMessage, text: &str, calls: bool) {
     let LlmMessage::Infer { reply, .. } = message else { panic!("not a prompt: {message:?}") };
-    let call = RawCall { name: "test__write".into(), arguments: "{}".into(), signatures: Vec::new() };
+    let call = RawCall::new("test__write", "{}");
     reply.send(Ok(Arc::new(
         LlmAnswer::text(model(), text.to_owned())
             .with_calls(calls.then_some(call).into_iter().collect())

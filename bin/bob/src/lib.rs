@@ -101,6 +101,9 @@
 //!
 //! The package `bob-config` reads `agent.toml`; the program `cli-agent` is made of both.
 
+// Says at each item which feature it needs, where the documentation is made by a nightly compiler.
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod approvals;
 pub mod config;
 pub mod context;

@@ -3,6 +3,7 @@
 //! [`Providers`](crate::Providers) makes the port of real providers; a program implements [`LlmPort`] for any other.
 
 pub mod catalogue;
+pub mod providers;
 pub mod server;
 
 /// The port that summarises long histories, for [`RuntimeBuilder::compactor`](crate::RuntimeBuilder::compactor).
@@ -65,9 +66,29 @@ pub use bob_actors::llm::GenaiLlm;
 /// # }
 /// ```
 pub use bob_actors::llm::LlmPort;
+/// Whether a provider can be asked now.
+///
+/// ```
+/// use bob::BoxFuture;
+/// use bob::model::{LlmError, LlmErrorKind, Readiness};
+///
+/// /// A provider that sleeps at night.
+/// struct Office { is_open: bool }
+///
+/// impl Readiness for Office {
+///     fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>> {
+///         Box::pin(async move {
+///             match self.is_open {
+///                 true => Ok(()),
+///                 false => Err(LlmError::new(LlmErrorKind::NotStarted, format!("{provider} is closed"))),
+///             }
+///         })
+///     }
+/// }
+/// ```
+pub use bob_actors::llm::Readiness;
 pub use bob_actors::llm::{
-    DeltaSink, ProviderLimits, Readiness, RetryPolicy, Router, ScriptError, ScriptedCall, ScriptedLlm, ScriptedReply,
-    ScriptedRule, providers,
+    DeltaSink, ProviderLimits, RetryPolicy, Router, ScriptError, ScriptedCall, ScriptedLlm, ScriptedReply, ScriptedRule,
 };
 pub use bob_messages::backoff::Backoff;
 pub use bob_messages::breaker::Down;

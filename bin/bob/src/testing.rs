@@ -14,6 +14,7 @@
 //! | port | suite |
 //! |---|---|
 //! | [`SessionStore`] | [`store`], and [`store_owners`] for one that several processes may open |
+//! | [`Inbox`](crate::inbox::Inbox) | [`inbox`](fn@inbox), of the store that has it |
 //! | [`ArtifactStorePort`] | [`artifacts`] |
 //! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
 //! | [`ToolPort`] | [`tools`] |
@@ -26,11 +27,13 @@
 //! A rule that does not end within 60 seconds is broken; on a paused clock that takes no time. A port that blocks its
 //! thread for ever blocks its test, too.
 //!
-//! [`FakeRuntime`] stands in for a runtime in tests of code that uses one.
+//! [`FakeRuntime`] stands in for a runtime in tests of code that uses one. [`request`], [`invocation`], [`question`] and
+//! [`condense_request`] make what a runtime gives to ports.
 //!
 //! `bob-actors` has the rules of stores whose processes are killed and paused, as the macro `store_owners_contract!`.
 
 mod approvals;
+mod asked;
 mod fake_runtime;
 mod memory;
 
@@ -58,7 +61,21 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
+pub use asked::{condense_request, question};
 pub use bob_actors::feed::contract::every_kind as events_of_every_kind;
+/// What a model's port says piece by piece.
+///
+/// ```
+/// use bob::ModelName;
+/// use bob::testing::{Heard, request};
+///
+/// let model = ModelName::parse("my:model")?;
+/// let (deltas, mut heard) = Heard::of(&request(&model, "hi"));
+/// deltas.text("hel");
+/// deltas.text("lo");
+/// assert_eq!(heard.text(), "hello");
+/// # Ok::<(), bob::sessions::InvalidId>(())
+/// ```
 pub use bob_actors::llm::Heard;
 pub use bob_actors::llm::contract::{ModelWire, request};
 pub use bob_actors::tools::contract::{Example, invocation};

@@ -42,9 +42,30 @@ pub use bob_actors::tools::ToolPort;
 pub use bob_actors::tools::local::{Kernel, Protection, SECRET_FILES, Sandbox, SandboxMode};
 pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};
 pub use bob_actors::tools::policy::{DENIED_COMMANDS, Policy, PolicyError, Rules, ToolOverride};
+/// Makes a tool of an async function, for [`RuntimeBuilder::tools`](crate::RuntimeBuilder::tools).
+///
+/// ```
+/// use bob::tools::{Invocation, ToolError, tool};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Path { path: String }
+///
+/// #[derive(serde::Serialize)]
+/// struct Size { bytes: usize, lines: usize }
+///
+/// async fn size(file: Path, _call: Invocation) -> Result<Size, ToolError> {
+///     let bytes = tokio::task::spawn_blocking(move || std::fs::read(file.path)).await??;
+///     let lines = std::str::from_utf8(&bytes)?.lines().count();
+///     Ok(Size { bytes: bytes.len(), lines })
+/// }
+///
+/// let tool = tool("demo/size", "Returns the size of a text file.", size).read_only();
+/// # let _ = tool;
+/// ```
+pub use bob_actors::tools::tool;
 #[cfg(feature = "web")]
 pub use bob_actors::tools::web::web_fetch;
-pub use bob_actors::tools::{Concern, FnTool, Invocation, ProgressRoom, ProgressSink, ToolError, schema_of, tool};
+pub use bob_actors::tools::{Concern, FnTool, Invocation, ProgressRoom, ProgressSink, ToolError, schema_of};
 pub use bob_messages::chat::{CallStatus, ToolCall};
 pub use bob_messages::ids::{CallId, ToolName};
 pub use bob_messages::reply::SoFar;

@@ -77,7 +77,7 @@ async fn refresh(facts: &ModelFacts, as_json: bool) -> Result<Exit, Failure> {
 
 fn list(catalogue: &Catalogue, required: &BTreeSet<Requirement>, all: bool, as_json: bool) -> Result<Exit, Failure> {
     let book = catalogue.book();
-    let entries = catalogue.list().map_err(|why| closed(&why))?;
+    let entries = catalogue.list().map_err(|error| closed(&error.to_string()))?;
     let can = |entry: &&Arc<ModelEntry>| required.is_subset(&entry.abilities);
     let shown = |entry: &&Arc<ModelEntry>| all || refusal(&book, entry).is_none();
     let entries: Vec<&Arc<ModelEntry>> = entries.iter().filter(can).filter(shown).collect();

@@ -93,15 +93,6 @@ impl Preference {
 }
 
 /// What is asked of a model. Its [`name`](Self::name) can stand wherever a model is named.
-///
-/// ```
-/// use bob_messages::models::{ModelSelector, Preference, Requirement};
-///
-/// let selector = ModelSelector::new(Preference::CostFirst).requiring([Requirement::Vision, Requirement::ToolUse]);
-/// let name = selector.name();
-/// assert_eq!(name.as_str(), "select:require=tool_use+vision,preference=cost_first");
-/// assert_eq!(ModelSelector::parse(name.model()).unwrap(), selector);
-/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelSelector {

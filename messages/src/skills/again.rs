@@ -1,6 +1,7 @@
 //! Choosing the skills of a turn again: why, what is asked for, and what was chosen.
 
 use super::SelectedSkills;
+use crate::context::RequestContext;
 use crate::ids::SessionId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -95,6 +96,9 @@ pub struct SkillQuery {
     pub beside: String,
     /// The labels of the request.
     pub labels: BTreeMap<String, String>,
+    /// The context of the turn's request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<Arc<RequestContext>>,
     /// The role of the session's agent.
     pub role: Option<Arc<str>>,
     /// Why skills are chosen again; empty for the first selection of a turn.

@@ -3,7 +3,7 @@
 use super::{Effect, TurnMessage};
 use crate::approvals::Heard;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, RequestId, SessionId, Ticket, TurnId};
+use crate::ids::{ApprovalId, RequestId, Ticket, TurnId};
 use crate::input::TurnInput;
 use crate::outcome::TurnOutcome;
 use crate::store::StoreError;
@@ -17,14 +17,6 @@ pub(super) fn finished(submission: TurnId, outcome: TurnOutcome) -> Effect {
 /// An input or a reply is not taken.
 pub(super) fn refused(submission: &TurnId, error: AgentError) -> Effect {
     Effect::Report(TurnNews::Refused { submission: submission.clone(), error })
-}
-
-/// The error of an input for a session of another tenant.
-pub(super) fn other_tenant(session: &SessionId, input: &TurnInput) -> AgentError {
-    AgentError::Invalid(match input.tenant() {
-        Some(_) => format!("the session {session} belongs to another tenant; choose another session id"),
-        None => format!("the session {session} belongs to a tenant; give the request a context with that tenant"),
-    })
 }
 
 /// Refuses an input, a reply or a change of the options. A turn that was to be closed and cannot be is not waited for:

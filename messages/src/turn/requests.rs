@@ -5,10 +5,10 @@
 
 use super::acks::Ack;
 use super::lookup::has_ended;
-use super::news::{finished, other_tenant, refused};
+use super::news::{finished, refused};
 use super::state::State;
 use super::{Effect, Turn, TurnMessage};
-use crate::error::AgentError;
+use crate::error::{AgentError, other_tenant};
 use crate::ids::TurnId;
 use crate::outcome::TurnOutcome;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl Turn {
         let TurnMessage::Start { input, .. } = message else { return false };
         // Before anything of an earlier request is reported.
         if session.is_of_another_tenant(input) {
-            effects.push(refused(submission, other_tenant(&self.id, input)));
+            effects.push(refused(submission, other_tenant(&self.id, input.tenant())));
             return true;
         }
         let Some(request) = &input.request_id else { return false };

@@ -75,6 +75,7 @@ impl Turn {
             text: self.wanted_skills(session, open),
             beside: beside(session, &causes),
             labels: open.input.labels.clone(),
+            context: open.input.context.clone(),
             role: self.role(),
             causes,
         })

@@ -178,7 +178,9 @@ fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
         let error = failure(attempt, Kind::Unavailable, "reported an error in the middle of its answer");
         return said::with(error, &text, attempt.keys);
     };
-    LlmError { status: None, ..http(status, &text, None, attempt) }
+    let mut error = http(status, &text, None, attempt);
+    error.status = None;
+    error
 }
 
 /// An HTTP error.
@@ -197,12 +199,8 @@ pub(super) fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt
         Kind::Unavailable | Kind::Timeout => "the provider failed: try again later".to_owned(),
         _rejected_and_those_without_a_status => "it refused the request".to_owned(),
     };
-    let error = LlmError {
-        kind,
-        message: format!("HTTP {status} from provider {name}: {advice}"),
-        status: Some(status),
-        retry_after_ms: headers.and_then(retry_after::read),
-    };
+    let mut error = LlmError::new(kind, format!("HTTP {status} from provider {name}: {advice}")).with_status(status);
+    error.retry_after_ms = headers.and_then(retry_after::read);
     said::with(error, &body[..body.floor_char_boundary(MOST_BODY_BYTES)], attempt.keys)
 }
 

@@ -119,7 +119,7 @@ pub(super) fn answer(wire: &mut Wire, attempt: &Attempt<'_>, deltas: &DeltaSink)
 fn raw(begun: Vec<super::wire::Begun>, signatures: Vec<String>) -> Vec<RawCall> {
     let mut calls: Vec<RawCall> = begun
         .into_iter()
-        .map(|call| RawCall { name: call.name, arguments: bare(call.arguments), signatures: call.signatures })
+        .map(|call| RawCall::new(call.name, bare(call.arguments)).with_signatures(call.signatures))
         .collect();
     if let Some(first) = calls.first_mut().filter(|first| first.signatures.is_empty()) {
         first.signatures = signatures;

@@ -111,7 +111,7 @@ impl ScriptedCall {
             Value::String(text) => text,
             value => value.to_string(),
         };
-        RawCall { name: self.name, arguments, signatures: Vec::new() }
+        RawCall::new(self.name, arguments)
     }
 }
 

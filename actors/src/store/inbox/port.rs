@@ -32,48 +32,6 @@ pub struct Due {
 /// A message is accepted when [`put`](Self::put) has answered. It is [`taken`](Self::take) by the owner of its session, any
 /// number of times, and removed by [`settle`](Self::settle) when its effect is durable. Every method may be called from several
 /// tasks, and a call that was lost may be repeated.
-///
-/// ```
-/// use bob_actors::store::{Due, Inbox};
-/// use bob_messages::error::AgentError;
-/// use bob_messages::ids::SessionId;
-/// use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
-/// use bob_messages::store::StoreError;
-/// use futures_util::future::BoxFuture;
-/// use std::collections::BTreeSet;
-/// use std::sync::Arc;
-/// use std::sync::atomic::{AtomicUsize, Ordering};
-///
-/// /// Counts the messages that are put into another inbox.
-/// struct Counted(Arc<dyn Inbox>, AtomicUsize);
-///
-/// impl Inbox for Counted {
-///     fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
-///         self.1.fetch_add(1, Ordering::Relaxed);
-///         self.0.put(message)
-///     }
-///
-///     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
-///         self.0.take(session)
-///     }
-///
-///     fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
-///         self.0.settle(key, refusal)
-///     }
-///
-///     fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
-///         self.0.standing(key)
-///     }
-///
-///     fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
-///         self.0.due(most, known)
-///     }
-///
-///     fn woken(&self) -> BoxFuture<'_, ()> {
-///         self.0.woken()
-///     }
-/// }
-/// ```
 pub trait Inbox: Send + Sync + 'static {
     /// Keeps a message, durably. Answers whether it is new: one of the same session and request id that waits stays as it is,
     /// and one that was refused is replaced, as the last message of the session.

@@ -130,10 +130,9 @@ impl World {
         self.steps += 1;
         let count = if self.steps.is_multiple_of(4) { 0 } else { self.dice.usize(1..=3) };
         let calls: Vec<_> = (0..count)
-            .map(|_| RawCall {
-                name: ["demo/pay", "demo/sh"][self.dice.usize(..2)].to_owned(),
-                arguments: json!({"command": (["a", "b"][self.dice.usize(..2)])}).to_string(),
-                signatures: Vec::new(),
+            .map(|_| {
+                let name = ["demo/pay", "demo/sh"][self.dice.usize(..2)];
+                RawCall::new(name, json!({"command": (["a", "b"][self.dice.usize(..2)])}).to_string())
             })
             .collect();
         LlmAnswer::text(name(), if calls.is_empty() { "done".to_owned() } else { String::new() })

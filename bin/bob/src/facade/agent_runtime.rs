@@ -61,7 +61,7 @@ pub trait AgentRuntime: Send + Sync {
 
     /// Returns the events of a session, for any number of readers: first those rebuilt from the journal after `from`,
     /// then live ones, without gaps or duplicates, also while a turn is running.
-    /// [`rebuild`](bob_messages::event::rebuild) lists the events that only exist live. The journal is read page by
+    /// [`rebuild`](crate::events::rebuild) lists the events that only exist live. The journal is read page by
     /// page. If the session does not exist yet, the stream waits for it. A reader that falls more than 1,024 events
     /// or 16 MiB behind loses live-only events and resumes from the journal; slow or dropped readers never affect a
     /// turn.
@@ -109,7 +109,7 @@ pub trait AgentRuntime: Send + Sync {
     fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
     /// Decides about a call that waits for approval: in a running turn whose request uses
-    /// [`ApprovalsMode::Wait`](bob_messages::input::ApprovalsMode), or in a suspended turn. Returns `true` if this
+    /// [`ApprovalsMode::Wait`](crate::approvals::ApprovalsMode), or in a suspended turn. Returns `true` if this
     /// decision took effect, and `false` if there is no such open question, because another decision or the deadline
     /// came first. The question's id is in the `approval.requested` event and in the question passed to
     /// [`ApprovalPort`](super::ApprovalPort). A turn that an earlier process left at the question is recovered, and a

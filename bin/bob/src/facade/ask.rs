@@ -2,6 +2,7 @@
 
 use super::agent_runtime::AgentRuntime;
 use super::request::{AgentRequest, AgentResponse, AgentRunResult};
+use super::tenant::TenantRuntime;
 use bob_actors::tools::schema_of;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
@@ -22,10 +23,7 @@ pub trait AgentRuntimeExt: AgentRuntime {
     /// # Errors
     /// When the request was refused, and when the turn ended in any other way than with an answer.
     fn ask(&self, text: impl Into<String> + Send) -> impl Future<Output = Result<String, AskError>> + Send {
-        async move {
-            let result = self.run(AgentRequest::once(text)).await?;
-            Ok(answered(result)?.content)
-        }
+        async move { Ok(self.run(AgentRequest::once(text)).await?.answered()?.content) }
     }
 
     /// Runs one turn whose final answer is a `T`: its schema is the request's
@@ -60,7 +58,7 @@ pub trait AgentRuntimeExt: AgentRuntime {
     {
         let request = AgentRequest { output_schema: Some(Arc::new(schema_of::<T>())), ..request };
         async move {
-            let response = answered(self.run(request).await?)?;
+            let response = self.run(request).await?.answered()?;
             match serde_json::from_str(&response.content) {
                 Ok(output) => Ok(Typed { output, response }),
                 Err(source) => Err(AskError::Misfit { wanted: type_name::<T>(), source, response }),
@@ -70,6 +68,61 @@ pub trait AgentRuntimeExt: AgentRuntime {
 }
 
 impl<R: AgentRuntime + ?Sized> AgentRuntimeExt for R {}
+
+impl TenantRuntime {
+    /// Asks in a new session of the tenant, as [`AgentRuntimeExt::ask`].
+    ///
+    /// # Errors
+    /// Those of [`AgentRuntimeExt::ask`].
+    pub async fn ask(&self, text: impl Into<String> + Send) -> Result<String, AskError> {
+        Ok(self.run(AgentRequest::once(text)).await?.answered()?.content)
+    }
+
+    /// Runs one turn whose final answer is a `T`, as [`AgentRuntimeExt::run_as`].
+    ///
+    /// # Errors
+    /// Those of [`AgentRuntimeExt::run_as`] and of [`run`](Self::run).
+    pub async fn run_as<T>(&self, request: AgentRequest) -> Result<Typed<T>, AskError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        self.runtime().run_as(self.owned(request)?).await
+    }
+}
+
+impl AgentRunResult {
+    /// The outcome of a turn that ended with an answer. A turn that failed, reached a limit or was cancelled has an outcome as
+    /// well, of which [`response`](Self::response) tells nothing as an error.
+    ///
+    /// ```
+    /// # use bob::model::{ScriptedLlm, ScriptedReply};
+    /// # use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder};
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let model = std::sync::Arc::new(ScriptedLlm::replies(vec![ScriptedReply::text("hello")]));
+    /// # let runtime = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(model).build().await?;
+    /// let response = runtime.run(AgentRequest::once("Say hello.")).await?.answered()?;
+    /// assert_eq!(response.content, "hello");
+    /// # runtime.shutdown().await;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// When the turn ended in any other way, with the outcome.
+    pub fn answered(self) -> Result<Box<AgentResponse>, AskError> {
+        match self {
+            Self::Finished(response) => match (response.finish_reason, &response.error) {
+                (FinishReason::Final, None) => Ok(response),
+                (_, Some(error)) => Err(AskError::Failed { error: error.clone(), response }),
+                (_, None) => Err(AskError::Ended(response)),
+            },
+            Self::Suspended { reason, token, question, response } => {
+                Err(AskError::Suspended { reason, token, question, response })
+            }
+        }
+    }
+}
 
 /// A final answer as a value, and the outcome of its turn.
 #[derive(Debug, Clone, PartialEq)]
@@ -133,19 +186,6 @@ impl AskError {
             | Self::Ended(response)
             | Self::Suspended { response, .. }
             | Self::Misfit { response, .. } => Some(response),
-        }
-    }
-}
-
-fn answered(result: AgentRunResult) -> Result<Box<AgentResponse>, AskError> {
-    match result {
-        AgentRunResult::Finished(response) => match (response.finish_reason, &response.error) {
-            (FinishReason::Final, None) => Ok(response),
-            (_, Some(error)) => Err(AskError::Failed { error: error.clone(), response }),
-            (_, None) => Err(AskError::Ended(response)),
-        },
-        AgentRunResult::Suspended { reason, token, question, response } => {
-            Err(AskError::Suspended { reason, token, question, response })
         }
     }
 }

@@ -62,7 +62,7 @@ impl RuntimeBuilder {
         self
     }
 
-    /// How tool servers with [`HttpSpec::sign_in`](bob_messages::options::HttpSpec::sign_in) are signed in to: where tokens
+    /// How tool servers with [`HttpSpec::sign_in`](crate::tools::servers::HttpSpec::sign_in) are signed in to: where tokens
     /// are kept, and how a person is shown the page. By default they are kept in memory, and no page is shown: then such a
     /// server is unavailable until [`log_in`](crate::tools::servers::log_in) has been called for the same folder. Servers
     /// that sessions bring have no part in it.

@@ -308,7 +308,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the summariser for histories that are too long for their model; default: the model of
-    /// [`CondenseRules`](bob_messages::turn_config::CondenseRules), else the turn's model.
+    /// [`CondenseRules`](crate::config::CondenseRules), else the turn's model.
     #[must_use]
     pub fn compactor(mut self, port: Arc<dyn ContextCompactorPort>) -> Self {
         self.compactor = Compactor::new(port);

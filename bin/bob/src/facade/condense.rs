@@ -30,6 +30,10 @@ const ATTEMPTS: u32 = 2;
 /// The longest wait for a summary.
 const MOST_MS: u64 = 10 * 60 * 1000;
 
+pub(super) fn nothing_to_condense() -> AgentError {
+    AgentError::Invalid("the session has no messages to condense".to_owned())
+}
+
 impl Runtime {
     /// Replaces the history of a session by a summary of it, now and whatever its size. The summary is written by
     /// `model`, by default the one the configuration has for summaries, else that of the session. The journal keeps every message.
@@ -46,7 +50,7 @@ impl Runtime {
             return Err(AgentError::busy("the session has a turn that is not over"));
         }
         if folded.history.is_empty() {
-            return Err(AgentError::Invalid("the session has no messages to condense".to_owned()));
+            return Err(nothing_to_condense());
         }
         let of_rules = turn_config.condense.as_ref().and_then(|rules| rules.model.clone());
         let of_session = folded.latest_options().model.clone();

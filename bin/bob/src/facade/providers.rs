@@ -37,7 +37,7 @@ impl Providers {
     }
 
     /// The built-in providers with the keys in the environment: `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and so on, as
-    /// [`KNOWN`](bob_actors::llm::providers::KNOWN) lists them. They are read by [`build`](Self::build).
+    /// [`KNOWN`](crate::model::providers::KNOWN) lists them. They are read by [`build`](Self::build).
     pub fn from_env() -> Self {
         Self { reads_environment: true, ..Self::default() }
     }

@@ -157,8 +157,9 @@ impl From<Box<TurnOutcome>> for AgentRunResult {
     }
 }
 
-/// One session, read from its journal.
+/// One session, read from its journal. A test makes one by [`bare`](Self::bare).
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct SessionLook {
     /// Which.
     pub session: SessionId,
@@ -178,6 +179,14 @@ pub struct SessionLook {
     pub last: Option<Box<AgentResponse>>,
 }
 
+impl SessionLook {
+    /// A session of which there is nothing but its name.
+    pub fn bare(session: SessionId) -> Self {
+        let (options, next_options, title, state) = Default::default();
+        Self { session, options, next_options, title, state, turns: 0, waiting: 0, last: None }
+    }
+}
+
 /// How a runtime is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -192,8 +201,9 @@ pub enum RuntimeStatus {
     Stopped,
 }
 
-/// The health of a runtime, checked on request.
+/// The health of a runtime, checked on request. A double of one makes it by [`ready`](Self::ready).
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RuntimeHealth {
     /// Summary.
     pub status: RuntimeStatus,
@@ -211,4 +221,20 @@ pub struct RuntimeHealth {
     pub running_turns: usize,
     /// How many requests wait until a turn may run; they are not accepted yet.
     pub waiting_turns: usize,
+}
+
+impl RuntimeHealth {
+    /// A runtime without sessions, of which everything answers.
+    pub fn ready() -> Self {
+        Self {
+            status: RuntimeStatus::Ready,
+            llm_ready: true,
+            tools_ready: true,
+            mcp_pool_ready: true,
+            store_ready: true,
+            live_sessions: 0,
+            running_turns: 0,
+            waiting_turns: 0,
+        }
+    }
 }

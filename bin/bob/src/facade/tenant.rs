@@ -1,6 +1,7 @@
 //! A runtime as one tenant sees it.
 
 use super::agent_runtime::AgentRuntime;
+use super::condense::{CondensedHistory, nothing_to_condense};
 use super::events::AgentEvents;
 use super::request::{AgentRequest, AgentRunResult, SessionLook};
 use super::runtime::Runtime;
@@ -9,8 +10,8 @@ use super::subscribe::EventsFrom;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
 use bob_messages::context::RequestContext;
-use bob_messages::error::AgentError;
-use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, SessionId, TenantId};
+use bob_messages::error::{AgentError, other_tenant};
+use bob_messages::ids::{ApprovalId, ModelName, RequestId, ResumeToken, SessionId, TenantId};
 use bob_messages::input::ResumeReply;
 use bob_messages::options::{OptionsPatch, SessionOptions};
 use bob_messages::store::{Part, Record, SessionFilter, SessionPage};
@@ -69,9 +70,9 @@ impl Runtime {
         let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return Ok(()) };
         // Boxed, since it is rare and its future is large.
         match Box::pin(self.tenant_of(session)).await? {
-            Some(owner) if tenant.or(options.tenant.as_ref()) != Some(&owner) => Err(AgentError::Invalid(format!(
-                "the session {session} belongs to another tenant; choose another session id"
-            ))),
+            Some(owner) if tenant.or(options.tenant.as_ref()) != Some(&owner) => {
+                Err(other_tenant(session, Some(&owner)))
+            }
             Some(_) | None => Ok(()),
         }
     }
@@ -212,6 +213,17 @@ impl TenantRuntime {
         }
     }
 
+    /// As [`Runtime::condense`].
+    ///
+    /// # Errors
+    /// Those of [`Runtime::condense`]; a session of another tenant has no messages.
+    pub async fn condense(&self, session: SessionId, model: Option<ModelName>) -> Result<CondensedHistory, AgentError> {
+        match self.owns(&session).await? {
+            true => self.runtime.condense(session, model).await,
+            false => Err(nothing_to_condense()),
+        }
+    }
+
     /// As [`AgentRuntime::close`].
     pub async fn close(&self, session: SessionId) -> Result<bool, AgentError> {
         Ok(self.owns(&session).await? && self.runtime.close(session).await)
@@ -242,7 +254,7 @@ impl TenantRuntime {
         }
     }
 
-    fn owned(&self, mut request: AgentRequest) -> Result<AgentRequest, AgentError> {
+    pub(super) fn owned(&self, mut request: AgentRequest) -> Result<AgentRequest, AgentError> {
         self.refuse_other(request.context.as_ref().and_then(|context| context.tenant.as_ref()))?;
         self.refuse_other(request.options.as_ref().and_then(|options| options.tenant.as_ref()))?;
         let context = request.context.get_or_insert_default();

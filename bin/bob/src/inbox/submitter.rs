@@ -1,40 +1,35 @@
-//! Puts messages into an inbox, and waits for what becomes of them in the journal.
+//! Puts messages into an inbox.
 
 use super::journal;
-use bob_actors::store::{Inbox, SessionStore};
+use super::pending::{LAST_LOOK, Pending, Place, Sight};
+use bob_actors::store::SessionStore;
 use bob_messages::Millis;
+use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
-use bob_messages::event::{Envelope, Rebuild};
-use bob_messages::ids::{RequestId, SessionId, TurnId};
+use bob_messages::event::Rebuild;
+use bob_messages::ids::{RequestId, SessionId, TenantId, TurnId};
 use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::{OpenTurn, Session};
-use bob_messages::store::{Fact, Part, Record};
-use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
 use tokio::time::timeout;
-
-/// Between two looks at the journal: short at first, since a store may be unable to tell that something changed.
-const FIRST_LOOK: Duration = Duration::from_millis(20);
-const LAST_LOOK: Duration = Duration::from_millis(250);
 
 /// The most bytes of a message, as JSON: twice what the input of a turn may have with its attachments.
 const MOST_BYTES: usize = 32 << 20;
 
-/// How many records are read at a time.
-const PAGE: usize = 256;
-
 /// Puts messages into the inbox of a store. It runs nothing.
+///
+/// One without a tenant is the operator's: it sees every session, and each message is put except a submission whose context names
+/// another tenant than that of its session. One [of a tenant](Self::of_tenant) sees the sessions of that tenant.
 #[derive(Clone)]
 pub struct Submitter {
-    store: Arc<dyn SessionStore>,
-    inbox: Arc<dyn Inbox>,
+    at: Place,
+    tenant: Option<TenantId>,
 }
 
 impl std::fmt::Debug for Submitter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Submitter").finish_non_exhaustive()
+        f.debug_struct("Submitter").field("tenant", &self.tenant).finish_non_exhaustive()
     }
 }
 
@@ -42,7 +37,18 @@ impl Submitter {
     /// One for this store; `None` when the store has no inbox.
     pub fn new(store: Arc<dyn SessionStore>) -> Option<Self> {
         let inbox = store.inbox()?;
-        Some(Self { store, inbox })
+        Some(Self { at: Place { store, inbox }, tenant: None })
+    }
+
+    /// The submitter as this tenant sees it. Each submission is given the tenant. Other messages are taken for sessions of the tenant,
+    /// and cancellations of its submissions that wait as well. Sessions of others do not exist for it.
+    ///
+    /// # Errors
+    /// `Invalid` when the name of the tenant is empty, too long, or has a control character.
+    pub fn of_tenant(self, tenant: impl Into<TenantId>) -> Result<Self, AgentError> {
+        let tenant = tenant.into();
+        RequestContext::of_tenant(tenant.clone()).check().map_err(AgentError::Invalid)?;
+        Ok(Self { tenant: Some(tenant), ..self })
     }
 
     /// Puts a message, unless its session has its outcome. Messages that run no turn have none: [`taken`](Self::taken) waits for
@@ -50,15 +56,19 @@ impl Submitter {
     /// id is harmless; one that was refused is tried again.
     ///
     /// # Errors
-    /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id. `Invalid` for more than 32 MiB.
+    /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id. `Invalid` for more than 32 MiB, for a
+    /// submission to a session of another tenant than its context names, and for what this tenant may not send.
     pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
+        let mut message = message;
+        self.own(&mut message.request)?;
         let bytes = message.to_text()?.len();
         if bytes > MOST_BYTES {
             return Err(AgentError::Invalid(format!("the message has {bytes} bytes; at most {MOST_BYTES} are taken")));
         }
         let (session, request) = (message.session.clone(), message.request_id.clone());
         // What was read before the message was there has nothing of it, unless it is repeated.
-        let folded = journal::folded(&*self.store, &session).await?;
+        let folded = journal::folded(&*self.at.store, &session).await?;
+        let sight = self.admitted(&folded, &message.request).await?;
         let reply = matches!(message.request, InboxRequest::Resume { .. }).then(|| TurnId::new(request.as_str()));
         // A suspended turn has an outcome under the name of its request, which is the question that a reply answers.
         let has_outcome = match &reply {
@@ -75,20 +85,69 @@ impl Submitter {
         };
         // What the process that takes a decision would make of one that lasts is not known here.
         let rebuild = rebuild.offering_always(false);
-        if !has_outcome {
-            self.inbox.put(message).await?;
+        if !has_outcome && !self.at.inbox.put(message).await? {
+            let waits = self.waiting(&session, &request).await?;
+            sight.check(&session, waits.as_ref().and_then(tenant_of))?;
         }
-        let read = rebuild.session().version;
-        Ok(Pending {
-            submitter: self.clone(),
-            request,
-            reply,
-            rebuild,
-            read,
-            turn: None,
-            events: VecDeque::new(),
-            outcome: None,
-        })
+        Ok(Pending::new(self.at.clone(), request, sight, reply, rebuild))
+    }
+
+    /// Gives a submission the tenant.
+    fn own(&self, request: &mut InboxRequest) -> Result<(), AgentError> {
+        let (Some(tenant), InboxRequest::Submit(submit)) = (&self.tenant, request) else { return Ok(()) };
+        let named = &mut Arc::make_mut(submit.context.get_or_insert_default()).tenant;
+        match named.get_or_insert_with(|| tenant.clone()) {
+            own if *own == *tenant => Ok(()),
+            other => {
+                let text = format!("the message names the tenant {other}, and is sent by the tenant {tenant}");
+                Err(AgentError::Invalid(text))
+            }
+        }
+    }
+
+    /// Refuses a message that may not be sent to this session. Otherwise of which sessions its sender is told something.
+    async fn admitted(&self, folded: &Session, request: &InboxRequest) -> Result<Sight, AgentError> {
+        let sight = match (request, &self.tenant) {
+            (InboxRequest::Submit(_), _) => Sight::Of(tenant_of(request).cloned()),
+            (_, Some(tenant)) => Sight::Of(Some(tenant.clone())),
+            (_, None) => Sight::All,
+        };
+        let is_allowed = match request {
+            InboxRequest::Submit(_) => return sight.check(&folded.id, folded.tenant.as_ref()).map(|()| sight),
+            InboxRequest::Cancel { of } => self.may_cancel(folded, of).await?,
+            InboxRequest::Decide { .. }
+            | InboxRequest::Steer { .. }
+            | InboxRequest::Resume { .. }
+            | InboxRequest::Configure { .. } => self.sees(folded),
+        };
+        match is_allowed {
+            true => Ok(sight),
+            false => Err(no_session(&folded.id)),
+        }
+    }
+
+    /// Whether the session exists for this submitter.
+    fn sees(&self, folded: &Session) -> bool {
+        self.tenant.is_none() || self.tenant == folded.tenant
+    }
+
+    /// Whether the request is one of a session that is seen, or a submission of the tenant that waits.
+    async fn may_cancel(&self, folded: &Session, of: &RequestId) -> Result<bool, AgentError> {
+        if self.sees(folded) {
+            return Ok(true);
+        }
+        if let Some(waits) = self.waiting(&folded.id, of).await? {
+            return Ok(tenant_of(&waits) == self.tenant.as_ref());
+        }
+        // It may have gone to the journal meanwhile.
+        Ok(self.sees(&journal::folded(&*self.at.store, &folded.id).await?))
+    }
+
+    /// The request of a message that waits, as far as it can be read.
+    async fn waiting(&self, session: &SessionId, request: &RequestId) -> Result<Option<InboxRequest>, AgentError> {
+        let waiting = self.at.inbox.take(session).await?;
+        let named = waiting.into_iter().find(|entry| entry.request_id == *request);
+        Ok(named.and_then(|entry| entry.message.ok()).map(|message| message.request))
     }
 
     /// The request whose turn a session has open, or that waits for it longest; `None` when there is nothing to cancel.
@@ -96,16 +155,20 @@ impl Submitter {
     /// # Errors
     /// Errors of the store.
     pub async fn first_request(&self, session: &SessionId) -> Result<Option<RequestId>, AgentError> {
-        let folded = journal::folded(&*self.store, session).await?;
+        let folded = journal::folded(&*self.at.store, session).await?;
         // A turn that no message asked for is named by its submission.
         let named = |open: &OpenTurn| RequestId::new(open.submission.as_str());
         let open = folded.running().map(|open| open.input.request_id.clone().unwrap_or_else(|| named(open)));
-        if open.is_some() {
+        if open.is_some() && self.sees(&folded) {
             return Ok(open);
         }
-        let waiting = self.inbox.take(session).await?;
-        let mut submitted = waiting.into_iter().filter(|entry| entry.request().is_some_and(InboxRequest::runs_a_turn));
-        Ok(submitted.next().map(|entry| entry.request_id))
+        let is_seen = |request: &InboxRequest| match (&self.tenant, request) {
+            (Some(tenant), InboxRequest::Submit(_)) => tenant_of(request) == Some(tenant),
+            _ => self.sees(&folded),
+        };
+        let is_one = |request: &InboxRequest| request.runs_a_turn() && is_seen(request);
+        let waiting = self.at.inbox.take(session).await?;
+        Ok(waiting.into_iter().find(|entry| entry.request().is_some_and(is_one)).map(|entry| entry.request_id))
     }
 
     /// Asks for the end of the turn of a request, or of the request if its turn has not begun. `at` is the time of day, for people.
@@ -115,7 +178,11 @@ impl Submitter {
     pub async fn cancel(&self, session: &SessionId, of: &RequestId, at: Millis) -> Result<(), AgentError> {
         let message =
             InboxMessage::new(session.clone(), Self::cancellation_of(of), at, InboxRequest::Cancel { of: of.clone() });
-        self.inbox.put(message).await.map(drop).map_err(AgentError::from)
+        if self.tenant.is_some() {
+            let folded = journal::folded(&*self.at.store, session).await?;
+            self.admitted(&folded, &message.request).await?;
+        }
+        self.at.inbox.put(message).await.map(drop).map_err(AgentError::from)
     }
 
     /// The name of the message that cancels a request.
@@ -131,16 +198,22 @@ impl Submitter {
     pub async fn cancelled(&self, session: &SessionId, of: &RequestId) -> Result<Option<Box<TurnOutcome>>, AgentError> {
         let key = InboxKey { session: session.clone(), request: Self::cancellation_of(of) };
         loop {
-            let standing = self.inbox.standing(key.clone()).await?;
-            let (outcome, is_over) = ended(&journal::folded(&*self.store, session).await?, of);
+            let standing = self.at.inbox.standing(key.clone()).await?;
+            let folded = journal::folded(&*self.at.store, session).await?;
+            let (outcome, is_over) = match self.sees(&folded) {
+                true => ended(&folded, of),
+                // What is cancelled may have been about to begin the session.
+                false if folded.tenant.is_none() => (None, false),
+                false => return Ok(None),
+            };
             match standing {
                 InboxStanding::Gone => return Ok(outcome),
                 InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Waiting if is_over => {
-                    self.inbox.settle(key, None).await?;
+                    self.at.inbox.settle(key, None).await?;
                     return Ok(outcome);
                 }
-                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
+                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
             }
         }
     }
@@ -154,7 +227,8 @@ impl Submitter {
         session: &SessionId,
         request: &RequestId,
     ) -> Result<Option<Box<TurnOutcome>>, AgentError> {
-        Ok(journal::folded(&*self.store, session).await?.first_outcome(request).map(Box::new))
+        let folded = journal::folded(&*self.at.store, session).await?;
+        Ok(folded.first_outcome(request).filter(|_| self.sees(&folded)).map(Box::new))
     }
 
     /// Waits until a worker has taken a message and is done with it.
@@ -164,8 +238,18 @@ impl Submitter {
     pub async fn taken(&self, session: &SessionId, request: &RequestId) -> Result<(), AgentError> {
         let key = InboxKey { session: session.clone(), request: request.clone() };
         loop {
-            match self.inbox.standing(key.clone()).await? {
-                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.inbox.woken()).await),
+            let standing = self.at.inbox.standing(key.clone()).await?;
+            if self.tenant.is_some() {
+                let folded = journal::folded(&*self.at.store, session).await?;
+                match (self.sees(&folded), &standing) {
+                    (true, _) => {}
+                    (false, _) if folded.tenant.is_some() => return Ok(()),
+                    (false, InboxStanding::Refused(_)) => return Err(no_session(session)),
+                    (false, InboxStanding::Waiting | InboxStanding::Gone) => {}
+                }
+            }
+            match standing {
+                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
                 InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Gone => return Ok(()),
             }
@@ -173,129 +257,20 @@ impl Submitter {
     }
 }
 
-/// A message that was accepted. Dropping it has no effect on the message.
-#[derive(Debug)]
-pub struct Pending {
-    submitter: Submitter,
-    request: RequestId,
-    /// The submission of a reply to a suspended turn.
-    reply: Option<TurnId>,
-    rebuild: Rebuild,
-    /// The version up to which the journal was read.
-    read: u64,
-    /// The turn of the message, once its input is in the journal.
-    turn: Option<TurnId>,
-    events: VecDeque<Envelope>,
-    outcome: Option<Box<TurnOutcome>>,
-}
-
-impl Pending {
-    /// The session of the message.
-    pub fn session(&self) -> &SessionId {
-        &self.rebuild.session().id
-    }
-
-    /// The name of the message.
-    pub fn request(&self) -> &RequestId {
-        &self.request
-    }
-
-    /// The next event of the turn, rebuilt from the journal; `None` when it has its outcome. Events that only exist where the turn
-    /// runs, text deltas among them, are missing. Cancel-safe.
-    ///
-    /// # Errors
-    /// As [`outcome`](Self::outcome).
-    pub async fn next_event(&mut self) -> Result<Option<Envelope>, AgentError> {
-        let mut pause = FIRST_LOOK;
-        loop {
-            if let Some(event) = self.events.pop_front() {
-                return Ok(Some(event));
-            }
-            if self.outcome.is_some() {
-                return Ok(None);
-            }
-            let key = InboxKey { session: self.session().clone(), request: self.request.clone() };
-            let standing = self.submitter.inbox.standing(key).await?;
-            if self.look().await? {
-                continue;
-            }
-            match standing {
-                InboxStanding::Waiting => {}
-                // It is kept: another sender of the message may have put it again, or waits for the same refusal.
-                InboxStanding::Refused(error) => return Err(*error),
-                InboxStanding::Gone => self.look_at_all().await?,
-            }
-            if self.outcome.is_none() {
-                let _told_or_time_to_look = timeout(pause, self.submitter.inbox.woken()).await;
-                pause = (pause * 3 / 2).min(LAST_LOOK);
-            }
-        }
-    }
-
-    /// Waits for the outcome. A message that waits is not given up when no process takes it.
-    ///
-    /// # Errors
-    /// Why the message was refused; errors of the store; `Invalid` when the session was deleted meanwhile.
-    pub async fn outcome(&mut self) -> Result<Box<TurnOutcome>, AgentError> {
-        while self.next_event().await?.is_some() {}
-        self.outcome.clone().ok_or_else(|| gone(&self.request))
-    }
-
-    /// Reads what is new in the journal. Whether there was something.
-    async fn look(&mut self) -> Result<bool, AgentError> {
-        let part = Part::Page { behind: self.read, most: PAGE };
-        let records = self.submitter.store.load_part(self.session(), part).await?;
-        for record in &records {
-            self.take(record);
-        }
-        Ok(!records.is_empty())
-    }
-
-    fn take(&mut self, record: &Record) {
-        self.read = record.version;
-        if let Fact::Input(input) = &record.fact
-            && input.request_id.as_ref() == Some(&self.request)
-        {
-            self.turn = Some(input.turn.clone());
-        }
-        if let (Fact::Resumed { submission, .. }, Some(reply)) = (&record.fact, &self.reply)
-            && submission == reply
-        {
-            self.turn = record.turn.clone();
-        }
-        let events = self.rebuild.read(record);
-        let is_ours = |event: &Envelope| event.turn_id.is_some() && event.turn_id == self.turn;
-        self.events.extend(events.into_iter().filter(is_ours));
-        if self.outcome.is_none() && self.turn.is_some() {
-            self.outcome = self.outcome_in(self.rebuild.session());
-        }
-    }
-
-    /// The outcome of the message, as far as the session has it.
-    fn outcome_in(&self, session: &Session) -> Option<Box<TurnOutcome>> {
-        let of_reply = || session.outcome_of(self.reply.as_ref()?).map(|outcome| Box::new((**outcome).clone()));
-        session.first_outcome(&self.request).map(Box::new).or_else(of_reply)
-    }
-
-    /// The message is gone, and the journal behind what was read has nothing of it: it was answered long ago, or deleted.
-    async fn look_at_all(&mut self) -> Result<(), AgentError> {
-        let records = self.submitter.store.load(self.session()).await.map_err(AgentError::from)?;
-        let folded = Session::fold(self.session().clone(), &records);
-        // What was written between the two looks is read in order.
-        if folded.version > self.read {
-            return Ok(());
-        }
-        self.outcome = self.outcome_in(&folded);
-        match self.outcome {
-            Some(_) => Ok(()),
-            None => Err(gone(&self.request)),
-        }
+/// The tenant that a submission names.
+fn tenant_of(request: &InboxRequest) -> Option<&TenantId> {
+    match request {
+        InboxRequest::Submit(submit) => submit.context.as_ref()?.tenant.as_ref(),
+        InboxRequest::Cancel { .. }
+        | InboxRequest::Decide { .. }
+        | InboxRequest::Steer { .. }
+        | InboxRequest::Resume { .. }
+        | InboxRequest::Configure { .. } => None,
     }
 }
 
-fn gone(request: &RequestId) -> AgentError {
-    let text = format!("the message {request} is gone without an outcome: its session was deleted");
-    AgentError::Invalid(text)
+fn no_session(session: &SessionId) -> AgentError {
+    AgentError::Invalid(format!("there is no session {session}"))
 }
 
 /// How a request ended, whether its caller named it or it has the name of its turn; and whether it has.

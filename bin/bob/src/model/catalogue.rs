@@ -20,10 +20,49 @@
 //! # }
 //! ```
 
+/// What a catalogue of models does. [`Catalogue`] is the one that a runtime is given; this is for code that takes another one in a test.
+///
+/// ```
+/// use bob::ModelName;
+/// use bob::model::catalogue::{ModelBook, ModelCatalogPort, ModelPrice, Resolution};
+/// use std::sync::Arc;
+///
+/// /// A list of models that does not change.
+/// struct Fixed(Arc<ModelBook>);
+///
+/// impl ModelCatalogPort for Fixed {
+///     fn book(&self) -> Arc<ModelBook> {
+///         Arc::clone(&self.0)
+///     }
+///
+///     fn resolve(&self, model: &ModelName) -> Resolution {
+///         match self.0.get(model) {
+///             Some(entry) => Resolution::Mapped(Arc::clone(entry)),
+///             None => Resolution::Unmapped { why: format!("{model} is not in the list"), alternatives: Vec::new() },
+///         }
+///     }
+///
+///     fn price(&self, model: &ModelName) -> Option<ModelPrice> {
+///         self.0.get(model).and_then(|entry| entry.price.clone())
+///     }
+/// }
+/// ```
+pub use bob_actors::models::ModelCatalogPort;
 pub use bob_actors::models::{
-    Catalogue, CatalogueSettings, Catalogued, FormatError, ModelCatalogPort, ModelFacts, Resolution, Source, formats,
+    Catalogue, CatalogueError, CatalogueSettings, Catalogued, FormatError, ModelFacts, Resolution, Source, formats,
 };
+/// A model by what is asked of it.
+///
+/// ```
+/// use bob::model::catalogue::{ModelSelector, Preference, Requirement};
+///
+/// let selector = ModelSelector::new(Preference::CostFirst).requiring([Requirement::Vision, Requirement::ToolUse]);
+/// let name = selector.name();
+/// assert_eq!(name.as_str(), "select:require=tool_use+vision,preference=cost_first");
+/// assert_eq!(ModelSelector::parse(name.model()).unwrap(), selector);
+/// ```
+pub use bob_messages::models::ModelSelector;
 pub use bob_messages::models::{
-    Cost, LatencyClass, Listing, ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, PriceTier,
-    Ranked, Rate, Recorded, Refused, Requirement, Selected, Selection, Standing, select,
+    Cost, LatencyClass, Listing, ModelBook, ModelEntry, ModelPrice, Needs, Preference, PriceTier, Ranked, Rate, Recorded,
+    Refused, Requirement, Selected, Selection, Standing, select,
 };

@@ -2,6 +2,7 @@
 
 use bob_actors::tools::Policy;
 use bob_messages::chat::ContentPart;
+use bob_messages::context::RequestContext;
 use bob_messages::ids::{ModelName, SessionId};
 use bob_messages::limits::Limits;
 use bob_messages::permission::PermissionMode;
@@ -20,6 +21,7 @@ pub struct RunnerRequest {
     pub(super) policy: Policy,
     pub(super) limits: Limits,
     pub(super) mode: Option<PermissionMode>,
+    pub(super) context: Option<Arc<RequestContext>>,
     pub(super) journal: Vec<Arc<Record>>,
 }
 
@@ -34,6 +36,7 @@ impl RunnerRequest {
             policy: Policy::default(),
             limits: Limits::default(),
             mode: None,
+            context: None,
             journal: Vec::new(),
         }
     }
@@ -72,6 +75,12 @@ impl RunnerRequest {
     #[must_use]
     pub fn mode(self, mode: PermissionMode) -> Self {
         Self { mode: Some(mode), ..self }
+    }
+
+    /// Sets the context: on whose behalf the turn is run. The model is given it, and the record of the input.
+    #[must_use]
+    pub fn context(self, context: impl Into<Arc<RequestContext>>) -> Self {
+        Self { context: Some(context.into()), ..self }
     }
 
     /// Sets the session's journal, to continue a session.

@@ -10,6 +10,7 @@ use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
 use bob_messages::approvals::Decision;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::condense::CondenseRequest;
+use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{ApprovalId, CallId, ResumeToken, SessionId, Ticket, TurnId};
@@ -80,7 +81,8 @@ pub(super) enum Stand {
 
 impl Run {
     pub(super) fn begin(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
-        let RunnerRequest { session, input, turn_config, tools, policy, limits, mode, journal } = request;
+        let RunnerRequest { session, input, turn_config, tools, policy, limits, mode, context, journal } = request;
+        context.as_deref().map_or(Ok(()), RequestContext::check).map_err(AgentError::Invalid)?;
         let name = turn_config.default_model.clone();
         let capabilities = model.capabilities(&name)?;
         if input.iter().all(|part| part.bytes() == 0) {
@@ -97,7 +99,8 @@ impl Run {
         let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
         let token = ResumeToken::new(uuid::Uuid::new_v4().simple().to_string());
         let (at, approvals) = (clock::now(), ApprovalsMode::Wait);
-        let input = TurnInput { at, mode, approvals, limits, ..TurnInput::bare(submission.clone(), token, input) };
+        let input =
+            TurnInput { at, mode, approvals, limits, context, ..TurnInput::bare(submission.clone(), token, input) };
         let input = Arc::new(input);
         let mut run = Self {
             turn: Turn::new(session.clone()),

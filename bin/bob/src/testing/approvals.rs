@@ -1,9 +1,7 @@
 //! The rules of a port to a person.
 
-use crate::SessionId;
-use crate::approvals::{ApprovalId, ApprovalPort, ApprovalQuestion, Decision};
-use crate::sessions::TurnId;
-use crate::tools::{CallId, Risk, ToolCall, ToolName};
+use super::asked;
+use crate::approvals::{ApprovalPort, ApprovalQuestion, Decision};
 use bob_actors::contract::{Found, ODD_TEXTS, Suite, dropped_after, holds};
 use futures_util::future::join_all;
 use serde_json::{Value, json};
@@ -22,29 +20,11 @@ pub(super) async fn check(make: impl Fn() -> Arc<dyn ApprovalPort>) -> Suite {
 }
 
 fn question(choices: &[&str], text: &str) -> ApprovalQuestion {
-    let arguments = json!({"command": text});
-    let call = ToolCall {
-        id: CallId::new("c1"),
-        name: ToolName::new("my/tool"),
-        argument_bytes: arguments.to_string().len(),
-        arguments: arguments.into(),
-        signatures: Vec::new(),
-    };
     ApprovalQuestion {
-        session: SessionId::parse("contract").unwrap_or_else(|never| unreachable!("{never}")),
-        turn: TurnId::new("turn"),
-        approval_id: ApprovalId::new("a1"),
-        call: Arc::new(call),
-        risk: Risk::High,
         reason: text.to_owned(),
         title: text.to_owned(),
         choices: choices.iter().map(|&choice| choice.to_owned()).collect(),
-        exact: false,
-        like: Vec::new(),
-        changes: None,
-        timeout_ms: 30_000,
-        agents: Vec::new(),
-        context: None,
+        ..asked::question("my/tool", json!({"command": text}))
     }
 }
 

@@ -1,6 +1,7 @@
 //! A double of a runtime, for tests of a program that uses one.
 
 use crate::approvals::{ApprovalId, Decision};
+use crate::context::RequestContext;
 use crate::events::{AgentEvents, AgentStream, EventsFrom};
 use crate::health::{MetricsSnapshot, NodeState, RuntimeHealth, RuntimeStatus};
 use crate::model::ContentPart;
@@ -163,7 +164,7 @@ impl FakeRuntime {
     }
 
     /// Plays the next turn of the script.
-    fn play(&self, session: &SessionId) -> Played {
+    fn play(&self, session: &SessionId, context: Option<Arc<RequestContext>>) -> Played {
         let mut state = self.state();
         let turn = TurnId::new(format!("fake-{}", state.turns + 1));
         if state.is_shut_down {
@@ -197,7 +198,7 @@ impl FakeRuntime {
             tools: state.tools.iter().map(|tool| tool.id.clone()).collect(),
             servers: Vec::new(),
             parent: None,
-            context: None,
+            context,
         };
         let numbered = (1..).zip(std::iter::once(StepEvent::from(first)).chain(events).chain(last));
         let in_envelopes = numbered.map(|(seq, told)| Envelope::of_turn(session, &turn, 0, seq, None, told));
@@ -237,16 +238,16 @@ fn session_of(token: &ResumeToken) -> Result<SessionId, AgentError> {
 
 impl AgentRuntime for FakeRuntime {
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
-        let session = request.session.clone();
+        let (session, context) = (request.session.clone(), request.context.clone());
         self.state().requests.push(request);
-        let result = self.play(&session).result;
+        let result = self.play(&session, context).result;
         std::future::ready(result).boxed()
     }
 
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
-        let session = request.session.clone();
+        let (session, context) = (request.session.clone(), request.context.clone());
         self.state().requests.push(request);
-        let stream = self.play(&session).stream(session);
+        let stream = self.play(&session, context).stream(session);
         std::future::ready(stream).boxed()
     }
 
@@ -276,12 +277,12 @@ impl AgentRuntime for FakeRuntime {
     }
 
     fn resume(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
-        let result = session_of(&token).and_then(|session| self.play(&session).result);
+        let result = session_of(&token).and_then(|session| self.play(&session, None).result);
         self.note(Operation::Resumed(token, said), result)
     }
 
     fn resume_stream(&self, token: ResumeToken, said: ResumeReply) -> BoxFuture<'_, Result<AgentStream, AgentError>> {
-        let stream = session_of(&token).and_then(|session| self.play(&session).stream(session));
+        let stream = session_of(&token).and_then(|session| self.play(&session, None).stream(session));
         self.note(Operation::Resumed(token, said), stream)
     }
 
@@ -367,9 +368,7 @@ impl AgentRuntime for FakeRuntime {
             tools_ready: is_up,
             mcp_pool_ready: is_up,
             store_ready: is_up,
-            live_sessions: 0,
-            running_turns: 0,
-            waiting_turns: 0,
+            ..RuntimeHealth::ready()
         };
         std::future::ready(health).boxed()
     }

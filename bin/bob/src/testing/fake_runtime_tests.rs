@@ -2,6 +2,7 @@
 
 use super::{FakeRuntime, Operation, run};
 use crate::approvals::{ApprovalId, Decision};
+use crate::context::RequestContext;
 use crate::events::{AgentStreamEvent, EventsFrom};
 use crate::health::RuntimeStatus;
 use crate::sessions::{ResumeReply, ResumeToken};
@@ -35,7 +36,9 @@ fn a_stream_has_the_events_and_then_the_end() {
     run(async {
         let runtime =
             FakeRuntime::new().answers("hello").with_events([piece("hel").in_step(1), piece("lo").in_step(1)]);
-        let mut stream = runtime.run_stream(AgentRequest::text(session(), "hi")).await.unwrap();
+        let context = RequestContext::of_tenant("acme");
+        let request = AgentRequest::text(session(), "hi").context(context.clone());
+        let mut stream = runtime.run_stream(request).await.unwrap();
         let mut text = String::new();
         while let Some(item) = stream.next().await {
             if let AgentStreamEvent::TextDelta { text: piece, .. } = &item.event {
@@ -49,7 +52,11 @@ fn a_stream_has_the_events_and_then_the_end() {
         let mut events = runtime.subscribe(session(), EventsFrom::Beginning).await.unwrap();
         let mut kinds = Vec::new();
         while let Some(event) = events.next().await {
-            kinds.push(event.unwrap().to_json()["type"].as_str().unwrap().to_owned());
+            let event = event.unwrap();
+            if let AgentEvent::TurnStarted { context: told, .. } = &event.event {
+                assert_eq!(told.as_deref(), Some(&context));
+            }
+            kinds.push(event.to_json()["type"].as_str().unwrap().to_owned());
         }
         assert_eq!(kinds, ["turn.started", "llm.stream.chunk", "llm.stream.chunk", "turn.finished"]);
         let refused = FakeRuntime::new().ends(Err(AgentError::busy("later")));

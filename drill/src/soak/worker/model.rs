@@ -74,17 +74,16 @@ impl FaultyLlm {
             tokio::time::sleep(SILENCE).await;
         }
         Err(match kind {
-            Kind::Llm429 => LlmError {
-                status: Some(429),
-                retry_after_ms: Some(50),
-                ..LlmError::new(LlmErrorKind::RateLimited, "the soak's model was asked too often, as planned")
-            },
+            Kind::Llm429 => {
+                LlmError::new(LlmErrorKind::RateLimited, "the soak's model was asked too often, as planned")
+                    .with_status(429)
+                    .with_retry_after_ms(50)
+            }
             Kind::LlmStall => LlmError::new(LlmErrorKind::Timeout, "the soak's model fell silent, as planned"),
             Kind::LlmCut => LlmError::new(LlmErrorKind::Unavailable, "the soak's model broke off, as planned"),
-            _ => LlmError {
-                status: Some(503),
-                ..LlmError::new(LlmErrorKind::Unavailable, "the soak's model is unavailable, as planned")
-            },
+            _ => {
+                LlmError::new(LlmErrorKind::Unavailable, "the soak's model is unavailable, as planned").with_status(503)
+            }
         })
     }
 }

@@ -25,7 +25,7 @@ impl LlmPort for Echo {
                 LlmAnswer::text(model.clone(), text)
             }
             _ => {
-                let call = RawCall { name: "own__clock".into(), arguments: "{}".into(), signatures: Vec::new() };
+                let call = RawCall::new("own__clock", "{}");
                 LlmAnswer::text(model.clone(), "").with_calls(vec![call])
             }
         };

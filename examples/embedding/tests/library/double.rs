@@ -146,16 +146,7 @@ impl AgentRuntime for Double {
     }
 
     fn health(&self) -> BoxFuture<'_, RuntimeHealth> {
-        now(RuntimeHealth {
-            status: RuntimeStatus::Ready,
-            llm_ready: true,
-            tools_ready: true,
-            mcp_pool_ready: true,
-            store_ready: true,
-            live_sessions: 0,
-            running_turns: 0,
-            waiting_turns: 0,
-        })
+        now(RuntimeHealth::ready())
     }
 
     fn metrics(&self) -> BoxFuture<'_, MetricsSnapshot> {

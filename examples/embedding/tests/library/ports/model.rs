@@ -44,7 +44,7 @@ impl LlmPort for Scribe {
                 let number = number.as_deref().unwrap_or("0");
                 let name = request.tools.with_native_names().next().map_or("", |(_, name)| name).to_owned();
                 let arguments = format!(r#"{{"a": {number}, "b": 1}}"#);
-                let call = RawCall { name, arguments, signatures: Vec::new() };
+                let call = RawCall::new(name, arguments);
                 LlmAnswer::text(model.clone(), "").with_calls(vec![call])
             }
             other => LlmAnswer::text(model.clone(), format!("What is {other:?}?")),

@@ -1,0 +1,85 @@
+//! What a runtime gives to ports, made for a test of one.
+
+use crate::approvals::{ApprovalId, ApprovalQuestion, CHOICES};
+use crate::model::{CondenseRequest, Message};
+use crate::sessions::TurnId;
+use crate::tools::{CallId, Risk, ToolCall, ToolName};
+use crate::{ModelName, SessionId};
+use bob_messages::condense::MAX_SUMMARY_BYTES;
+use serde_json::Value;
+use std::sync::Arc;
+
+fn session() -> SessionId {
+    SessionId::parse("test").unwrap_or_else(|never| unreachable!("{never}"))
+}
+
+/// A question about a call of this tool: of high risk, with every choice. Fields that a test is about are set by
+/// `ApprovalQuestion { changes, ..question(tool, arguments) }`.
+///
+/// ```
+/// use bob::approvals::ApprovalQuestion;
+/// use bob::testing::question;
+/// use serde_json::json;
+///
+/// // The code under test shows a question.
+/// fn card(question: &ApprovalQuestion) -> String {
+///     format!("{} {}", question.title, question.call.arguments)
+/// }
+///
+/// assert_eq!(card(&question("bank/pay", json!({"to": "Ann"}))), r#"bank/pay {"to":"Ann"}"#);
+/// ```
+pub fn question(tool: &str, arguments: Value) -> ApprovalQuestion {
+    let call = ToolCall {
+        id: CallId::new("c1"),
+        name: ToolName::new(tool),
+        argument_bytes: arguments.to_string().len(),
+        arguments: arguments.into(),
+        signatures: Vec::new(),
+    };
+    ApprovalQuestion {
+        session: session(),
+        turn: TurnId::new("turn"),
+        approval_id: ApprovalId::new("a1"),
+        call: Arc::new(call),
+        risk: Risk::High,
+        reason: "it has a high risk".to_owned(),
+        title: tool.to_owned(),
+        choices: CHOICES.map(str::to_owned).to_vec(),
+        exact: false,
+        like: Vec::new(),
+        changes: None,
+        timeout_ms: 30_000,
+        agents: Vec::new(),
+        context: None,
+    }
+}
+
+/// A request to summarise these messages, with half a minute.
+///
+/// ```
+/// use bob::ModelName;
+/// use bob::model::Message;
+/// use bob::testing::condense_request;
+///
+/// let request = condense_request(&ModelName::parse("my:model")?, [Message::user("hi"), Message::assistant("hello")]);
+/// assert_eq!(request.messages.len(), 2);
+/// # Ok::<(), bob::sessions::InvalidId>(())
+/// ```
+pub fn condense_request(model: &ModelName, messages: impl IntoIterator<Item = Message>) -> Arc<CondenseRequest> {
+    Arc::new(CondenseRequest {
+        session: session(),
+        turn: TurnId::new("turn"),
+        context: None,
+        step: 1,
+        model: model.clone(),
+        attempt: 1,
+        earlier: None,
+        messages: messages.into_iter().map(Arc::new).collect(),
+        max_bytes: MAX_SUMMARY_BYTES,
+        question_bytes: 64 * 1024,
+        within_ms: 30_000,
+        traceparent: Arc::from(""),
+        tracestate: None,
+        interactive: true,
+    })
+}
