@@ -5,6 +5,7 @@
 //! nothing that its owner may still use: what the journal has open is left alone.
 
 use super::{InboxEntry, InboxRequest};
+use crate::backoff::Backoff;
 use crate::error::AgentError;
 use crate::ids::RequestId;
 use crate::outcome::TurnOutcome;
@@ -14,12 +15,9 @@ use crate::store::StoreError;
 /// After how many attempts a message is refused that fails by a fault of the runtime or of what it calls.
 pub const MOST_ATTEMPTS: u32 = 5;
 
-/// The first rest behind a failure, in milliseconds; each following one is twice as long.
-const FIRST_REST_MS: u64 = 500;
-
-/// The longest rest behind failures that pass by themselves, and behind others, in milliseconds.
-const PASSING_REST_MS: u64 = 5_000;
-const LONGEST_REST_MS: u64 = 600_000;
+/// The rests behind failures that pass by themselves, and behind others.
+const PASSING_REST: Backoff = Backoff { first_ms: 500, most_ms: 5_000 };
+const REST: Backoff = Backoff { most_ms: 600_000, ..PASSING_REST };
 
 /// What runs in the session in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -218,8 +216,8 @@ impl Attempt {
 
 /// How long a session rests behind so many failures one after the other, at least 1, in milliseconds.
 pub fn rest_ms(failures: u32, counts: bool) -> u64 {
-    let longest = if counts { LONGEST_REST_MS } else { PASSING_REST_MS };
-    FIRST_REST_MS.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest)
+    // Without chance: a session rests in each worker by itself.
+    if counts { REST } else { PASSING_REST }.delay_ms(failures, 1.0)
 }
 
 #[cfg(test)]

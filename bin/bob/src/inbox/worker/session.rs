@@ -45,8 +45,9 @@ pub(super) struct SessionWork {
     failures: u32,
     /// What was settled here, and could not be removed.
     settled: HashSet<RequestId>,
-    /// Requests whose turn was left open, and was told when it ended.
-    told: HashSet<RequestId>,
+    /// What was left open, and was told when it ended: its turn, and its token if it was suspended again. The messages that asked
+    /// for it and that resumed it have this outcome.
+    told: HashSet<(TurnId, Option<ResumeToken>)>,
     /// Requests that were cancelled, and whose end was not confirmed by the store in time.
     unconfirmed: HashSet<RequestId>,
 }
@@ -89,6 +90,8 @@ struct Found {
     waits: bool,
     /// Whether there is one that is to be tried again soon, though no message comes.
     again: bool,
+    /// Whether something was done with one, or attempted.
+    is_changed: bool,
     /// Whether a change of options could not be made yet: the turns behind it wait for it.
     is_held: bool,
 }
@@ -108,9 +111,10 @@ impl SessionWork {
         Self { is_owner: true, ..Self::new(shared, due, Arc::default(), 0) }
     }
 
-    /// Takes the messages once, and does what can be done of them now. Messages that were not taken stay in the inbox, also after an error.
-    pub(super) async fn attend_once(&mut self, runs: Runs<'_>) {
-        drop(self.attend(runs, None).await);
+    /// Takes the messages once, and does what can be done of them now. Messages that were not taken stay in the inbox, also after an
+    /// error. Whether they are to be taken again though none comes: not where only turns wait that others begin.
+    pub(super) async fn attend_once(&mut self, runs: Runs<'_>) -> bool {
+        self.attend(runs, None).await.map_or(true, |found| found.waits || found.is_changed)
     }
 
     /// Works until nothing waits that can be done now, or others are to have its place, and lets the session go.
@@ -267,14 +271,14 @@ impl SessionWork {
         }
         if let RunningOf::Request(request, _) = &of {
             self.settle(request, None).await;
-            if self.told.remove(request) {
-                return Ok(true);
-            }
         }
         for ended in result.iter().flatten() {
             let outcome = Box::new(ended.response().clone());
+            let told = (outcome.turn_id.clone(), outcome.token.clone());
             if matches!(of, RunningOf::LeftOpen) {
-                self.told.extend(outcome.request_id.clone());
+                self.told.insert(told);
+            } else if self.told.contains(&told) {
+                continue;
             }
             self.tell(outcome.request_id.clone(), Ok(outcome));
         }

@@ -72,6 +72,7 @@ impl SessionWork {
                     found.next = Some(Next { request, asked: asked.clone(), is_cancelled });
                 }
                 (Step::Try, Some(request)) => {
+                    found.is_changed = true;
                     if !self.given(entry, request).await? {
                         (found.waits, found.again) = (true, true);
                         found.is_held |= matches!(request, InboxRequest::Configure { .. });
@@ -81,8 +82,13 @@ impl SessionWork {
                 (Step::Settle(None), Some(InboxRequest::Cancel { of })) if self.still_waits(of).await => {
                     found.waits = true;
                 }
-                (Step::Settle(None), _) => drop(self.settle(&entry.request_id, None).await),
-                (Step::Settle(Some(error)), _) => self.refuse_quietly(&entry.request_id, error).await?,
+                (Step::Settle(refusal), _) => {
+                    found.is_changed = true;
+                    match refusal {
+                        None => drop(self.settle(&entry.request_id, None).await),
+                        Some(error) => self.refuse_quietly(&entry.request_id, error).await?,
+                    }
+                }
                 (Step::Cancel(of), _) => {
                     found.waits = true;
                     match (runs, token, &folded) {
@@ -95,8 +101,9 @@ impl SessionWork {
                         _ => {}
                     }
                 }
-                // The turn that runs comes first.
-                (Step::Wait, Some(asked)) if asked.runs_a_turn() && runs != Runs::Nothing => {}
+                // The turn that runs, or is next, comes first.
+                (Step::Wait, Some(asked)) if asked.runs_a_turn() && (runs != Runs::Nothing || found.next.is_some()) => {
+                }
                 (Step::Wait | Step::Run { .. } | Step::Try, _) => found.waits = true,
             }
         }
