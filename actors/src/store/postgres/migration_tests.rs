@@ -16,6 +16,15 @@ fn first_version() -> String {
     fs::read_to_string(file).unwrap()
 }
 
+#[test]
+fn the_first_version_has_the_tables_of_the_first_step_and_no_others() {
+    let first = first_version();
+    assert!(first.contains(schema::STEPS[0].trim()), "a released step was changed, or its fixture");
+    for table in ["bob_inbox"] {
+        assert!(!first.contains(table), "{table} came later");
+    }
+}
+
 /// A process of the first version, as far as the database sees it: its row, its lock, and its statements.
 struct OldWorker {
     /// Has its lock.
