@@ -10,6 +10,8 @@ mod attended;
 mod database;
 #[path = "scale/owners.rs"]
 mod owners;
+#[path = "scale/pools.rs"]
+mod pools;
 #[path = "scale/refused.rs"]
 mod refused;
 #[path = "scale/workers.rs"]

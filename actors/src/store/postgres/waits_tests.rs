@@ -3,6 +3,7 @@
 use super::database::{Schema, connected, schema, within};
 use super::*;
 use bob_messages::store::Claim;
+use std::time::Instant;
 use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
@@ -32,16 +33,15 @@ async fn a_session_that_another_transaction_has_locked_holds_up_no_other() {
 /// Has `waiting` wait while the others work, until it waits still when they are done. What waits is given up after some seconds, in
 /// which a busy machine may not have done the work: then it is begun again, and so is the work.
 async fn beside<T>(waiting: impl Fn() -> JoinHandle<T>, work: impl AsyncFn()) -> JoinHandle<T> {
-    within(async {
-        loop {
-            let waiting = waiting();
-            work().await;
-            if !waiting.is_finished() {
-                return waiting;
-            }
+    let end = Instant::now() + Duration::from_secs(60);
+    loop {
+        let waiting = waiting();
+        within(work()).await;
+        if !waiting.is_finished() {
+            return waiting;
         }
-    })
-    .await
+        assert!(Instant::now() < end, "the work is done once nothing waits");
+    }
 }
 
 /// A claim, which may have been given up before the session was free.

@@ -69,7 +69,7 @@ async fn attended(sessions: &[&str]) -> (Arc<Counted>, Attendant) {
     let builder = RuntimeBuilder::new(ModelName::parse("fake:m-1").unwrap()).model(Arc::new(model));
     let runtime = builder.store(store.clone()).build().await.unwrap();
     for one in sessions {
-        let (runtime, asked) = (runtime.clone(), AgentRequest::text(SessionId::parse(*one).unwrap(), "hi"));
+        let (runtime, asked) = (runtime.clone(), AgentRequest::text(SessionId::parse(one).unwrap(), "hi"));
         tokio::spawn(async move { runtime.run(asked).await });
     }
     let inner = store.inbox().unwrap();

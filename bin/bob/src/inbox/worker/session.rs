@@ -13,10 +13,11 @@ use crate::{AgentRunResult, AgentRuntime, Runtime};
 use bob_actors::store::Due;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{PoolName, RequestId, ResumeToken, SessionId, TurnId};
 use bob_messages::inbox::InboxRequest;
 use bob_messages::inbox::attend::{Attempt, Failed, Runs};
 use bob_messages::input::ResumeReply;
+use bob_messages::options::{Change, OptionsPatch};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -80,6 +81,8 @@ struct Next {
     request: RequestId,
     asked: InboxRequest,
     is_cancelled: bool,
+    /// The pool to which the session is bound by it, and is not yet.
+    pool: Option<PoolName>,
 }
 
 /// What was found among the messages.
@@ -200,7 +203,7 @@ impl SessionWork {
         Ok(Running { of: RunningOf::LeftOpen, ends })
     }
 
-    fn begun(&self, Next { request, asked, is_cancelled }: Next) -> Running {
+    fn begun(&self, Next { request, asked, is_cancelled, pool }: Next) -> Running {
         let (runtime, cancel) = (self.shared.runtime.clone(), CancellationToken::new());
         if is_cancelled {
             cancel.cancel();
@@ -209,7 +212,14 @@ impl SessionWork {
         let ends = match asked {
             InboxRequest::Submit(submit) => {
                 let asked = message::request(&session, request.clone(), *submit, cancel.clone());
-                async move { runtime.run(asked).await.map(|result| vec![result]) }.boxed()
+                let of = request.clone();
+                async move {
+                    if let Some(pool) = pool {
+                        bind(&runtime, session, pool, &of).await?;
+                    }
+                    runtime.run(asked).await.map(|result| vec![result])
+                }
+                .boxed()
             }
             InboxRequest::Resume { token, reply } => {
                 let (submission, cancel) = (TurnId::new(request.as_str()), cancel.clone());
@@ -297,6 +307,13 @@ impl SessionWork {
     fn tell(&self, request: Option<RequestId>, result: Result<Box<TurnOutcome>, AgentError>) {
         (self.shared.told)(&Worked { session: self.due.session.clone(), request, result });
     }
+}
+
+/// Binds a session to a pool, before its first turn there. It may be repeated.
+async fn bind(runtime: &Runtime, session: SessionId, pool: PoolName, of: &RequestId) -> Result<(), AgentError> {
+    let name = RequestId::new(format!("pool-{of}"));
+    let patch = OptionsPatch { pool: Change::Set(pool), ..OptionsPatch::default() };
+    runtime.configure(session, patch, Some(name)).await
 }
 
 /// Resumes a suspended turn of the session, under this submission: one that was resumed by it before is answered with its outcome.
