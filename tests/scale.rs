@@ -4,10 +4,14 @@
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+#[path = "scale/attended.rs"]
+mod attended;
 #[path = "scale/database.rs"]
 mod database;
 #[path = "scale/owners.rs"]
 mod owners;
+#[path = "scale/pools.rs"]
+mod pools;
 #[path = "scale/refused.rs"]
 mod refused;
 #[path = "scale/workers.rs"]

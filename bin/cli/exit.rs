@@ -78,7 +78,7 @@ impl Exit {
             AgentError::Llm(_) => Self::Model,
             AgentError::Tool(_) => Self::Tools,
             AgentError::Skill(_) | AgentError::Policy(_) | AgentError::Invalid(_) => Self::Usage,
-            AgentError::Store(StoreError::Busy { .. }) => Self::TryLater,
+            AgentError::Store(StoreError::Busy { .. } | StoreError::Unreachable { .. }) => Self::TryLater,
             AgentError::Store(_) | AgentError::Kept(_) => Self::Store,
             AgentError::Timeout { .. } | AgentError::Busy { .. } | AgentError::Overloaded { .. } => Self::TryLater,
             AgentError::GuardExceeded(_) => Self::Guard,

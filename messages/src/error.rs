@@ -131,7 +131,7 @@ impl AgentError {
         match self {
             Self::Llm(error) => error.is_retryable(),
             // In doubt, the store may have it.
-            Self::Store(error) => matches!(error, StoreError::Unavailable(_)),
+            Self::Store(error) => matches!(error, StoreError::Unavailable(_) | StoreError::Unreachable { .. }),
             Self::Timeout { .. } | Self::Busy { .. } | Self::Overloaded { .. } => true,
             Self::Tool(_)
             | Self::Skill(_)

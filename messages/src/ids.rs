@@ -3,9 +3,11 @@
 //! Identifiers are cheap to clone (a shared string) and validated once, on construction from outside.
 
 mod of_chat;
+mod pool_name;
 mod record;
 mod tail;
 
+pub use pool_name::PoolName;
 pub use record::RecordId;
 pub(crate) use tail::Tail;
 

@@ -13,10 +13,10 @@ use crate::approvals::Decision;
 use crate::chat::ContentPart;
 use crate::context::RequestContext;
 use crate::error::AgentError;
-use crate::ids::{ApprovalId, ModelName, RequestId, ResumeToken, SessionId};
+use crate::ids::{ApprovalId, ModelName, PoolName, RequestId, ResumeToken, SessionId};
 use crate::input::{ApprovalsMode, ResumeReply};
 use crate::limits::Limits;
-use crate::options::OptionsPatch;
+use crate::options::{Change, OptionsPatch};
 use crate::permission::PermissionMode;
 use crate::store::StoreError;
 use serde::{Deserialize, Serialize};
@@ -26,7 +26,7 @@ use std::sync::Arc;
 
 /// The newest format of a message as text. Each message has the oldest one that knows its request, so that an older program
 /// takes what it can, and leaves the others to a newer one.
-pub const INBOX_FORMAT: u32 = 2;
+pub const INBOX_FORMAT: u32 = 3;
 
 /// A message to a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -93,8 +93,23 @@ impl InboxRequest {
     /// The first format that has such requests.
     pub fn format(&self) -> u32 {
         match self {
+            // An older program would run it outside of its pool.
+            Self::Submit(submit) if submit.pool.is_some() => 3,
+            Self::Configure { patch } if patch.pool != Change::Keep => 3,
             Self::Submit(_) | Self::Cancel { .. } | Self::Decide { .. } | Self::Steer { .. } => 1,
             Self::Resume { .. } | Self::Configure { .. } => 2,
+        }
+    }
+
+    /// The pool to which it binds its session.
+    pub fn pool(&self) -> Option<&PoolName> {
+        match self {
+            Self::Submit(submit) => submit.pool.as_ref(),
+            Self::Cancel { .. }
+            | Self::Decide { .. }
+            | Self::Steer { .. }
+            | Self::Resume { .. }
+            | Self::Configure { .. } => None,
         }
     }
 
@@ -119,6 +134,9 @@ pub struct SubmitRequest {
     /// How a call that needs approval is handled; denied if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approvals: Option<ApprovalsMode>,
+    /// The pool of machines to which the session is bound from this turn on. A session that is bound to another one is not moved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolName>,
     /// The bounds of the turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,

@@ -24,7 +24,7 @@
 //! | [`input`], [`turn_config`] | – | requests of callers, configuration of turns |
 //! | [`store`] | [`store::StoreMessage`] | the records of the journal, and replies of a store |
 //! | [`inbox`] | – | messages to sessions that a store keeps until their effect is in the journal |
-//! | [`tenants`], [`admission`] | – | limits of tenants and what they spent; how many turns run at once, and which is next |
+//! | [`tenants`], [`admission`], [`share`] | – | limits of tenants and what they spent; how many turns run at once, and which is next; what one of several processes has of a limit |
 //! | [`submission`] | [`submission::SessionsMessage`] | the mailbox of the sessions supervisor, and reports of turns |
 //! | [`session_state`], [`file_changes`] | – | a session, folded from its journal; what its turns changed of files |
 //! | [`event`] | – | events for front ends and telemetry |
@@ -60,6 +60,7 @@ pub mod replay;
 pub mod reply;
 pub mod risk;
 pub mod session_state;
+pub mod share;
 pub mod skills;
 pub mod store;
 pub mod submission;

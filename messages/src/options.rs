@@ -11,7 +11,7 @@ pub use hidden::Hidden;
 pub use server::{CommandSpec, HttpSpec, Named, ServerSpec, ServerStart, ServerTransport};
 pub use sign_in::{SignIn, SignInGrant};
 
-use crate::ids::{CallId, ModelName, SessionId, TenantId, TurnId};
+use crate::ids::{CallId, ModelName, PoolName, SessionId, TenantId, TurnId};
 use crate::permission::{PermissionMode, mode_or_risk};
 use crate::tools::{AgentLine, CallContext};
 use serde::{Deserialize, Serialize};
@@ -49,6 +49,10 @@ pub struct SessionOptions {
     /// The name of the session in lists; by default the beginning of its first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Box<str>>,
+    /// The pool of machines to which the session is bound, since its files, servers or shell are there; by default any process of
+    /// the store may have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool: Option<PoolName>,
 }
 
 /// The call a child session works for.

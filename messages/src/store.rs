@@ -7,6 +7,7 @@ mod fact;
 mod format;
 mod glance;
 mod listing;
+mod pools;
 mod record;
 
 pub use crate::error::StoreError;
@@ -14,6 +15,7 @@ pub use fact::{Answered, AskedBelow, Ended, Fact, Reasoning, Snapshot, StepCost,
 pub use format::{BadRecord, FORMAT, Formats, Step};
 pub use glance::{Glance, SessionState, title};
 pub use listing::{SessionFilter, SessionPage, SessionSummary};
+pub use pools::Pools;
 pub use record::Record;
 
 use crate::ids::SessionId;

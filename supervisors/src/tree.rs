@@ -18,6 +18,7 @@ use bob_actors::store::{SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
 use bob_actors::watchdog::{ActorPath, BLOCKED_AFTER};
 use bob_messages::reply::Reply;
+use bob_messages::share::Share;
 use ractor::{Actor, ActorRef, SpawnErr};
 use std::fmt;
 use std::sync::atomic::Ordering;
@@ -76,13 +77,15 @@ impl TreeSpec {
             artifacts.come_from(port);
         }
         rooms.tools.runtime().owned_by(&store);
-        let llm = llm_child(
-            &rooms,
-            LlmArguments::new(llm, Arc::clone(&feed), retry)
-                .with_readiness(Arc::new(rooms.model_servers.clone()))
-                .with_artifacts(artifacts)
-                .with_tenants(rooms.tenants.clone()),
-        );
+        let arguments = LlmArguments::new(llm, Arc::clone(&feed), retry)
+            .with_readiness(Arc::new(rooms.model_servers.clone()))
+            .with_artifacts(artifacts)
+            .with_tenants(rooms.tenants.clone());
+        let arguments = match store.share() {
+            Some(_changes) => arguments.with_share(share_of(&store)),
+            None => arguments,
+        };
+        let llm = llm_child(&rooms, arguments);
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);
         let metrics = Arc::clone(&rooms.metrics);
@@ -96,6 +99,12 @@ impl TreeSpec {
         };
         children.into_iter().map(heard).collect()
     }
+}
+
+/// Which of the processes of a store this one is.
+fn share_of(store: &Arc<dyn SessionStore>) -> Arc<dyn Fn() -> Share + Send + Sync> {
+    let store = Arc::clone(store);
+    Arc::new(move || store.share().unwrap_or_default())
 }
 
 fn store_child(rooms: &Rooms, store: Arc<dyn SessionStore>) -> ChildSpec {

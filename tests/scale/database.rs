@@ -90,7 +90,7 @@ pub(crate) struct Machine<'d> {
 }
 
 impl<'d> Machine<'d> {
-    fn of(database: &'d Database, home: Home) -> Self {
+    pub(super) fn of(database: &'d Database, home: Home) -> Self {
         let config = home.scratch.read("agent.toml");
         home.scratch.agent_toml(&format!("{config}[store]\nkind = \"postgres\"\nurl = \"${{DATABASE_URL}}\"\n"));
         Self { home, database }

@@ -18,7 +18,7 @@ const WRONG: &str = "SELECT count(*) FROM bob_sessions s WHERE turns <> 1 OR sta
     (SELECT count(*) FROM bob_records r WHERE r.session = s.number AND r.version <= s.version)";
 
 /// A worker, which works.
-fn worker(machine: &Machine<'_>, concurrency: &str) -> Running {
+pub(super) fn worker(machine: &Machine<'_>, concurrency: &str) -> Running {
     let worker = machine.agent(["work", "--json", "--concurrency", concurrency]).spawn();
     worker.wait_stderr("working on up to");
     worker
@@ -26,7 +26,7 @@ fn worker(machine: &Machine<'_>, concurrency: &str) -> Running {
 
 /// Has it hand over and end.
 #[track_caller]
-fn ended(worker: Running) -> Vec<Value> {
+pub(super) fn ended(worker: Running) -> Vec<Value> {
     worker.signal(Signal::TERM);
     let run = worker.finish();
     assert_eq!(run.code, Some(0), "{}", run.stderr);

@@ -1,6 +1,7 @@
 //! Replies and changes of options as messages, and messages to the turns of a process that is no worker.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bob::approvals::{ApprovalsMode, Decision};
 use bob::events::AgentEvent;
@@ -112,6 +113,46 @@ async fn a_suspended_turn_goes_on_by_a_decision_that_is_a_message_and_can_be_can
     within(submitter.taken(&one, &Submitter::cancellation_of(&RequestId::new("q")))).await.unwrap();
     until.cancel();
     within(works).await.unwrap();
+}
+
+/// The worker that takes over finishes the turn, and finds the reply that resumed it, and perhaps its first message.
+#[tokio::test]
+async fn a_resumed_turn_that_another_worker_finishes_is_told_once() {
+    let store: Arc<dyn SessionStore> = MemoryStore::new();
+    let (one, submitter) = (session("one"), Submitter::new(Arc::clone(&store)).unwrap());
+    let told = Arc::<Mutex<Vec<String>>>::default();
+    let worker = async |resumed: ScriptedReply| {
+        let model = ScriptedLlm::from_fn(move |request| match format!("{:?}", request.messages).contains("blue") {
+            true => resumed.clone(),
+            false => ScriptedReply::call("ask_user", json!({"question": "Which colour?"})),
+        });
+        let runtime = build(over(model).store(Arc::clone(&store)).shutdown_grace(Duration::ZERO)).await;
+        let (told, until) = (Arc::clone(&told), CancellationToken::new());
+        let worker = Worker::new(runtime, Arc::clone(&store)).unwrap().telling(move |worked| {
+            let outcome = worked.result.as_ref().expect("nothing is refused");
+            told.lock().unwrap().push(format!("{:?} {}", outcome.finish_reason, outcome.content));
+        });
+        (tokio::spawn(worker.run(until.clone())), until)
+    };
+    let (first, until) = worker(ScriptedReply::Stall).await;
+    let mut turn = submitter.put(message(&one, "r", submit("paint it"))).await.unwrap();
+    let token = within(turn.outcome()).await.unwrap().token.expect("a suspended turn has one");
+    let resume = InboxRequest::Resume { token, reply: ResumeReply::Answer("blue".to_owned()) };
+    let mut reply = submitter.put(message(&one, "q", resume)).await.unwrap();
+    within(async {
+        while !store.load(&one).await.unwrap().iter().any(|record| matches!(record.fact, Fact::Resumed { .. })) {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    until.cancel();
+    within(first).await.unwrap();
+    let (second, until) = worker(ScriptedReply::text("done")).await;
+    assert_eq!(within(reply.outcome()).await.unwrap().content, "done");
+    within(submitter.taken(&one, &RequestId::new("q"))).await.unwrap();
+    until.cancel();
+    within(second).await.unwrap();
+    assert_eq!(*told.lock().unwrap(), ["Suspended ", "Final done"]);
 }
 
 #[tokio::test]

@@ -6,16 +6,45 @@
 
 use super::fairness::{Fairness, Waiter};
 use bob_messages::ids::SessionId;
+use bob_messages::share::Share;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio::sync::oneshot;
+use tokio::time::timeout;
+
+/// Between two looks of a call that waits at what this process has of the limit.
+const LOOKED_EACH: Duration = Duration::from_secs(1);
 
 /// Who is being served where, and who waits. Clones share it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Admission(Arc<Mutex<HashMap<String, Gate>>>);
+#[derive(Clone, Default)]
+pub(super) struct Admission {
+    gates: Arc<Mutex<HashMap<String, Gate>>>,
+    /// Which of the processes that have a limit together this one is, if there are others.
+    share: Option<ShareOf>,
+}
+
+/// Says which of several processes this one is.
+pub(super) type ShareOf = Arc<dyn Fn() -> Share + Send + Sync>;
+
+/// How many calls a provider takes at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Most {
+    pub(super) calls: usize,
+    /// Whether it is the limit of all processes together; a server of this machine has its own.
+    pub(super) is_shared: bool,
+}
+
+impl std::fmt::Debug for Admission {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Admission").field("gates", &self.gates).finish_non_exhaustive()
+    }
+}
 
 #[derive(Debug, Default)]
 struct Gate {
+    /// How many may be inside, as of the last look.
+    most: usize,
     inside: usize,
     waiting: Fairness<oneshot::Sender<()>>,
 }
@@ -37,18 +66,42 @@ struct Waiting {
 }
 
 impl Admission {
+    /// Places of one of several processes.
+    #[must_use]
+    pub(super) fn shared(self, share: ShareOf) -> Self {
+        Self { share: Some(share), ..self }
+    }
+
+    /// What this process has of a limit now.
+    fn part_of(&self, most: Most) -> usize {
+        match &self.share {
+            Some(share) if most.is_shared => share().part_of(most.calls),
+            Some(_) | None => most.calls,
+        }
+    }
+
     /// Waits for a place at `provider`, which takes `most` calls at once (at least
     /// one). Cancel-safe: dropping the future leaves the queue.
-    pub(super) async fn enter(&self, provider: &str, most: usize, session: &SessionId, interactive: bool) -> Place {
-        if most == usize::MAX {
+    pub(super) async fn enter(&self, provider: &str, most: Most, session: &SessionId, interactive: bool) -> Place {
+        if most.calls == usize::MAX {
             return Place { gate: None };
         }
-        let (mut waiting, turn) = match self.try_enter(provider, most, session, interactive) {
+        let (mut waiting, mut turn) = match self.try_enter(provider, self.part_of(most), session, interactive) {
             Ok(place) => return place,
             Err(waiting) => waiting,
         };
         // The other half is dropped only once it was used, so there is no error to hear.
-        let _admitted = turn.await;
+        match &self.share {
+            Some(_) if most.is_shared => {
+                while timeout(LOOKED_EACH, &mut turn).await.is_err() {
+                    // A process that ended has left its part to the others.
+                    if let Some(gate) = self.gates().get_mut(provider) {
+                        gate.resize(self.part_of(most));
+                    }
+                }
+            }
+            Some(_) | None => drop(turn.await),
+        }
         waiting.taken = true;
         self.place(provider)
     }
@@ -62,7 +115,8 @@ impl Admission {
     ) -> Result<Place, (Waiting, oneshot::Receiver<()>)> {
         let mut gates = self.gates();
         let gate = gates.entry(provider.to_owned()).or_default();
-        if gate.inside < most.max(1) {
+        gate.resize(most);
+        if gate.inside < gate.most {
             gate.inside += 1;
             return Ok(self.place(provider));
         }
@@ -78,7 +132,8 @@ impl Admission {
     /// Hands a place to the next one, or frees it.
     fn leave(&self, provider: &str) {
         if let Some(gate) = self.gates().get_mut(provider) {
-            match gate.waiting.next() {
+            let next = if gate.inside > gate.most { None } else { gate.waiting.next() };
+            match next {
                 // One that goes away just now, on another thread, finds that it had its
                 // turn, and hands the place on.
                 Some(next) => drop(next.send(())),
@@ -88,7 +143,20 @@ impl Admission {
     }
 
     fn gates(&self) -> MutexGuard<'_, HashMap<String, Gate>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.gates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Gate {
+    /// So many may be inside from now on. Lets in those that wait and have a place; those that are inside stay.
+    fn resize(&mut self, most: usize) {
+        self.most = most.max(1);
+        while self.inside < self.most {
+            let Some(next) = self.waiting.next() else { return };
+            self.inside += 1;
+            // One that goes away just now hands the place on.
+            let _there_or_gone = next.send(());
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::retry::RetryPolicy;
 use crate::feed::Feed;
 use crate::store::Artifacts;
 use crate::tenants::Tenants;
+use bob_messages::share::Share;
 use std::sync::Arc;
 
 /// What an LlmActor starts with. Clones share the places at the providers, the retry
@@ -48,6 +49,12 @@ impl LlmArguments {
     #[must_use]
     pub fn with_tenants(self, tenants: Tenants) -> Self {
         Self { tenants, ..self }
+    }
+
+    /// The limits of providers are those of several processes together, of which this says which one this is.
+    #[must_use]
+    pub fn with_share(self, share: Arc<dyn Fn() -> Share + Send + Sync>) -> Self {
+        Self { admission: self.admission.shared(share), ..self }
     }
 
     /// Calls wait for their provider here before they queue for it.

@@ -4,6 +4,7 @@
 //! goes on when the LlmActor is started anew; dropping it ends the call and closes
 //! the provider's connection.
 
+use super::admission::Most;
 use super::arguments::LlmArguments;
 use super::bounds;
 use super::deltas::DeltaSink;
@@ -71,7 +72,8 @@ impl<'a> Call<'a> {
         if let Err(down) = shared.breakers.look(provider) {
             return self.after(down, 0, || false).map(|_at_once| None);
         }
-        let most = shared.port.limits(provider).max_concurrent;
+        let is_local = shared.readiness.as_deref().is_some_and(|readiness| readiness.starts(provider));
+        let most = Most { calls: shared.port.limits(provider).max_concurrent, is_shared: !is_local };
         let budget = shared.budgets.of(provider);
         for repeated in 0.. {
             let attempted = match self.ready().await {

@@ -14,6 +14,7 @@ mod listings;
 pub mod many;
 mod owners;
 mod parts;
+mod pools;
 mod processes;
 mod suites;
 
@@ -30,6 +31,7 @@ pub use kills::*;
 pub use listings::*;
 pub use owners::*;
 pub use parts::*;
+pub use pools::*;
 pub use processes::*;
 pub use suites::{inbox_suite, owners, store};
 
@@ -127,7 +129,8 @@ macro_rules! store_owners_contract {
             a_released_session_goes_to_the_next_and_its_last_owner_is_fenced, s7_a_dead_owners_session_is_free_at_once,
             taking_over_fences_the_living_owner, an_owner_from_before_a_deletion_stays_fenced,
             what_was_taken_away_is_not_taken_back, a_session_that_is_taken_is_nobodys_and_its_owner_is_fenced,
-            s6_of_many_that_take_over_none_loses_or_doubles_a_record
+            s6_of_many_that_take_over_none_loses_or_doubles_a_record,
+            a_session_of_a_pool_is_given_to_its_processes_alone
         );
     };
     (@killed $open:expr, $examine:expr) => {

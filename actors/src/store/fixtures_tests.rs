@@ -65,7 +65,8 @@ pub(super) fn copied(format: u32, store: &str) -> TempDir {
 }
 
 fn open(store: &str, folder: &Path) -> Arc<dyn SessionStore> {
-    let options = StoreOptions { take_over: false, owner_name: "bob (a fixture)".to_owned() };
+    let options =
+        StoreOptions { take_over: false, owner_name: "bob (a fixture)".to_owned(), ..StoreOptions::default() };
     match store {
         "json" => FileStore::open(folder, options).unwrap(),
         #[cfg(feature = "sqlite")]

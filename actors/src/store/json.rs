@@ -49,7 +49,7 @@ use super::inbox::FolderInbox;
 use super::owners::StoreOptions;
 use super::{Inbox, SessionOwner, SessionStore, StoreOverview, name};
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Append, Claim, Formats, Part, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::store::{Append, Claim, Formats, Part, Pools, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
 use group::Group;
 use journals::Journals;
@@ -205,6 +205,10 @@ impl SessionStore for FileStore {
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::new(self.artifacts.clone()))
+    }
+
+    fn pools(&self) -> Pools {
+        self.journals.pools()
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

@@ -5,7 +5,7 @@ use crate::store::contract::{append, session};
 use tempfile::TempDir;
 
 pub(super) fn open(folder: &TempDir, owner: &str) -> Arc<FileStore> {
-    let options = StoreOptions { take_over: false, owner_name: owner.to_owned() };
+    let options = StoreOptions { take_over: false, owner_name: owner.to_owned(), ..StoreOptions::default() };
     FileStore::open(folder.path(), options).unwrap()
 }
 
@@ -24,7 +24,7 @@ pub(super) fn journals(folder: &TempDir, owner: &str) -> Journals {
 
 /// The same, for a program that knows these formats.
 pub(super) fn journals_of(folder: &Path, owner: &str, formats: Formats) -> Journals {
-    let options = StoreOptions { take_over: false, owner_name: owner.to_owned() };
+    let options = StoreOptions { take_over: false, owner_name: owner.to_owned(), ..StoreOptions::default() };
     Journals::new(Folder::open(folder).unwrap(), options, formats)
 }
 
@@ -128,4 +128,11 @@ async fn a_journal_that_is_held_holds_up_no_other() {
     let_go.send(()).unwrap();
     holder.join().unwrap();
     assert_eq!(waiting.await.unwrap(), [Ok(1)]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_of_a_pool_is_given_to_its_processes_alone() {
+    let folder = TempDir::new().unwrap();
+    let open: crate::store::contract::Open = |folder, options| FileStore::open(folder, options).unwrap();
+    crate::store::contract::a_session_of_a_pool_is_given_to_its_processes_alone(folder.path(), open).await;
 }

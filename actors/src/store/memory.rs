@@ -15,8 +15,9 @@ use super::inbox::MemoryInbox;
 use super::{Inbox, Ledger, SessionStore, StoreOverview, listing};
 use bob_messages::Millis;
 use bob_messages::ids::SessionId;
+use bob_messages::session_state::pool_of;
 use bob_messages::store::{
-    Append, Claim, Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError, latest,
+    Append, Claim, Part, Pools, Record, SessionFilter, SessionPage, SessionSummary, StoreError, latest,
 };
 use foldhash::fast::RandomState;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -30,6 +31,7 @@ pub struct MemoryStore {
     sessions: Arc<Mutex<Journals>>,
     artifacts: Arc<MemoryArtifacts>,
     inbox: Arc<MemoryInbox>,
+    pools: Pools,
 }
 
 /// The journals of a store.
@@ -99,6 +101,11 @@ impl MemoryStore {
         Arc::default()
     }
 
+    /// A store without sessions, of a process in these pools.
+    pub fn in_pools(pools: Pools) -> Arc<Self> {
+        Arc::new(Self { pools, ..Self::default() })
+    }
+
     fn sessions(&self) -> MutexGuard<'_, Journals> {
         locked(&self.sessions)
     }
@@ -128,14 +135,14 @@ fn pack_later(sessions: Arc<Mutex<Journals>>, session: SessionId, records: Vec<A
 }
 
 impl Journals {
-    fn claim(&mut self, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
+    fn claim(&mut self, session: &SessionId, whole: bool, pools: &Pools) -> Result<Claim, StoreError> {
         let before = self.greatest_deleted;
         let journal = self.of.entry(session.clone()).or_insert_with(|| {
             let mut journal = Box::<Journal>::default();
             journal.ledger.claimed(before);
             journal
         });
-        journal.claim(session, whole)
+        journal.claim(session, whole, pools)
     }
 
     fn delete(&mut self, session: &SessionId) -> bool {
@@ -187,9 +194,10 @@ impl Journal {
         self.ledger.is_resting() && !records.is_empty() && loose.len() == records.len() && is_same()
     }
 
-    fn claim(&mut self, session: &SessionId, whole: bool) -> Result<Claim, StoreError> {
+    fn claim(&mut self, session: &SessionId, whole: bool, pools: &Pools) -> Result<Claim, StoreError> {
         let loose = self.records.loosen(session)?;
         let records = if whole { self.records.all(session)? } else { latest(loose).to_vec() };
+        pools.refuse(pool_of(session, &records).as_ref())?;
         let epoch = self.ledger.epoch() + 1;
         self.ledger.claimed(epoch);
         Ok(Claim { epoch, version: self.ledger.version(), records })
@@ -198,11 +206,11 @@ impl Journal {
 
 impl SessionStore for MemoryStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        ready(self.sessions().claim(session, true)).boxed()
+        ready(self.sessions().claim(session, true, &self.pools)).boxed()
     }
 
     fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
-        ready(self.sessions().claim(session, false)).boxed()
+        ready(self.sessions().claim(session, false, &self.pools)).boxed()
     }
 
     fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
@@ -275,6 +283,10 @@ impl SessionStore for MemoryStore {
 
     fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
         ready(Ok(Some(self.inbox.overview()))).boxed()
+    }
+
+    fn pools(&self) -> Pools {
+        self.pools.clone()
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

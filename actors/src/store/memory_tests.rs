@@ -1,6 +1,7 @@
 //! The memory store keeps the contract.
 
 use super::*;
+use crate::store::contract::{append, session};
 
 fn make() -> (Arc<dyn SessionStore>, ()) {
     (MemoryStore::new(), ())
@@ -88,4 +89,23 @@ fn packed_records_read_back_whoever_they_are_of() {
 async fn an_owner_reads_nothing_before_the_last_snapshot() {
     let (store, _guard) = make();
     crate::store::contract::nothing_before_the_last_snapshot_is_read(store).await;
+}
+
+#[tokio::test]
+async fn a_session_of_another_pool_is_refused() {
+    let gpu = || bob_messages::ids::PoolName::parse("gpu").unwrap();
+    let (store, one) = (MemoryStore::in_pools([gpu()].into_iter().collect()), session("one"));
+    let claimed = store.claim(&one).await.unwrap();
+    let options = bob_messages::options::SessionOptions { pool: Some(gpu()), ..Default::default() };
+    let mut append = append(&one, claimed.epoch, 0, 1);
+    let first = (*append.records[0]).clone();
+    append.records = vec![Arc::new(Record { fact: bob_messages::store::Fact::Options(options.into()), ..first })];
+    assert_eq!(store.append(vec![append]).await, [Ok(1)]);
+    store.release(&one, claimed.epoch).await;
+    assert!(store.claim(&one).await.is_ok());
+    let Ok(mut elsewhere) = Arc::try_unwrap(store) else { panic!("it is shared") };
+    elsewhere.pools = Pools::default();
+    let refused = elsewhere.claim(&one).await;
+    assert!(matches!(&refused, Err(StoreError::Unreachable { pool, .. }) if *pool == gpu()), "{refused:?}");
+    assert!(elsewhere.claim(&session("two")).await.is_ok());
 }

@@ -1,5 +1,7 @@
 //! What a store knows of all processes that use it.
 
+use bob_messages::ids::PoolName;
+
 /// The most processes that an overview names.
 #[cfg(feature = "postgres")]
 pub(super) const MOST_NODES: i64 = 100;
@@ -21,6 +23,17 @@ pub struct StoreNode {
     pub sessions: u64,
     /// In how many of them a turn is open that is not suspended.
     pub running: u64,
+    /// The pools of machines in which it is.
+    pub pools: Vec<PoolName>,
+}
+
+/// A pool of machines in which no living process is, and for which messages wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmptyPool {
+    /// Its name.
+    pub name: PoolName,
+    /// How many messages wait for it.
+    pub waiting: u64,
 }
 
 /// What a store knows of its processes and messages, at one moment.
@@ -40,4 +53,6 @@ pub struct StoreOverview {
     pub oldest_ms: Option<u64>,
     /// How many messages were refused, of about the last day.
     pub refused: u64,
+    /// The pools without a living process for which messages wait, at most 100. Empty where the store does not know.
+    pub empty_pools: Vec<EmptyPool>,
 }

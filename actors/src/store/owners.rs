@@ -5,6 +5,7 @@
 //! when a store becomes an owner or meets one.
 
 use super::folder::Folder;
+use bob_messages::store::Pools;
 use rustix::fs::OFlags;
 use std::fs::TryLockError;
 use std::io::{self, Read};
@@ -24,11 +25,15 @@ pub struct StoreOptions {
     pub take_over: bool,
     /// What another process tells its user when we own the session it wants.
     pub owner_name: String,
+    /// The pools of machines in which this process is. A claim of a session that is bound to another one is refused as
+    /// `Unreachable`, and it is not due here.
+    pub pools: Pools,
 }
 
 impl Default for StoreOptions {
     fn default() -> Self {
-        Self { take_over: false, owner_name: format!("bob (process {})", std::process::id()) }
+        let owner_name = format!("bob (process {})", std::process::id());
+        Self { take_over: false, owner_name, pools: Pools::default() }
     }
 }
 

@@ -3,7 +3,8 @@
 use super::{ArtifactStorePort, Inbox, StoreLease, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
-use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::share::Share;
+use bob_messages::store::{Append, Claim, Part, Pools, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use std::sync::Arc;
 
@@ -178,6 +179,17 @@ pub trait SessionStore: Send + Sync + 'static {
     /// The messages to its sessions. Where there is none, as this default says, a session is only spoken to by the process
     /// that runs it.
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        None
+    }
+
+    /// The pools of machines in which this process is; none, as this default says, where sessions are not bound to any.
+    fn pools(&self) -> Pools {
+        Pools::default()
+    }
+
+    /// Which of the processes this one is that run turns with this store, so that a limit of all of them can be divided. It changes
+    /// as they come and go. `None`, as this default says, where processes do not share limits. Does not wait.
+    fn share(&self) -> Option<Share> {
         None
     }
 

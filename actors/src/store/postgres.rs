@@ -46,7 +46,8 @@ use super::{Inbox, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored
 use address::Address;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
-use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::share::Share;
+use bob_messages::store::{Append, Claim, Part, Pools, Record, SessionFilter, SessionPage, StoreError};
 use foldhash::fast::FixedState;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
 use held::Shared;
@@ -79,6 +80,7 @@ pub struct PostgresStore {
     closed: Mutex<Receiver<()>>,
     /// What is known of this process as an owner.
     shared: Arc<Shared>,
+    pools: Pools,
     /// Notified when messages may have come or gone.
     changed: Arc<Notify>,
 }
@@ -131,6 +133,7 @@ impl PostgresStore {
         let known = (Arc::clone(&shared), Arc::clone(&changed));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Unavailable(format!("no runtime for the store: {error}")))?;
+        let pools = options.pools.clone();
         let work = move || {
             let served = serve(address, options, [first_jobs, second_jobs], (asked, messages), known, &open);
             runtime.block_on(LocalSet::new().run_until(served));
@@ -141,7 +144,7 @@ impl PostgresStore {
         spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the store: {error}")))?;
         opened.recv().unwrap_or_else(|_ended| Err(ended()))?;
         let ways = Some(Ways { writers: [first, second], asks, inbox });
-        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, changed }))
+        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, pools, changed }))
     }
 
     fn put<T: Send + 'static>(
@@ -183,12 +186,13 @@ async fn serve(
         return;
     }
     let listening = Link::listening(address.clone(), Arc::clone(&changed));
-    let (node, renewing) = Node::start(listening, options.owner_name.clone(), shared);
+    let (node, renewing) = Node::start(listening, options.clone(), shared);
+    let pools = options.pools.clone();
     let writers = [
         spawn_local(stages::run(Writer::new(writing, node.clone(), options.clone()), first)),
         spawn_local(stages::run(Writer::new(link(), node.clone(), options), second)),
     ];
-    let inbox = spawn_local(inbox::run(Rc::clone(&reading), node.clone(), changed, messages));
+    let inbox = spawn_local(inbox::run(Rc::clone(&reading), (node.clone(), pools), changed, messages));
     let reader = spawn_local(reader::run(reading, asks));
     let _ended = join_all(writers).await;
     let _ended = inbox.await;
@@ -311,8 +315,16 @@ impl SessionStore for PostgresStore {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Delete(session.clone(), reply))))
     }
 
+    fn pools(&self) -> Pools {
+        self.pools.clone()
+    }
+
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.changed))
+    }
+
+    fn share(&self) -> Option<Share> {
+        Some(self.shared.share())
     }
 
     fn lease(&self, session: &SessionId) -> StoreLease {

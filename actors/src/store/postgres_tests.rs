@@ -14,6 +14,8 @@ mod node_tests;
 mod outage;
 #[path = "postgres/pooler_tests.rs"]
 mod pooler;
+#[path = "postgres/pools_tests.rs"]
+mod pools;
 #[path = "postgres/refused_tests.rs"]
 mod refused;
 #[path = "postgres/waits_tests.rs"]

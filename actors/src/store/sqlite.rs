@@ -63,7 +63,7 @@ use super::span::Span;
 use super::{Inbox, SessionOwner, SessionStore, StoreOverview, Stored};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
-use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
+use bob_messages::store::{Append, Claim, Part, Pools, Record, SessionFilter, SessionPage, StoreError};
 use check::Check;
 use database::Database;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
@@ -91,6 +91,7 @@ pub struct SqliteStore {
     check: Arc<Check>,
     artifacts: FolderArtifacts,
     inbox: FolderInbox,
+    pools: Pools,
 }
 
 /// The ways to the threads.
@@ -150,6 +151,7 @@ impl SqliteStore {
         let (claims, waiting_claims) = channel();
         let (asks, waiting_asks) = channel();
         let (closing, closed) = channel();
+        let pools = options.pools.clone();
         let writer = Writer::new(path.to_owned(), options, made, database);
         let check = Check::new(path.to_owned());
         thread("bob-store-writer", move || {
@@ -172,7 +174,7 @@ impl SqliteStore {
         let artifacts = FolderArtifacts::new(artifacts::beside(path));
         let threads = Some(Threads { claims, asks, jobs });
         let inbox = FolderInbox::new(inbox::beside(path));
-        Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts, inbox }))
+        Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts, inbox, pools }))
     }
 
     /// Asks a reader.
@@ -338,6 +340,10 @@ impl SessionStore for SqliteStore {
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::new(self.artifacts.clone()))
+    }
+
+    fn pools(&self) -> Pools {
+        self.pools.clone()
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {

@@ -2,7 +2,7 @@
 
 pub use crate::facade::{CondensedHistory, SessionLook};
 pub use bob_messages::chat::{FinishReason, GuardReason};
-pub use bob_messages::ids::{InvalidId, RequestId, ResumeToken, TurnId};
+pub use bob_messages::ids::{InvalidId, PoolName, RequestId, ResumeToken, TurnId};
 pub use bob_messages::input::ResumeReply;
 pub use bob_messages::options::{Change, OnParentEnd, OptionsPatch, ParentTurn, SessionOptions};
 pub use bob_messages::outcome::{SuspendReason, TranscriptEntry, TurnOutcome};

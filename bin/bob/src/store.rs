@@ -28,10 +28,6 @@ pub use bob_actors::store::ArtifactStorePort;
 pub use bob_actors::store::PostgresStore;
 #[cfg(feature = "sqlite")]
 pub use bob_actors::store::SqliteStore;
-pub use bob_actors::store::{
-    FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
-    StoredArtifact, make_folder, page_of,
-};
 /// The port of stores, for [`RuntimeBuilder::store`](crate::RuntimeBuilder::store). A whole store is in
 /// `examples/embedding`; this one adds a count to another.
 ///
@@ -79,7 +75,11 @@ pub use bob_actors::store::{
 ///     }
 /// }
 /// ```
-pub use bob_actors::store::{SessionOwner, SessionStore, StoreNode, StoreOverview};
+pub use bob_actors::store::{EmptyPool, SessionOwner, SessionStore, StoreNode, StoreOverview};
+pub use bob_actors::store::{
+    FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
+    StoredArtifact, make_folder, page_of,
+};
 pub use bob_messages::agent::{Delegation, Task};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
 pub use bob_messages::chat::Asking;
@@ -90,10 +90,11 @@ pub use bob_messages::replay;
 pub use bob_messages::reply::{Answer, Interest, Reply};
 pub use bob_messages::session_state::{
     AtLimit, ExternalResult, GivenUp, OpenApproval, OpenBelow, OpenCall, OpenStep, OpenTurn, RunCaller, Session,
-    Submissions, Tasks,
+    Submissions, Tasks, pool_of,
 };
+pub use bob_messages::share::Share;
 pub use bob_messages::skills::Reselecting;
 pub use bob_messages::store::{
-    Answered, Append, AskedBelow, Claim, Ended, FORMAT, Fact, Glance, Part, Record, Snapshot, StepCost, StoreError,
-    Suspension,
+    Answered, Append, AskedBelow, Claim, Ended, FORMAT, Fact, Glance, Part, Pools, Record, Snapshot, StepCost,
+    StoreError, Suspension,
 };

@@ -2,10 +2,12 @@
 
 use std::path::PathBuf;
 
+use bob::sessions::PoolName;
 use clap::{Args, Subcommand};
 
 use super::choices::Part;
 use super::mode::ModeArg;
+use super::submit::pool;
 
 /// `sessions`.
 #[derive(Debug, Args)]
@@ -86,8 +88,11 @@ pub(crate) enum SessionsAction {
         /// What its turns may do without asking, unless a turn names a mode
         #[arg(long, value_enum, value_name = "MODE")]
         mode: Option<ModeArg>,
+        /// Bind it to a pool of machines
+        #[arg(long, value_name = "POOL", value_parser = pool)]
+        pool: Option<PoolName>,
         /// Reset to the configured value; repeatable
-        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions", "mode"])]
+        #[arg(long, value_name = "OPTION", value_parser = ["model", "cwd", "instructions", "mode", "pool"])]
         clear: Vec<String>,
         /// Leave the change to the process that has the session, or takes it next, and wait for it
         #[arg(long)]

@@ -1,5 +1,6 @@
 //! The arguments of the commands with which processes share sessions.
 
+use bob::sessions::PoolName;
 use clap::Args;
 
 use super::OutputForm;
@@ -16,6 +17,7 @@ Examples:
   cli-agent submit \"Which orders are late?\"
   cli-agent submit --session orders --follow \"And who is to be told?\"
   cli-agent submit --session orders --steer \"Only those of this week.\"
+  cli-agent submit --session render --pool gpu \"Render the scene.\"
   cli-agent submit --session nightly --request-id 2026-05-01 --no-wait - < prompt.txt")]
 pub(crate) struct SubmitArgs {
     /// The message; - or none: read stdin
@@ -30,6 +32,9 @@ pub(crate) struct SubmitArgs {
     /// The model, as provider:model [default: the worker's]
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,
+    /// Bind the session to a pool of machines, whose processes alone run it
+    #[arg(long, value_name = "POOL", value_parser = pool)]
+    pub(crate) pool: Option<PoolName>,
     /// Show what the turn does, as its journal has it
     #[arg(long, conflicts_with = "no_wait")]
     pub(crate) follow: bool,
@@ -37,7 +42,7 @@ pub(crate) struct SubmitArgs {
     #[arg(long)]
     pub(crate) no_wait: bool,
     /// Add the message to the turn that runs in the session, and begin none
-    #[arg(long, requires = "session", conflicts_with_all = ["model", "follow", "no_wait"])]
+    #[arg(long, requires = "session", conflicts_with_all = ["model", "pool", "follow", "no_wait"])]
     pub(crate) steer: bool,
     /// Print the result as JSON; with --no-wait the ids, with --follow one event a line before it
     #[arg(long)]
@@ -55,6 +60,11 @@ impl SubmitArgs {
     }
 }
 
+/// The name of a pool.
+pub(super) fn pool(text: &str) -> Result<PoolName, String> {
+    PoolName::parse(text).map_err(|error| error.to_string())
+}
+
 /// `work`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -65,11 +75,15 @@ those that have not ended are left to the other workers. A second signal ends it
 
 Examples:
   cli-agent work
+  cli-agent work --pool gpu
   cli-agent work --concurrency 16 --json >> results.jsonl")]
 pub(crate) struct WorkArgs {
     /// The maximum number of sessions at a time [default: runtime.max_concurrent_turns, up to 64]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) concurrency: Option<u32>,
+    /// Run sessions of this pool of machines, too; repeatable [default: runtime.pools]
+    #[arg(long = "pool", value_name = "POOL", value_parser = pool)]
+    pub(crate) pools: Vec<PoolName>,
     /// The model of messages that name none, as provider:model
     #[arg(long, value_name = "MODEL")]
     pub(crate) model: Option<String>,

@@ -78,10 +78,11 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 false => records.iter().try_for_each(|record| print::json(&**record))?,
             }
         }
-        SessionsAction::Set { id, model, cwd, instructions, mode, clear, submit, json } => {
+        SessionsAction::Set { id, model, cwd, instructions, mode, pool, clear, submit, json } => {
             let id = listing.find(id).await?;
             let (model, cwd, mode) = (model.as_deref(), cwd.as_deref(), mode.map(Into::into));
             let patch = change::patch(model, cwd, instructions.as_deref(), mode, clear, config)?;
+            let patch = change::bound(patch, pool.as_ref(), clear)?;
             let made = match submit {
                 true => json!({ "request_id": change::submitted(&store, &id, patch, config).await? }),
                 false => json!({ "options": change::set(&*store, &id, &patch).await? }),

@@ -2,6 +2,7 @@
 //!
 //! Opens the store and nothing else: the turn runs in a process that works.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use bob::config::clock;
 use bob::events::{AgentEvent, Envelope};
 use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
 use bob::model::ContentPart;
-use bob::sessions::{RequestId, TurnOutcome};
-use bob::store::{SessionStore, StoreError};
+use bob::sessions::{PoolName, RequestId, TurnOutcome};
+use bob::store::{Part, SessionStore, StoreError, pool_of};
 use bob::{AgentError, ModelName, SessionId};
 use bob_config::assemble;
 use bob_config::{Config, StoreKind};
@@ -54,6 +55,7 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
     let submit = SubmitRequest {
         parts,
         model,
+        pool: args.pool.clone(),
         traceparent: std::env::var("TRACEPARENT").ok(),
         tracestate: std::env::var("TRACESTATE").ok(),
         ..SubmitRequest::default()
@@ -74,7 +76,34 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         }
         return Ok(Exit::Success);
     }
-    waited_for(&mut pending, &printed, &mut signals).await
+    let pool = args.pool.clone();
+    let explained = explained(&*store, pool, &session);
+    tokio::select! {
+        result = waited_for(&mut pending, &printed, &mut signals) => result,
+        never = explained => match never {},
+    }
+}
+
+/// Says that no process of the pool is alive in which a message waits, each time this begins. Never ready.
+async fn explained(store: &dyn SessionStore, pool: Option<PoolName>, session: &SessionId) -> Infallible {
+    let mut is_told = false;
+    loop {
+        tokio::time::sleep(TOLD_AFTER).await;
+        // A session that is bound already names its pool.
+        let bound = match store.load_part(session, Part::Latest).await {
+            Ok(records) => pool_of(session, &records).or_else(|| pool.clone()),
+            Err(_its_reader_says_so) => continue,
+        };
+        let Some(pool) = bound else { continue };
+        let Ok(Some(seen)) = store.overview().await else { continue };
+        let is_empty = seen.empty_pools.iter().any(|empty| empty.name == pool);
+        if is_empty && !is_told {
+            print::note(&format!(
+                "[no process of the pool {pool} is alive; the message waits for one: `cli-agent work --pool {pool}`]"
+            ));
+        }
+        is_told = is_empty;
+    }
 }
 
 /// The name of a message: the one that was given, or a new one.

@@ -34,8 +34,11 @@ const MOST_UNPRINTED: usize = 1_000;
 ///
 /// # Errors
 /// When the configuration, the store or the model's provider cannot be used, or the runtime gives up.
-pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
+pub(crate) async fn work(args: &WorkArgs, mut config: Config, origin: Origin) -> Result<Exit, Failure> {
     submit::refuse_memory(&config)?;
+    if !args.pools.is_empty() {
+        config.runtime.pools = args.pools.iter().map(ToString::to_string).collect();
+    }
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let choices = Choices { progress: Some(progress::to_stderr()), ..Choices::default() };
     let opened = tokio::select! {
@@ -57,7 +60,7 @@ pub(crate) async fn work(args: &WorkArgs, config: Config, origin: Origin) -> Res
         print_all(&results, is_json, mode);
         drop(printed_all);
     });
-    let result = works(told, &opened, concurrency, &mut control, &mut signals).await;
+    let result = works(told, &opened, (concurrency, &config.runtime.pools), &mut control, &mut signals).await;
     if let Ok(Ended::AtOnce(exit)) = result {
         // As after a kill, what runs is left to other workers.
         exit.leave();
@@ -90,7 +93,7 @@ enum Ended {
 async fn works(
     told: Told,
     opened: &OpenRuntime,
-    concurrency: usize,
+    (concurrency, pools): (usize, &[String]),
     control: &mut Control,
     signals: &mut Signals,
 ) -> Result<Ended, Failure> {
@@ -101,7 +104,11 @@ async fn works(
     let until = CancellationToken::new();
     let works = worker.run(until.clone());
     tokio::pin!(works);
-    print::note(&format!("[working on up to {concurrency} sessions at a time; SIGTERM or Ctrl-C hands them over]"));
+    let pools: Vec<&str> = pools.iter().map(String::as_str).collect();
+    let in_pools = if pools.is_empty() { String::new() } else { format!(" in {}", pools.join(", ")) };
+    print::note(&format!(
+        "[working on up to {concurrency} sessions at a time{in_pools}; SIGTERM or Ctrl-C hands them over]"
+    ));
     let mut tree = opened.runtime.ended();
     loop {
         tokio::select! {

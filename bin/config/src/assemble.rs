@@ -34,7 +34,8 @@ use bob::model::catalogue::Catalogue;
 use bob::model::server::Progress;
 use bob::model::{LlmPort, RetryPolicy};
 use bob::sessions::InvalidId;
-use bob::store::{FileStore, Made, MemoryStore, SessionStore, StoreError, StoreOptions};
+use bob::sessions::PoolName;
+use bob::store::{FileStore, Made, MemoryStore, Pools, SessionStore, StoreError, StoreOptions};
 use bob::tools::Policy;
 #[cfg(feature = "mcp")]
 use bob::tools::servers::{ServerSpec, SignIns};
@@ -237,16 +238,17 @@ fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilde
     }
 }
 
-/// Opens the configured store; `take_over` as in [`StoreOptions::take_over`]. Blocks on the disk.
+/// Opens the configured store for a command that runs no turns, and changes sessions of all pools; `take_over` as in
+/// [`StoreOptions::take_over`]. Blocks on the disk.
 ///
 /// # Errors
 /// `Unavailable` when it cannot be created or opened, or when `store.path` does not match `store.kind`; `TooNew` and
 /// `Corrupt` as reported by the store.
 pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, StoreError> {
-    store_telling(config, take_over, None)
+    open_store(config, take_over, None, Pools::All)
 }
 
-/// Opens the store; `made` is called when the store creates its file or folder.
+/// Opens the store for a process of the configured pools; `made` is called when the store creates its file or folder.
 ///
 /// # Errors
 /// As [`store`].
@@ -255,14 +257,26 @@ pub fn store_telling(
     take_over: bool,
     made: Option<Made>,
 ) -> Result<Arc<dyn SessionStore>, StoreError> {
+    let pools = config.runtime.pools.iter().map(|name| PoolName::parse(name)).collect::<Result<Pools, _>>();
+    open_store(config, take_over, made, pools.map_err(|error| StoreError::Unavailable(error.to_string()))?)
+}
+
+fn open_store(
+    config: &Config,
+    take_over: bool,
+    made: Option<Made>,
+    pools: Pools,
+) -> Result<Arc<dyn SessionStore>, StoreError> {
     // What another terminal tells its user.
-    let options = StoreOptions { take_over, owner_name: format!("cli-agent (process {})", std::process::id()) };
+    let owner_name = format!("cli-agent (process {})", std::process::id());
+    let options = StoreOptions { take_over, owner_name, pools };
     if config.store.kind == crate::StoreKind::Postgres {
         return database(config, options);
     }
-    let Some(path) = config.store_path() else { return Ok(Arc::new(MemoryStore::default())) };
+    let in_memory = |options: StoreOptions| MemoryStore::in_pools(options.pools);
+    let Some(path) = config.store_path() else { return Ok(in_memory(options)) };
     match config.store.kind {
-        crate::StoreKind::Memory | crate::StoreKind::Postgres => Ok(Arc::new(MemoryStore::default())),
+        crate::StoreKind::Memory | crate::StoreKind::Postgres => Ok(in_memory(options)),
         crate::StoreKind::Json if path.is_file() => Err(StoreError::Unavailable(format!(
             "store.path {} is a file, and store.kind = \"json\" keeps its journals in a folder; name a folder, or set \
              store.kind = \"sqlite\"",

@@ -320,6 +320,8 @@ fn runtime_does_nothing(runtime: &Runtime, llm: &Llm, log: &Log) {
         profile: _,
         limits: _,
         max_history_messages: _,
+        // Which sessions of a store it has, which is classified.
+        pools: _,
         max_concurrent_turns: _,
         max_parallel_subagents: _,
         passivate_after_ms: _,

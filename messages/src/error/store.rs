@@ -1,5 +1,6 @@
 //! Why a store refused or failed.
 
+use crate::ids::PoolName;
 use serde::{Deserialize, Serialize};
 
 /// Why a store refused or failed. Serialisable, since it travels in messages.
@@ -24,6 +25,14 @@ pub enum StoreError {
     Busy {
         /// Its name.
         owner: String,
+    },
+    /// The session is bound to a pool of machines in which this process is not.
+    #[error("{}", unreachable(pool, processes))]
+    Unreachable {
+        /// The pool.
+        pool: PoolName,
+        /// The living processes of the pool, by name and address, as far as the store knows them.
+        processes: Vec<String>,
     },
     /// The records may or may not have been stored; sending them again is safe.
     #[error("it is not known whether the records were stored: {0}")]
@@ -52,8 +61,17 @@ impl StoreError {
             Self::Conflict { .. }
             | Self::Fenced { .. }
             | Self::Busy { .. }
+            | Self::Unreachable { .. }
             | Self::Corrupt(_)
             | Self::TooNew { .. } => false,
         }
     }
+}
+
+fn unreachable(pool: &PoolName, processes: &[String]) -> String {
+    let known = match processes {
+        [] => "no process of that pool is known".to_owned(),
+        some => format!("processes of that pool: {}", some.join(", ")),
+    };
+    format!("the session is bound to the pool {pool}, in which this process is not; {known}")
 }

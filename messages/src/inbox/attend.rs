@@ -5,21 +5,19 @@
 //! nothing that its owner may still use: what the journal has open is left alone.
 
 use super::{InboxEntry, InboxRequest};
+use crate::backoff::Backoff;
 use crate::error::AgentError;
-use crate::ids::RequestId;
+use crate::ids::{PoolName, RequestId};
 use crate::outcome::TurnOutcome;
 use crate::session_state::Session;
-use crate::store::StoreError;
+use crate::store::{Pools, StoreError};
 
 /// After how many attempts a message is refused that fails by a fault of the runtime or of what it calls.
 pub const MOST_ATTEMPTS: u32 = 5;
 
-/// The first rest behind a failure, in milliseconds; each following one is twice as long.
-const FIRST_REST_MS: u64 = 500;
-
-/// The longest rest behind failures that pass by themselves, and behind others, in milliseconds.
-const PASSING_REST_MS: u64 = 5_000;
-const LONGEST_REST_MS: u64 = 600_000;
+/// The rests behind failures that pass by themselves, and behind others.
+const PASSING_REST: Backoff = Backoff { first_ms: 500, most_ms: 5_000 };
+const REST: Backoff = Backoff { most_ms: 600_000, ..PASSING_REST };
 
 /// What runs in the session in this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +39,8 @@ pub struct Unfinished {
     pub is_open: bool,
     /// The newest messages to turns that were added to them.
     pub steered: Vec<RequestId>,
+    /// The pool to which the session is bound.
+    pub pool: Option<PoolName>,
 }
 
 impl Unfinished {
@@ -54,7 +54,8 @@ impl Unfinished {
         });
         let waiting = session.waiting.iter().filter_map(|input| input.request_id.clone());
         let requests = named.chain(waiting).collect();
-        Self { requests, is_open: open.is_some(), steered: session.steers.iter().cloned().collect() }
+        let pool = session.latest_options().pool.clone();
+        Self { requests, is_open: open.is_some(), steered: session.steers.iter().cloned().collect(), pool }
     }
 }
 
@@ -77,8 +78,9 @@ pub enum Step {
     Settle(Option<AgentError>),
 }
 
-/// What is done with each of the messages that wait, in their order. At most one of them is run, the oldest.
-pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) -> Vec<Step> {
+/// What is done with each of the messages that wait, in their order, by a process of these pools. At most one of them is run, the
+/// oldest.
+pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished, pools: &Pools) -> Vec<Step> {
     let cancels = |entry: &InboxEntry, request: &RequestId| match entry.request() {
         Some(InboxRequest::Cancel { of }) => of == request,
         _ => false,
@@ -89,7 +91,10 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
         (Err(StoreError::TooNew { .. }), _) => Step::Wait,
         (Err(error), _) => Step::Settle(Some(AgentError::Invalid(error.to_string()))),
         (Ok(message), runs) => match (&message.request, runs) {
-            (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, Runs::Nothing) if first == Some(at) => {
+            (request @ (InboxRequest::Submit(_) | InboxRequest::Resume { .. }), Runs::Nothing) if first == Some(at) => {
+                if let Some(step) = elsewhere(request, unfinished, pools) {
+                    return step;
+                }
                 Step::Run { is_cancelled: waiting.iter().any(|other| cancels(other, &entry.request_id)) }
             }
             (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, _) => Step::Wait,
@@ -129,6 +134,17 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished) ->
         },
     };
     waiting.iter().enumerate().map(|(at, entry)| step(at, entry)).collect()
+}
+
+/// What is done with a message that asks for a turn in another pool.
+fn elsewhere(request: &InboxRequest, unfinished: &Unfinished, pools: &Pools) -> Option<Step> {
+    match (request.pool(), &unfinished.pool) {
+        (Some(asked), Some(bound)) if asked != bound => {
+            let why = format!("the session is bound to the pool {bound}, and the message to the pool {asked}");
+            Some(Step::Settle(Some(AgentError::Invalid(why))))
+        }
+        (asked, bound) => (!pools.reach(asked.or(bound.as_ref()))).then_some(Step::Wait),
+    }
 }
 
 /// The last turn that is asked for before a message, which is meant for that turn.
@@ -218,8 +234,8 @@ impl Attempt {
 
 /// How long a session rests behind so many failures one after the other, at least 1, in milliseconds.
 pub fn rest_ms(failures: u32, counts: bool) -> u64 {
-    let longest = if counts { LONGEST_REST_MS } else { PASSING_REST_MS };
-    FIRST_REST_MS.saturating_mul(1 << failures.saturating_sub(1).min(20)).min(longest)
+    // Without chance: a session rests in each worker by itself.
+    if counts { REST } else { PASSING_REST }.delay_ms(failures, 1.0)
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ fn a_message_is_read_as_it_was_written_and_says_only_what_it_has() {
 
 #[test]
 fn a_newer_message_is_too_new_and_no_message_is_corrupt() {
-    let newer = message().to_text().unwrap().replace("\"format\":1", "\"format\":3");
-    assert_eq!(InboxMessage::parse(&newer), Err(StoreError::TooNew { found: 3, known: INBOX_FORMAT }));
+    let newer = message().to_text().unwrap().replace("\"format\":1", "\"format\":9");
+    assert_eq!(InboxMessage::parse(&newer), Err(StoreError::TooNew { found: 9, known: INBOX_FORMAT }));
     assert!(matches!(InboxMessage::parse("{\"format\":1}"), Err(StoreError::Corrupt(_))));
     assert!(matches!(InboxMessage::parse("nothing"), Err(StoreError::Corrupt(_))));
 }

@@ -2,7 +2,7 @@
 
 use super::{ParentTurn, ServerSpec, SessionOptions};
 use crate::chat::Usage;
-use crate::ids::{ModelName, RequestId};
+use crate::ids::{ModelName, PoolName, RequestId};
 use crate::permission::PermissionMode;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
@@ -63,6 +63,8 @@ pub struct OptionsPatch {
     pub parent: Change<ParentTurn>,
     /// The name of the session in lists.
     pub title: Change<Box<str>>,
+    /// The pool of machines to which the session is bound.
+    pub pool: Change<PoolName>,
 }
 
 /// The change of one option.
@@ -116,6 +118,7 @@ impl OptionsPatch {
             servers: Change::Set(options.servers.clone()),
             parent: set(&options.parent),
             title: set(&options.title),
+            pool: set(&options.pool),
         }
     }
 
@@ -132,6 +135,7 @@ impl OptionsPatch {
         self.servers.apply_or_empty(&mut options.servers);
         self.parent.apply(&mut options.parent);
         self.title.apply(&mut options.title);
+        self.pool.apply(&mut options.pool);
         options
     }
 }
@@ -153,6 +157,7 @@ impl From<SessionOptions> for OptionsPatch {
             servers: Change::Set(options.servers),
             parent: all(options.parent),
             title: all(options.title),
+            pool: all(options.pool),
         }
     }
 }

@@ -100,6 +100,7 @@ fn record(version: u64, fact: Fact) -> Arc<Record> {
 /// One record of each kind, every optional field filled somewhere.
 fn one_of_each() -> Vec<Fact> {
     let options = SessionOptions {
+        pool: None,
         tenant: Some("acme".into()),
         cwd: Some("/srv".to_owned()),
         roots: vec!["/data".to_owned()],

@@ -2,7 +2,7 @@
 
 use crate::Millis;
 use crate::chat::ContentPart;
-use crate::ids::{SessionId, TenantId};
+use crate::ids::{PoolName, SessionId, TenantId};
 use crate::options::SessionOptions;
 use crate::outcome::SuspendReason;
 use crate::store::{Fact, Record};
@@ -35,6 +35,9 @@ pub struct Glance {
     /// When its first record was made; `None` where that was not looked at.
     #[serde(default)]
     pub created_at: Option<Millis>,
+    /// The pool of machines to which it is bound.
+    #[serde(default)]
+    pub pool: Option<PoolName>,
 }
 
 /// The state of a session, as far as the journal shows.
@@ -121,6 +124,7 @@ impl Glance {
         if let Some(options) = Self::options_told_by(&record.fact) {
             self.parent = options.parent.as_ref().map(|parent| parent.session.clone());
             self.cwd = options.cwd.as_deref().map(Into::into);
+            self.pool = options.pool.clone();
             if let Some(title) = options.title.as_deref().and_then(first_words) {
                 self.title = Some(title);
             }

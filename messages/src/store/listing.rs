@@ -83,7 +83,7 @@ impl SessionSummary {
     /// Adds the listing entry.
     #[must_use]
     pub fn seen(self, glance: &Glance) -> Self {
-        let Glance { title, state, turns, parent, tenant, cwd, created_at } = glance.clone();
+        let Glance { title, state, turns, parent, tenant, cwd, created_at, pool: _not_listed } = glance.clone();
         Self { title, state: Some(state), turns: Some(turns), parent, tenant, cwd, created_at, ..self }
     }
 }

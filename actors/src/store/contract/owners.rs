@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub type Open = fn(&Path, StoreOptions) -> Arc<dyn SessionStore>;
 
 pub(super) fn enter(folder: &Path, open: Open, owner: &str, take_over: bool) -> Arc<dyn SessionStore> {
-    open(folder, StoreOptions { take_over, owner_name: owner.to_owned() })
+    open(folder, StoreOptions { take_over, owner_name: owner.to_owned(), ..StoreOptions::default() })
 }
 
 pub(super) fn busy(owner: &str) -> StoreError {

@@ -5,6 +5,7 @@ use super::name;
 use super::position::{Position, Unreadable};
 use crate::store::line::{self, ClaimLine};
 use bob_messages::ids::SessionId;
+use bob_messages::session_state::pool_of;
 use bob_messages::store::{Claim, Record, StoreError};
 use rustix::fs::OFlags;
 use std::sync::Arc;
@@ -34,6 +35,7 @@ impl Journals {
         }
         let latest = if whole { None } else { self.read_latest(&entered, session) };
         let (mut position, records) = latest.map_or_else(|| self.read_to_claim(&entered, session), Ok)?;
+        self.hold.pools().refuse(pool_of(session, &records).as_ref())?;
         if position.is_older() {
             (entered, position) = self.bring_up(session, &entered, &position, &records)?;
         }

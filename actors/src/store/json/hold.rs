@@ -8,7 +8,7 @@
 use crate::store::folder::{Folder, Seen};
 use crate::store::full;
 use crate::store::owners::{self, StoreOptions};
-use bob_messages::store::StoreError;
+use bob_messages::store::{Pools, StoreError};
 use rustix::fs::OFlags;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -33,6 +33,11 @@ impl Hold {
     /// For people, and as claims name their owner.
     pub(super) fn name(&self) -> &str {
         &self.options.owner_name
+    }
+
+    /// The pools of machines in which this process is.
+    pub(super) fn pools(&self) -> &Pools {
+        &self.options.pools
     }
 
     /// Locks the folder, if it is not locked here.

@@ -16,7 +16,7 @@ fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> {
 }
 
 fn enter(folder: &TempDir, owner: &str, take_over: bool) -> Arc<dyn SessionStore> {
-    open(folder.path(), StoreOptions { take_over, owner_name: owner.to_owned() })
+    open(folder.path(), StoreOptions { take_over, owner_name: owner.to_owned(), ..StoreOptions::default() })
 }
 
 fn busy(owner: &str) -> StoreError {

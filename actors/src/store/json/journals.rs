@@ -11,7 +11,7 @@ use super::position::{Position, Unreadable};
 use crate::store::folder::{Folder, Inode, Seen};
 use crate::store::owners::StoreOptions;
 use bob_messages::ids::SessionId;
-use bob_messages::store::{Formats, StoreError};
+use bob_messages::store::{Formats, Pools, StoreError};
 use rustix::fs::OFlags;
 use std::collections::HashMap;
 use std::fs::File;
@@ -79,6 +79,11 @@ impl Journals {
             slots: Mutex::default(),
             epochs: Epochs::default(),
         }
+    }
+
+    /// The pools of machines in which this process is.
+    pub(super) fn pools(&self) -> Pools {
+        self.hold.pools().clone()
     }
 
     /// Does something under a session's slot, and forgets the slot when nothing is known of it.

@@ -49,7 +49,7 @@ pub(super) async fn reading<T>(
         match read(up).await {
             Ok(read) => return Ok(read),
             Err(Unread::Bad(error)) => return Err(error),
-            Err(Unread::Failed(error)) if (is_broken(&error) || is_in_the_way(&error)) && Instant::now() < until => {}
+            Err(Unread::Failed(error)) if passes(&error) && Instant::now() < until => {}
             Err(Unread::Failed(error)) => return Err(link.address.failed("read", &error)),
         }
     }

@@ -11,7 +11,7 @@ use super::up::{Unread, Up, is_broken, is_in_the_way, is_locked};
 use super::writer::Writer;
 use crate::store::Ledger;
 use crate::store::encoded::Encoded;
-use bob_messages::ids::{SessionId, TenantId};
+use bob_messages::ids::{PoolName, SessionId, TenantId};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Append, Fact, Glance, Record, StoreError};
 use futures_util::future::join_all;
@@ -83,9 +83,9 @@ const APPEND: &str = concat!(
     "
     WITH input AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[],
-            $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[])
+            $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::text[])
             WITH ORDINALITY AS r(id, epoch, expected, count, bytes, snapshot, shows,
-                title, state, turns, parent, cwd, created_at, tenant, place)
+                title, state, turns, parent, cwd, created_at, tenant, pool, place)
     ), grown AS (
         UPDATE bob_sessions s SET version = s.version + r.count, bytes = s.bytes + r.bytes,
             updated_at = CASE WHEN r.count > 0 THEN (extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -96,6 +96,7 @@ const APPEND: &str = concat!(
             turns = CASE WHEN r.shows THEN r.turns ELSE s.turns END,
             parent = CASE WHEN r.shows THEN r.parent ELSE s.parent END,
             cwd = CASE WHEN r.shows THEN r.cwd ELSE s.cwd END,
+            pool = CASE WHEN r.shows THEN r.pool ELSE s.pool END,
             created_at = coalesce(r.created_at, s.created_at), tenant = coalesce(r.tenant, s.tenant)
         FROM input r WHERE s.id = r.id AND s.version = r.expected AND s.damage IS NULL AND r.epoch = ",
     epoch!(),
@@ -104,7 +105,7 @@ const APPEND: &str = concat!(
     ), written AS (
         INSERT INTO bob_records (session, version, line)
         SELECT grown.number, l.version, l.line
-        FROM unnest($15::bigint[], $16::bigint[], $17::text[]) AS l(place, version, line) JOIN grown USING (place)
+        FROM unnest($16::bigint[], $17::bigint[], $18::text[]) AS l(place, version, line) JOIN grown USING (place)
     )
     SELECT place FROM grown"
 );
@@ -308,6 +309,7 @@ async fn send(up: &Up, ruled: &[Ruled]) -> Result<Vec<Row>, Error> {
     let cwds = column(ruled, |one| text(one.glance.cwd.as_deref()));
     let created = column(ruled, |one| one.glance.created_at);
     let tenants = column(ruled, |one| text(one.glance.tenant.as_ref().map(TenantId::as_str)));
+    let pools = column(ruled, |one| one.glance.pool.as_ref().map(PoolName::as_str));
     let (mut places, mut versions, mut lines) = (Vec::new(), Vec::new(), Vec::new());
     for (place, one) in (1_i64..).zip(ruled) {
         for (record, line) in one.fresh().iter().zip(one.lines()) {
@@ -317,9 +319,9 @@ async fn send(up: &Up, ruled: &[Ruled]) -> Result<Vec<Row>, Error> {
             lines.push(std::str::from_utf8(line).unwrap_or_default());
         }
     }
-    let values: [&(dyn ToSql + Sync); 17] = [
+    let values: [&(dyn ToSql + Sync); 18] = [
         &ids, &epochs, &expected, &counts, &bytes, &snapshots, &shows, &titles, &states, &turns, &parents, &cwds,
-        &created, &tenants, &places, &versions, &lines,
+        &created, &tenants, &pools, &places, &versions, &lines,
     ];
     up.ask(up.client.query(&statement, &values)).await
 }

@@ -4,14 +4,15 @@ use super::again::passes;
 use super::appends::FREE;
 use super::link::PATIENCE;
 use super::node;
+use super::owners;
 use super::schema::{self, STEPS};
-use super::tables::{Entry, damaged, entry_columns, epoch, records, signed};
+use super::tables::{Entry, damaged, entry_columns, epoch, names, records, signed};
 use super::up::{Unread, Up};
 use super::writer::Writer;
 use crate::store::Ledger;
 use crate::store::span::Span;
-use bob_messages::ids::SessionId;
-use bob_messages::store::{Claim, StoreError};
+use bob_messages::ids::{PoolName, SessionId};
+use bob_messages::store::{Claim, Pools, StoreError};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Error;
@@ -39,7 +40,8 @@ const CLAIM: &str = concat!(
      SELECT $1, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2
      WHERE (SELECT version FROM bob_meta WHERE application = 'bob') <= $4
      AND (EXISTS (SELECT FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1))
-     ON CONFLICT (id) DO UPDATE SET epoch = s.epoch + 1, node = $2 WHERE s.damage IS NULL AND ",
+     ON CONFLICT (id) DO UPDATE SET epoch = s.epoch + 1, node = $2 WHERE s.damage IS NULL
+         AND (s.pool IS NULL OR $5 OR s.pool = ANY ($6)) AND ",
     is_free!(),
     " RETURNING ",
     entry_columns!()
@@ -74,7 +76,7 @@ const RELEASE: &str = concat!(
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// A session that was not given.
-const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address
+const OWNER: &str = "SELECT s.damage, n.number, n.name, n.address, s.pool
     FROM bob_sessions s LEFT JOIN bob_nodes n ON n.number = s.node AND NOT n.dead WHERE s.id = $1";
 
 const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE number = $1";
@@ -128,14 +130,15 @@ impl Writer {
         let statement = up.prepared(CLAIM).await?;
         let takes_over = self.takes_over(session);
         let known = STEPS.len() as i32;
-        let values: [&(dyn ToSql + Sync); 4] = [&session.as_str(), &node, &takes_over, &known];
+        let (is_in_all, pools) = names(&self.options.pools);
+        let values: [&(dyn ToSql + Sync); 6] = [&session.as_str(), &node, &takes_over, &known, &is_in_all, &pools];
         let row = up.ask(up.client.query_opt(&statement, &values)).await?;
         let Some(entry) = row.map(|row| Entry::of(&row)) else {
             // Looking at its owner takes a while.
             drop(turn);
             // A newer program has been here since the connection was made.
             schema::nature(up, &self.link.address).await?;
-            return Ok(Err(self.held(up, session).await?));
+            return Ok(Err(self.held(up, session, &self.options.pools).await?));
         };
         match records(up, &self.link.address, session, entry.number, entry.bounds(span)).await {
             // It was deleted as soon as it was claimed.
@@ -161,11 +164,16 @@ impl Writer {
         }
     }
 
-    /// Why a session was not given; its owner is looked at.
-    async fn held(&self, up: &Up, session: &SessionId) -> Result<Held, Error> {
+    /// Why a session was not given to a process of these pools; its owner is looked at.
+    async fn held(&self, up: &Up, session: &SessionId, pools: &Pools) -> Result<Held, Error> {
         let Some(row) = up.ask(up.client.query_opt(OWNER, &[&session.as_str()])).await? else { return Ok(Held::Free) };
         if let Some(damage) = row.get::<_, Option<&str>>(0) {
             return Ok(Held::Refused(damaged(&self.link.address, session, damage)));
+        }
+        let pool = row.get::<_, Option<&str>>(4).and_then(|name| PoolName::parse(name).ok());
+        if let Some(pool) = pool.filter(|pool| !pools.reach(Some(pool))) {
+            let processes = owners::of_pool(up, &pool).await?;
+            return Ok(Held::Refused(StoreError::Unreachable { pool, processes }));
         }
         let Some(owner) = row.get::<_, Option<i32>>(1) else { return Ok(Held::Free) };
         // It would have been given, were its row not locked.
@@ -175,10 +183,7 @@ impl Writer {
         if node::is_dead(up, owner).await? {
             return Ok(Held::Free);
         }
-        let (name, address): (String, &str) = (row.get(2), row.get(3));
-        let is_near = address.is_empty() || address == "127.0.0.1" || address == "::1";
-        let owner = if is_near { name } else { format!("{name} on {address}") };
-        Ok(Held::Refused(StoreError::Busy { owner }))
+        Ok(Held::Refused(StoreError::Busy { owner: owners::named(row.get(2), row.get(3)) }))
     }
 
     /// Why a session is not to be had that is free each time it is looked at.
@@ -264,7 +269,8 @@ impl Writer {
     async fn owner_of(&self, up: &Up, session: &SessionId) -> Result<Option<Held>, Error> {
         match super::reader::find(up, session).await? {
             None => Ok(None),
-            Some(_) => self.held(up, session).await.map(Some),
+            // A deletion is not bound to a pool.
+            Some(_) => self.held(up, session, &Pools::All).await.map(Some),
         }
     }
 

@@ -47,7 +47,11 @@ impl Schema {
     }
 
     pub(super) fn open(&self, owner: &str, take_over: bool) -> Arc<dyn SessionStore> {
-        PostgresStore::open(&self.url(), StoreOptions { take_over, owner_name: owner.to_owned() }).unwrap()
+        PostgresStore::open(
+            &self.url(),
+            StoreOptions { take_over, owner_name: owner.to_owned(), ..StoreOptions::default() },
+        )
+        .unwrap()
     }
 
     pub(super) fn run(&self, sql: &str) {

@@ -4,11 +4,11 @@ use super::again::writing;
 use super::link::Link;
 use super::node::{self, Node};
 use super::schema::{self, STEPS};
-use super::tables::epoch;
+use super::tables::{epoch, names};
 use super::up::{Unread, Up};
 use crate::store::inbox::Due;
 use bob_messages::ids::SessionId;
-use bob_messages::store::StoreError;
+use bob_messages::store::{Pools, StoreError};
 use futures_util::future::join_all;
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
 
 /// The most sessions that are taken in one statement.
 const MOST_AT_ONCE: usize = 250;
@@ -53,21 +54,39 @@ macro_rules! newest {
 /// Takes sessions: first turns that were left open, then those whose oldest message waits longest, whether they exist or not. A
 /// damaged one has its messages refused.
 ///
+/// The messages behind `$7` are walked one by one in their order, as far as is needed and no further than [`WALKED`]: one that is
+/// the oldest of its session stands for that, whose row is looked up. More sessions are considered than are taken, since other
+/// processes take some of them at the same time. A session that is bound to no pool yet is bound by its first message that names
+/// one; `$6` are the pools of this process, and `$5` is whether it is in all of them.
+///
 /// The state `running` is that of a session whose turn has begun and not ended; one that works for another session is taken up
 /// by the turn of that one. A row that another process has locked is being taken by it; what was taken meanwhile is looked at
 /// again by PostgreSQL after the lock.
-const FREE: &str = concat!(
-    "WITH waiting AS MATERIALIZED (
-         SELECT i.session AS id, min(i.number) AS oldest
-         FROM bob_inbox i LEFT JOIN bob_sessions x ON x.id = i.session
-         WHERE i.refusal IS NULL AND NOT i.session = ANY ($4) AND ",
-    is_free!("x"),
-    "    GROUP BY i.session
+pub(super) const FREE: &str = concat!(
+    "WITH RECURSIVE walk AS (
+         (SELECT i.number, i.session FROM bob_inbox i WHERE i.refusal IS NULL AND i.number > $7 ORDER BY i.number LIMIT 1)
          UNION ALL
-         SELECT x.id, 0 FROM bob_sessions x
-         WHERE x.state = 'running' AND x.parent IS NULL AND x.damage IS NULL AND NOT x.id = ANY ($4) AND ",
+         SELECT n.number, n.session FROM walk w CROSS JOIN LATERAL
+             (SELECT i.number, i.session FROM bob_inbox i WHERE i.refusal IS NULL AND i.number > w.number
+              ORDER BY i.number LIMIT 1) n),
+     messages AS MATERIALIZED (
+         SELECT i.session AS id, i.number AS oldest FROM (SELECT number, session FROM walk LIMIT 5000) i
+         LEFT JOIN LATERAL (SELECT x.number, x.node, x.pool FROM bob_sessions x WHERE x.id = i.session OFFSET 0) s ON true
+         CROSS JOIN LATERAL (
+             SELECT coalesce(s.pool, (SELECT p.pool FROM bob_inbox p WHERE p.session = i.session AND p.refusal IS NULL
+                 AND p.pool IS NOT NULL ORDER BY p.number LIMIT 1)) AS pool OFFSET 0) b
+         WHERE NOT i.session = ANY ($4)
+         AND i.number = (SELECT min(e.number) FROM bob_inbox e WHERE e.session = i.session AND e.refusal IS NULL)
+         AND (s.number IS NULL OR ",
+    is_free!("s"),
+    ") AND ($5 OR b.pool IS NULL OR b.pool = ANY ($6)) LIMIT 300),
+     open AS MATERIALIZED (
+         SELECT x.id, 0::bigint AS oldest FROM bob_sessions x
+         WHERE x.state = 'running' AND x.parent IS NULL AND x.damage IS NULL AND NOT x.id = ANY ($4)
+         AND ($5 OR x.pool IS NULL OR x.pool = ANY ($6)) AND ",
     is_free!("x"),
-    "),
+    "    ORDER BY x.number LIMIT 300),
+     waiting AS (SELECT id, oldest FROM messages UNION ALL SELECT id, oldest FROM open),
      ranked AS MATERIALIZED (
          SELECT w.id, s.number IS NULL AS is_new, row_number() OVER (ORDER BY min(w.oldest), w.id) AS place
          FROM waiting w LEFT JOIN bob_sessions s ON s.id = w.id GROUP BY w.id, s.number),
@@ -99,6 +118,45 @@ const FREE: &str = concat!(
      SELECT id, epoch, newest FROM taken UNION ALL SELECT id, epoch, newest FROM new"
 );
 
+/// How many messages one look walks over at most: those in front may be of sessions that are not given to this process.
+const WALKED: i64 = 5_000;
+
+/// Where a walk ended that was not the last one.
+const WALKED_TO: &str = "SELECT number FROM bob_inbox WHERE refusal IS NULL AND number > $1 ORDER BY number
+    OFFSET $2 LIMIT 1";
+
+/// Which sessions are given to this process, and where its next look goes on.
+#[derive(Debug, Default)]
+pub(super) struct Walk {
+    pools: Pools,
+    /// Behind this message; 0 is the beginning.
+    after: Cell<i64>,
+}
+
+impl Walk {
+    pub(super) fn of(pools: Pools) -> Self {
+        Self { pools, after: Cell::default() }
+    }
+
+    /// Takes at most so many.
+    async fn take(&self, up: &Up, ours: i32, most: usize, known: &[&str]) -> Result<Vec<Due>, Unread> {
+        let statement = up.prepared(FREE).await?;
+        let (version, (is_in_all, names)) = (STEPS.len() as i32, names(&self.pools));
+        let after = self.after.get();
+        let values: [&(dyn ToSql + Sync); 7] = [&ours, &(most as i64), &version, &known, &is_in_all, &names, &after];
+        let taken = sessions(&up.ask(up.client.query(&statement, &values)).await?);
+        let goes_on = match taken.len() < most {
+            true => {
+                let statement = up.prepared(WALKED_TO).await?;
+                up.ask(up.client.query_opt(&statement, &[&after, &(WALKED - 1)])).await?.map(|row| row.get(0))
+            }
+            false => None,
+        };
+        self.after.set(goes_on.unwrap_or_default());
+        Ok(taken)
+    }
+}
+
 /// What this process has already and does not work on: it was given in an answer that was lost, or was not released.
 const OURS: &str = concat!(
     "SELECT s.id, ",
@@ -124,13 +182,12 @@ const SWEEP: &str =
 /// What is taken in an attempt whose answer is lost is this process's at the next one, and given by that.
 pub(super) async fn due(
     link: &Link,
-    node: &Node,
+    (node, walk): (&Node, &Walk),
     suspects: &Suspects,
     most: usize,
     known: &BTreeSet<SessionId>,
 ) -> Result<Vec<Due>, StoreError> {
     let ours = node.ours().await?;
-    let version = STEPS.len() as i32;
     let known: Vec<&str> = known.iter().map(SessionId::as_str).collect();
     writing(link, async |up| {
         suspects.look(&up, ours);
@@ -149,9 +206,7 @@ pub(super) async fn due(
         if node.is_renewed() {
             let statement = up.prepared(node::NOTE_ALL_DEAD).await?;
             up.ask(up.client.execute(&statement, &[&ours])).await?;
-            let statement = up.prepared(FREE).await?;
-            let most = left as i64;
-            due.extend(sessions(&up.ask(up.client.query(&statement, &[&ours, &most, &version, &known])).await?));
+            due.extend(walk.take(&up, ours, left, &known).await?);
         }
         let statement = up.prepared(SWEEP).await?;
         up.ask(up.client.execute(&statement, &[])).await?;

@@ -2,6 +2,7 @@
 
 use crate::store::StoreLease;
 use bob_messages::ids::SessionId;
+use bob_messages::share::Share;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -21,6 +22,8 @@ struct Lease {
     until: Option<Instant>,
     /// The sessions that were claimed here: the number of the row that owns each, and the epoch.
     claimed: HashMap<SessionId, (i32, u64)>,
+    /// Which of the living processes this one is, as of the last renewal.
+    share: Share,
 }
 
 impl Shared {
@@ -32,6 +35,15 @@ impl Shared {
     /// Our row has this number from now on.
     pub(super) fn enter(&self, number: i32) {
         self.number.store(number, Ordering::Release);
+    }
+
+    /// Which of the living processes this one is.
+    pub(super) fn share(&self) -> Share {
+        self.held().share
+    }
+
+    pub(super) fn shares(&self, share: Share) {
+        self.held().share = share;
     }
 
     /// Whether our row was renewed in time.

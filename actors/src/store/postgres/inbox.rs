@@ -11,10 +11,10 @@ use super::schema::HAS_INBOX;
 use super::up::Unread;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, SessionId};
+use bob_messages::ids::{PoolName, RequestId, SessionId};
 use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::reply::Reply;
-use bob_messages::store::StoreError;
+use bob_messages::store::{Pools, StoreError};
 use futures_util::future::{BoxFuture, FutureExt};
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -98,13 +98,20 @@ impl Inbox for PostgresInbox {
 }
 
 /// Answers until all senders are dropped, and ends what was asked then.
-pub(super) async fn run(link: Rc<Link>, node: Node, changed: Arc<Notify>, mut asks: UnboundedReceiver<Ask>) {
+pub(super) async fn run(
+    link: Rc<Link>,
+    (node, pools): (Node, Pools),
+    changed: Arc<Notify>,
+    mut asks: UnboundedReceiver<Ask>,
+) {
+    let walk = Rc::new(due::Walk::of(pools));
     let untold = Rc::new(Notify::new());
     let notifying = spawn_local(notify_others(Rc::clone(&link), Rc::clone(&untold)));
     let suspects = due::Suspects::new(changed);
     let mut asked = JoinSet::new();
     while let Some(ask) = asks.recv().await {
         let (link, node, untold, suspects) = (Rc::clone(&link), node.clone(), Rc::clone(&untold), suspects.clone());
+        let walk = Rc::clone(&walk);
         asked.spawn_local(async move {
             match ask {
                 Ask::Put(message, reply) => {
@@ -117,7 +124,9 @@ pub(super) async fn run(link: Rc<Link>, node: Node, changed: Arc<Notify>, mut as
                     untold.notify_one();
                 }
                 Ask::Standing(key, reply) => reply.send(standing(&link, &key).await),
-                Ask::Due(most, known, reply) => reply.send(due::due(&link, &node, &suspects, most, &known).await),
+                Ask::Due(most, known, reply) => {
+                    reply.send(due::due(&link, (&node, &walk), &suspects, most, &known).await);
+                }
                 Ask::Listen => node.listen(),
             }
         });
@@ -144,9 +153,9 @@ async fn notify_others(link: Rc<Link>, untold: Rc<Notify>) {
     }
 }
 
-const PUT: &str = "INSERT INTO bob_inbox AS i (session, request, message) SELECT $1, $2, $3
+const PUT: &str = "INSERT INTO bob_inbox AS i (session, request, message, pool) SELECT $1, $2, $3, $5
     WHERE (SELECT count(*) FROM bob_inbox WHERE session = $1 AND refusal IS NULL) < $4
-    ON CONFLICT (session, request) DO UPDATE SET number = DEFAULT, message = $3, refusal = NULL, refused_at = NULL,
+    ON CONFLICT (session, request) DO UPDATE SET number = DEFAULT, message = $3, pool = $5, refusal = NULL, refused_at = NULL,
         put_at = clock_timestamp() WHERE i.refusal IS NOT NULL";
 
 const IS_THERE: &str = "SELECT refusal FROM bob_inbox WHERE session = $1 AND request = $2";
@@ -154,11 +163,12 @@ const IS_THERE: &str = "SELECT refusal FROM bob_inbox WHERE session = $1 AND req
 async fn put(link: &Link, message: &InboxMessage) -> Result<bool, StoreError> {
     let text = message.to_text()?;
     let (session, request, most) = (message.session.as_str(), message.request_id.as_str(), MOST_WAITING as i64);
+    let pool = message.request.pool().map(PoolName::as_str);
     writing(link, async |up| {
         // Twice, since one that was there may be settled before it is looked at.
         for _attempt in 0..2 {
             let statement = up.prepared(PUT).await?;
-            if up.ask(up.client.execute(&statement, &[&session, &request, &text, &most])).await? == 1 {
+            if up.ask(up.client.execute(&statement, &[&session, &request, &text, &most, &pool])).await? == 1 {
                 return Ok(true);
             }
             let statement = up.prepared(IS_THERE).await?;

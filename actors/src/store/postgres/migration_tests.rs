@@ -10,10 +10,47 @@ use std::fs;
 use std::path::Path;
 use tokio_postgres::Client;
 
-/// What a program of the first version of the tables had stored: the sessions `a` to `d`, of 8 records each.
+/// What a program of a version of the tables had stored: the sessions `a` to `d`, of 8 records each, and from the second one on
+/// messages to `a` and to `new`.
+fn version(number: usize) -> String {
+    let file = format!("../tests/fixtures/schemas/postgres-{number}.sql");
+    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+}
+
 fn first_version() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/fixtures/schemas/postgres-1.sql");
-    fs::read_to_string(file).unwrap()
+    version(1)
+}
+
+#[test]
+fn each_version_that_was_released_has_its_steps_and_no_later_ones() {
+    for number in 1..schema::STEPS.len() {
+        let fixture = version(number);
+        for (step, sql) in schema::STEPS.iter().enumerate() {
+            let is_in_it = fixture.contains(sql.trim());
+            assert_eq!(
+                is_in_it,
+                step < number,
+                "step {} in version {number}: it was changed, or the fixture",
+                step + 1
+            );
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_that_wait_outlive_the_step_to_pools() {
+    let Some(schema) = schema("messages_that_wait_outlive_the_step_to_pools") else { return };
+    schema.run(&version(2));
+    let (ann, ben) = (schema.open("ann", false), schema.open("ben", false));
+    assert_eq!(stored(&ann, &session("a")).await.len(), 8, "tables without pools are read");
+    assert_eq!(ann.inbox().unwrap().take(&session("a")).await.unwrap().len(), 1);
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), "2", "what only reads changes nothing");
+    let due = ben.inbox().unwrap().due(10, &BTreeSet::new()).await.unwrap();
+    let due: Vec<_> = due.into_iter().map(|due| due.session).collect();
+    assert_eq!(due, [session("a"), session("new")]);
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), schema::STEPS.len().to_string());
+    assert_eq!(ann.inbox().unwrap().take(&session("new")).await.unwrap().len(), 1);
+    assert_eq!(ben.claim(&session("a")).await.unwrap().version, 8);
 }
 
 /// A process of the first version, as far as the database sees it: its row, its lock, and its statements.

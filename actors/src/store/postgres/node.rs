@@ -12,10 +12,12 @@
 use super::held::Shared;
 use super::link::{Link, PATIENCE};
 use super::schema::LOCK_CLASS;
-use super::tables::epoch;
+use super::tables::{epoch, names};
 use super::up::Up;
+use crate::store::StoreOptions;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
+use bob_messages::share::Share;
 use bob_messages::store::StoreError;
 use std::rc::{Rc, Weak};
 use std::sync::{Arc, LazyLock};
@@ -59,9 +61,9 @@ pub(super) struct Node {
 
 impl Node {
     /// Starts the task. It ends, and with it the ownership, when all copies of the answer are dropped.
-    pub(super) fn start(link: Link, name: String, shared: Arc<Shared>) -> (Self, tokio::task::JoinHandle<()>) {
+    pub(super) fn start(link: Link, options: StoreOptions, shared: Arc<Shared>) -> (Self, tokio::task::JoinHandle<()>) {
         let (asks, asked) = unbounded_channel();
-        let task = Task { link, name, shared: Arc::clone(&shared), locked: Weak::new(), former: Vec::new() };
+        let task = Task { link, options, shared: Arc::clone(&shared), locked: Weak::new(), former: Vec::new() };
         (Self { asks, shared }, tokio::task::spawn_local(task.run(asked)))
     }
 
@@ -106,7 +108,7 @@ impl Node {
 
 struct Task {
     link: Link,
-    name: String,
+    options: StoreOptions,
     shared: Arc<Shared>,
     /// The connection that has our lock.
     locked: Weak<Up>,
@@ -131,13 +133,20 @@ static SWEEP: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-const ENTER: &str = "INSERT INTO bob_nodes (name, address, expires_at)
-    VALUES ($1, coalesce(host(inet_client_addr()), ''), clock_timestamp() + $2 * interval '1 millisecond') RETURNING number";
+const ENTER: &str = "INSERT INTO bob_nodes (name, address, expires_at, pools)
+    VALUES ($1, coalesce(host(inet_client_addr()), ''), clock_timestamp() + $2 * interval '1 millisecond', $3)
+    RETURNING number";
 
 /// A row that was dead for a moment is not renewed: its sessions may have been taken meanwhile.
 const RENEW: &str = concat!(
     "UPDATE bob_nodes n SET renewed_at = clock_timestamp(),
      expires_at = clock_timestamp() + $2 * interval '1 millisecond' WHERE n.number = $1 AND ",
+    lives!()
+);
+
+/// How many processes that run turns live before this one, and in all. They divide the limits of providers.
+const SHARE: &str = concat!(
+    "SELECT count(*) FILTER (WHERE n.number < $1), count(*) FROM bob_nodes n WHERE n.pools <> '{*}' AND ",
     lives!()
 );
 
@@ -191,9 +200,13 @@ impl Task {
         let entered = async {
             up.ask(up.client.execute(SWEEP.as_str(), &[])).await?;
             sent = std::time::Instant::now();
-            let row = up.ask(up.client.query_one(ENTER, &[&self.name, &LEASE_MS])).await?;
+            // A process that runs no turns is in all pools.
+            let (is_in_all, names) = names(&self.options.pools);
+            let pools = if is_in_all { vec!["*"] } else { names };
+            let row = up.ask(up.client.query_one(ENTER, &[&self.options.owner_name, &LEASE_MS, &pools])).await?;
             let number: i32 = row.get(0);
             self.take_lock(&up, number).await?;
+            self.note_share(&up, number).await?;
             Ok::<_, Error>(number)
         };
         let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
@@ -257,10 +270,19 @@ impl Task {
             if is_renewed {
                 let is_locked = self.locked.strong_count() > 0;
                 self.shared.hold(sent + if is_locked { LEASE } else { SUSPECTED_FOR });
+                self.note_share(&up, number).await?;
             }
             Ok::<_, Error>(is_renewed)
         };
         renewed.await.map_err(|error| self.link.address.failed("write", &error))
+    }
+
+    async fn note_share(&self, up: &Up, number: i32) -> Result<(), Error> {
+        let statement = up.prepared(SHARE).await?;
+        let row = up.ask_within(LEASE, up.client.query_one(&statement, &[&number])).await?;
+        let count = |column: usize| u64::try_from(row.get::<_, i64>(column)).unwrap_or_default();
+        self.shared.shares(Share { before: count(0), processes: count(1) });
+        Ok(())
     }
 
     /// Takes the lock, unless another connection has it: one of ours that broke, and that the server has still.

@@ -3,8 +3,9 @@
 use super::again::reading;
 use super::link::Link;
 use super::node::lives;
-use super::schema::HAS_INBOX;
-use crate::store::overview::{MOST_NODES, StoreNode, StoreOverview};
+use super::schema::HAS_POOLS;
+use crate::store::overview::{EmptyPool, MOST_NODES, StoreNode, StoreOverview};
+use bob_messages::ids::PoolName;
 use bob_messages::store::StoreError;
 use tokio_postgres::Row;
 
@@ -14,7 +15,7 @@ const OVERVIEW: &str = concat!(
     "WITH nodes AS MATERIALIZED (
          SELECT n.number, n.name, n.address, ",
     lives!(),
-    " AS is_alive, (extract(epoch FROM clock_timestamp() - n.renewed_at) * 1000)::bigint AS renewed_ms FROM bob_nodes n),
+    " AS is_alive, (extract(epoch FROM clock_timestamp() - n.renewed_at) * 1000)::bigint AS renewed_ms, n.pools FROM bob_nodes n),
      owned AS MATERIALIZED (
          SELECT s.node, count(*) AS sessions, count(*) FILTER (WHERE s.state = 'running') AS running
          FROM bob_sessions s WHERE s.node IS NOT NULL GROUP BY s.node),
@@ -27,16 +28,28 @@ const OVERVIEW: &str = concat!(
              WHERE s.state = 'running' AND s.damage IS NULL AND NOT coalesce(o.is_alive, false)),
             w.messages, w.sessions, w.oldest_ms,
             (SELECT count(*) FROM bob_inbox WHERE refusal IS NOT NULL),
-            n.number, n.name, n.address, n.is_alive, n.renewed_ms, coalesce(o.sessions, 0), coalesce(o.running, 0)
+            n.number, n.name, n.address, n.is_alive, n.renewed_ms, coalesce(o.sessions, 0), coalesce(o.running, 0), n.pools
      FROM waiting w LEFT JOIN nodes n ON true LEFT JOIN owned o ON o.node = n.number
      ORDER BY n.is_alive DESC, n.number DESC LIMIT $1"
 );
 
+/// It joins the messages that wait for sessions of a pool with these.
+const EMPTY_POOLS: &str = concat!(
+    "SELECT w.pool, count(*) FROM (
+         SELECT coalesce(s.pool, i.pool) AS pool FROM bob_inbox i LEFT JOIN bob_sessions s ON s.id = i.session
+         WHERE i.refusal IS NULL) w
+     WHERE w.pool IS NOT NULL AND NOT EXISTS (SELECT FROM bob_nodes n WHERE w.pool = ANY (n.pools) AND ",
+    lives!(),
+    ") GROUP BY w.pool ORDER BY w.pool LIMIT $1"
+);
+
 pub(super) async fn overview(link: &Link) -> Result<StoreOverview, StoreError> {
-    reading(link, HAS_INBOX, StoreOverview::default, async |up| {
+    reading(link, HAS_POOLS, StoreOverview::default, async |up| {
         let statement = up.prepared(OVERVIEW).await?;
         let rows = up.ask(up.client.query(&statement, &[&MOST_NODES])).await?;
         let Some(first) = rows.first() else { return Ok(StoreOverview::default()) };
+        let statement = up.prepared(EMPTY_POOLS).await?;
+        let empty = up.ask(up.client.query(&statement, &[&MOST_NODES])).await?;
         Ok(StoreOverview {
             nodes: rows.iter().filter_map(node).collect(),
             all_nodes: count(first, 0),
@@ -45,6 +58,7 @@ pub(super) async fn overview(link: &Link) -> Result<StoreOverview, StoreError> {
             waiting_sessions: count(first, 3),
             oldest_ms: first.get::<_, Option<i64>>(4).map(|ms| u64::try_from(ms).unwrap_or_default()),
             refused: count(first, 5),
+            empty_pools: empty.iter().filter_map(empty_pool).collect(),
         })
     })
     .await
@@ -59,7 +73,12 @@ fn node(row: &Row) -> Option<StoreNode> {
         renewed_ms: count(row, 10),
         sessions: count(row, 11),
         running: count(row, 12),
+        pools: row.get::<_, Vec<&str>>(13).into_iter().filter_map(|name| PoolName::parse(name).ok()).collect(),
     })
+}
+
+fn empty_pool(row: &Row) -> Option<EmptyPool> {
+    Some(EmptyPool { name: PoolName::parse(row.get(0)).ok()?, waiting: count(row, 1) })
 }
 
 fn count(row: &Row, column: usize) -> u64 {

@@ -7,12 +7,12 @@ use super::schema::{self, STEPS};
 use super::up::{Unread, Up};
 use super::writer::Writer;
 use crate::store::SessionOwner;
-use bob_messages::ids::SessionId;
+use bob_messages::ids::{PoolName, SessionId};
 use bob_messages::store::StoreError;
 use std::cell::Cell;
 use std::rc::Rc;
 use tokio::time::Instant;
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row};
 
 const OWNER: &str = concat!(
     "SELECT n.number, n.name, n.address FROM bob_sessions s JOIN bob_nodes n ON n.number = s.node WHERE s.id = $1 AND ",
@@ -29,6 +29,26 @@ const TAKE: &str =
      FROM former f JOIN bob_nodes n ON n.number = f.node
      WHERE s.number = f.number AND s.epoch = $3 AND (SELECT version FROM bob_meta WHERE application = 'bob') <= $2
      RETURNING n.number, n.name, n.address";
+
+/// The living processes of a pool, those that were renewed last first.
+const OF_POOL: &str = concat!(
+    "SELECT n.name, n.address FROM bob_nodes n WHERE $1 = ANY (n.pools) AND ",
+    lives!(),
+    " ORDER BY n.renewed_at DESC LIMIT 8"
+);
+
+/// The names of some of them, for people.
+pub(super) async fn of_pool(up: &Up, pool: &PoolName) -> Result<Vec<String>, Error> {
+    let statement = up.prepared(OF_POOL).await?;
+    let rows = up.ask(up.client.query(&statement, &[&pool.as_str()])).await?;
+    Ok(rows.iter().map(|row| named(row.get(0), row.get(1))).collect())
+}
+
+/// A process for people, with its address where that is another machine's.
+pub(super) fn named(name: String, address: &str) -> String {
+    let is_near = address.is_empty() || address == "127.0.0.1" || address == "::1";
+    if is_near { name } else { format!("{name} on {address}") }
+}
 
 /// The living owner of a session.
 pub(super) async fn owner(link: &Link, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {

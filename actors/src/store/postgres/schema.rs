@@ -73,10 +73,19 @@ pub(super) const STEPS: &[&str] = &[
     CREATE INDEX bob_inbox_waiting ON bob_inbox (session, number) WHERE refusal IS NULL;
     CREATE INDEX bob_inbox_refused ON bob_inbox (refused_at) WHERE refusal IS NOT NULL;
 ",
+    "
+    ALTER TABLE bob_sessions ADD COLUMN pool text;
+    ALTER TABLE bob_nodes ADD COLUMN pools text[] NOT NULL DEFAULT '{}';
+    ALTER TABLE bob_inbox ADD COLUMN pool text;
+    CREATE INDEX bob_inbox_oldest ON bob_inbox (number) WHERE refusal IS NULL;
+",
 ];
 
 /// The version since which there is an inbox.
 pub(super) const HAS_INBOX: usize = 2;
+
+/// The version since which there are pools.
+pub(super) const HAS_POOLS: usize = 3;
 
 /// The tables of all steps.
 const TABLES: [&str; 5] = ["bob_inbox", "bob_meta", "bob_nodes", "bob_sessions", "bob_records"];

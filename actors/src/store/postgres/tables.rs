@@ -5,8 +5,8 @@ use super::up::{Unread, Up};
 use crate::store::Ledger;
 use crate::store::line::{self, BadLine, Line};
 use crate::store::span::Span;
-use bob_messages::ids::{SessionId, TenantId};
-use bob_messages::store::{Formats, Glance, Record, SessionState, StoreError};
+use bob_messages::ids::{PoolName, SessionId, TenantId};
+use bob_messages::store::{Formats, Glance, Pools, Record, SessionState, StoreError};
 use futures_util::TryStreamExt;
 use std::pin::pin;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ macro_rules! epoch {
 }
 pub(super) use epoch;
 
-/// The columns of a session's row, as [`Entry::of`] reads them.
+/// The columns of a session's row (the last one by its name in the row, since tables of an older program are read that lack it), as [`Entry::of`] reads them.
 macro_rules! entry_columns {
     () => {
         concat!(
             "s.number, ",
             $crate::store::postgres::tables::epoch!(),
-            ", s.version, s.snapshot, s.damage, s.title, s.state, s.turns, s.parent, s.cwd, s.created_at, s.tenant"
+            ", s.version, s.snapshot, s.damage, s.title, s.state, s.turns, s.parent, s.cwd, s.created_at, s.tenant, to_jsonb(s) ->> 'pool'"
         )
     };
 }
@@ -67,6 +67,7 @@ impl Entry {
                 cwd: text(9).map(Into::into),
                 created_at: row.get(10),
                 tenant: text(11).map(TenantId::new),
+                pool: text(12).and_then(|name| PoolName::parse(name).ok()),
             },
         }
     }
@@ -164,4 +165,9 @@ pub(super) fn damaged(address: &Address, session: &SessionId, what: &str) -> Sto
 
 pub(super) fn signed(count: u64) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+/// Whether they are all pools, and their names otherwise, as statements take them.
+pub(super) fn names(pools: &Pools) -> (bool, Vec<&str>) {
+    (*pools == Pools::All, pools.names().map(PoolName::as_str).collect())
 }

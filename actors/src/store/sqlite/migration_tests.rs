@@ -244,7 +244,8 @@ async fn records_of_an_older_format_are_written_anew_all_of_them_or_none() {
 async fn a_database_that_an_older_program_has_open_is_not_migrated_under_it() {
     let folder = TempDir::new().unwrap();
     two_sessions(&folder).await;
-    let options = StoreOptions { take_over: false, owner_name: "bob (process 7)".to_owned() };
+    let options =
+        StoreOptions { take_over: false, owner_name: "bob (process 7)".to_owned(), ..StoreOptions::default() };
     let old = SqliteStore::open(&path(folder.path()), options).unwrap() as Arc<dyn SessionStore>;
     let one = session("one");
     let epoch = claim(&old, &one).await;

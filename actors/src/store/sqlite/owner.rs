@@ -5,7 +5,7 @@ use crate::store::folder::Folder;
 use crate::store::full;
 use crate::store::owners::{SUFFIX, StoreOptions, lives, living};
 use bob_messages::ids::SessionId;
-use bob_messages::store::StoreError;
+use bob_messages::store::{Pools, StoreError};
 use rustix::fs::OFlags;
 use std::collections::HashSet;
 use std::fs::File;
@@ -26,6 +26,11 @@ pub(super) struct Owners {
 impl Owners {
     pub(super) fn new(folder: Arc<Folder>, options: StoreOptions) -> Self {
         Self { folder, options, ours: Mutex::default(), claimed: Mutex::default() }
+    }
+
+    /// The pools of machines in which this process is.
+    pub(super) fn pools(&self) -> &Pools {
+        &self.options.pools
     }
 
     /// This store as an owner.

@@ -12,6 +12,7 @@ use crate::store::owners::StoreOptions;
 use crate::store::span::Span;
 use crate::store::{Ledger, SessionOwner};
 use bob_messages::ids::SessionId;
+use bob_messages::session_state::pool_of;
 use bob_messages::store::{Claim, Fact, Part, StoreError};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -165,6 +166,7 @@ impl SessionWriter {
                 self.set_aside(pen, session, entry, read)?
             }
         };
+        self.owners.pools().refuse(pool_of(session, &journal.records).as_ref())?;
         let before = entry.map_or_else(|| pen.epoch_before_the_first(), |entry| Ok(entry.epoch))?;
         let epoch = before + 1;
         pen.claim(session, epoch, Some((&owner.name, &owner.lock)))?;

@@ -354,7 +354,9 @@ fn glance(row: &Row<'_>) -> Result<Option<Glance>, StoreError> {
     let turns = u64::try_from(row.number(9)?).ok();
     let (cwd, created_at) = (text(row, 11)?.map(Into::into), time(row, 12)?);
     let tenant = text(row, 13)?.map(TenantId::new);
-    Ok(state.zip(turns).map(|(state, turns)| Glance { title, state, turns, parent, tenant, cwd, created_at }))
+    // The records say to which pool it is bound.
+    let pool = None;
+    Ok(state.zip(turns).map(|(state, turns)| Glance { title, state, turns, parent, tenant, cwd, created_at, pool }))
 }
 
 /// A session as its row shows it; one of an older program shows less.

@@ -16,6 +16,7 @@ use crate::sessions::{SessionFilter, SessionState};
 use bob_actors::store::{Due, Inbox, SessionStore};
 use bob_messages::ids::SessionId;
 use bob_messages::inbox::attend::rest_ms;
+use futures_util::FutureExt;
 use session::{Ended, SessionWork};
 use shared::Shared;
 use std::collections::HashMap;
@@ -94,8 +95,8 @@ impl Worker {
                 () = until.cancelled() => break,
                 // Without a runtime there is nothing to work with.
                 () = async { drop(tree.wait_for(Option::is_some).await) } => break,
-                was_full = at_work.ended(), if !at_work.tasks.is_empty() => {
-                    looked.soon |= was_full;
+                something_waits = at_work.ended(), if !at_work.tasks.is_empty() => {
+                    looked.soon |= something_waits;
                     continue;
                 }
                 () = looked.again(&*self.shared.inbox) => {}
@@ -131,7 +132,7 @@ struct Looked {
     /// Where the list of sessions goes on.
     cursor: Option<String>,
     failed: bool,
-    /// A place is free for which sessions may wait.
+    /// A place is free for which sessions may wait, or a session was let go to which a message came meanwhile.
     soon: bool,
 }
 
@@ -190,7 +191,8 @@ impl AtWork {
         Self { shared: Arc::clone(shared), most, tasks: JoinSet::new(), sessions, by_task, resting }
     }
 
-    /// Waits for the end of a task, and forgets its session. Whether all places were taken before.
+    /// Waits for the end of a task, and forgets its session. Whether something may wait: all places were taken before, or the task
+    /// was told of a message and did not look for it any more.
     async fn ended(&mut self) -> bool {
         let (id, ended) = match self.tasks.join_next_with_id().await {
             Some(Ok((id, ended))) => (id, Some(ended)),
@@ -202,8 +204,11 @@ impl AtWork {
         };
         let was_full = self.free() == 0;
         let Some(session) = self.by_task.remove(&id) else { return was_full };
-        let (failed, failures) =
-            self.sessions.remove(&session).map_or((0, 0), |working| (working.failed, working.failures));
+        let (mut failed, mut failures, mut something_waits) = (0, 0, was_full);
+        if let Some(working) = self.sessions.remove(&session) {
+            (failed, failures) = (working.failed, working.failures);
+            something_waits |= working.poked.notified().now_or_never().is_some();
+        }
         self.note_places();
         let ended = ended.unwrap_or(Ended { failures: failures.saturating_add(1), rests: Some(true) });
         if let Some(counts) = ended.rests {
@@ -212,7 +217,7 @@ impl AtWork {
             let until = Instant::now() + Duration::from_millis(rest_ms(times, counts));
             self.resting.insert(session, Resting { until, failed, failures: ended.failures });
         }
-        was_full
+        something_waits
     }
 
     fn note_places(&self) {

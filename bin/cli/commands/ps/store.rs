@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use bob::store::{SessionStore, StoreNode, StoreOverview};
+use bob::sessions::PoolName;
+use bob::store::{EmptyPool, SessionStore, StoreNode, StoreOverview};
 use bob_config::{Config, StoreKind, assemble};
 use serde_json::{Value, json};
 
@@ -51,13 +52,19 @@ pub(super) fn report(seen: &StoreOverview) -> String {
         text.push_str(&format!("{turns} without a living owner\n"));
     }
     text.push_str(&format!("inbox: {}\n", inbox(seen)));
+    for pool in &seen.empty_pools {
+        let waiting = print::counted(pool.waiting, "message");
+        text.push_str(&format!("{waiting} for the pool {}, in which no process is alive\n", pool.name));
+    }
     text
 }
 
 fn line(node: &StoreNode) -> String {
     let state = if node.is_alive { "alive" } else { "dead" };
     let at = node.address.as_ref().map(|address| format!(" at {address}")).unwrap_or_default();
-    let name = print::on_one_line(&format!("{}{at}", node.name), NAME);
+    let pools = node.pools.iter().map(PoolName::as_str).collect::<Vec<_>>().join(", ");
+    let pools = if pools.is_empty() { pools } else { format!(" in {pools}") };
+    let name = print::on_one_line(&format!("{}{at}{pools}", node.name), NAME);
     let renewed = duration(node.renewed_ms);
     format!("{:<7} {state:<5} {renewed:>8}  {:>8}  {:>7}  {name}\n", node.number, node.sessions, node.running)
 }
@@ -101,10 +108,12 @@ pub(super) fn as_json(seen: Option<&StoreOverview>) -> Value {
     let node = |node: &StoreNode| {
         json!({
             "number": node.number, "name": node.name, "address": node.address, "is_alive": node.is_alive,
-            "renewed_ms": node.renewed_ms, "sessions": node.sessions, "running": node.running,
+            "renewed_ms": node.renewed_ms, "sessions": node.sessions, "running": node.running, "pools": node.pools,
         })
     };
+    let empty = |pool: &EmptyPool| json!({ "name": pool.name, "waiting": pool.waiting });
     json!({
+        "empty_pools": seen.empty_pools.iter().map(empty).collect::<Vec<_>>(),
         "nodes": seen.nodes.iter().map(node).collect::<Vec<_>>(), "all_nodes": seen.all_nodes,
         "open_turns": seen.open_turns,
         "inbox": {
@@ -128,6 +137,7 @@ mod tests {
             renewed_ms: 400,
             sessions: 3,
             running: 1,
+            pools: if is_alive { vec![PoolName::parse("a").unwrap()] } else { Vec::new() },
         };
         let seen = StoreOverview {
             nodes: vec![node(2, true), node(1, false)],
@@ -137,15 +147,17 @@ mod tests {
             waiting_sessions: 1,
             oldest_ms: Some(3_200),
             refused: 2,
+            empty_pools: vec![EmptyPool { name: PoolName::parse("big").unwrap(), waiting: 1 }],
         };
         assert_eq!(
             report(&seen),
             "node    state  renewed  sessions  running  process\n\
-             2       alive   400 ms         3        1  cli-agent (process 7) at 10.0.0.2\n\
+             2       alive   400 ms         3        1  cli-agent (process 7) at 10.0.0.2 in a\n\
              1       dead    400 ms         3        1  cli-agent (process 7) at 10.0.0.2\n\
              and 1 more\n\
              1 open turn without a living owner\n\
-             inbox: 12 messages for 1 session, the oldest for 3.2 s; 2 refused in the last day\n"
+             inbox: 12 messages for 1 session, the oldest for 3.2 s; 2 refused in the last day\n\
+             1 message for the pool big, in which no process is alive\n"
         );
         assert!(report(&seen).lines().all(|line| line.chars().count() <= 81));
         let line =

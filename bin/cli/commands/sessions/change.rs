@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bob::approvals::PermissionMode;
 use bob::config::{Millis, clock};
 use bob::inbox::{InboxMessage, InboxRequest};
-use bob::sessions::{Change, OptionsPatch, RequestId, SessionOptions, TurnId};
+use bob::sessions::{Change, OptionsPatch, PoolName, RequestId, SessionOptions, TurnId};
 use bob::store::{Append, FORMAT, Fact, StoreError};
 use bob::store::{Record, RecordId, Session, SessionStore};
 use bob::{ModelName, SessionId};
@@ -49,8 +49,19 @@ pub(super) fn patch(
         mode: change(mode, cleared("mode")),
         ..OptionsPatch::default()
     };
+    Ok(patch)
+}
+
+/// With the pool; something must change.
+pub(super) fn bound(patch: OptionsPatch, pool: Option<&PoolName>, clear: &[String]) -> Result<OptionsPatch, Failure> {
+    let pool = match pool {
+        Some(pool) => Change::Set(pool.clone()),
+        None if clear.iter().any(|name| name == "pool") => Change::Clear,
+        None => Change::Keep,
+    };
+    let patch = OptionsPatch { pool, ..patch };
     if patch == OptionsPatch::default() {
-        return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions, --mode or --clear"));
+        return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions, --mode, --pool or --clear"));
     }
     Ok(patch)
 }

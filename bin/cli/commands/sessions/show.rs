@@ -47,10 +47,11 @@ pub(super) fn show(
     if let Some(parent) = &session.options.parent {
         print::note(&format!("works for call {} of session {}", parent.call, parent.session));
     }
-    let SessionOptions { tenant, cwd, roots, model, instructions, agent, allow_tools, mode, .. } =
+    let SessionOptions { tenant, cwd, roots, model, instructions, agent, allow_tools, mode, pool, .. } =
         session.latest_options();
     let options = [
         ("tenant", tenant.as_ref().map(ToString::to_string)),
+        ("pool", pool.as_ref().map(ToString::to_string)),
         ("agent", agent.clone()),
         ("model", model.as_ref().map(ModelName::to_string)),
         ("cwd", cwd.clone()),

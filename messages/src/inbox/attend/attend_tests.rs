@@ -3,6 +3,7 @@
 use super::*;
 use crate::approvals::Decision;
 use crate::chat::{ContentPart, FinishReason};
+use crate::ids::PoolName;
 use crate::ids::{ApprovalId, ResumeToken, SessionId, TurnId};
 use crate::inbox::{InboxMessage, SubmitRequest};
 use crate::input::ResumeReply;
@@ -25,7 +26,7 @@ fn waiting(names: &str) -> Vec<InboxEntry> {
             entry(name, InboxRequest::Resume { token: ResumeToken::new("one~s"), reply })
         }
         None if name == "damaged" => InboxEntry::parse(RequestId::new(name), "nothing"),
-        None if name == "newer" => InboxEntry::parse(RequestId::new(name), "{\"format\":3}"),
+        None if name == "newer" => InboxEntry::parse(RequestId::new(name), "{\"format\":9}"),
         None => entry(name, InboxRequest::Submit(Box::<SubmitRequest>::default())),
     };
     names.split(' ').filter(|name| !name.is_empty()).map(one).collect()
@@ -99,8 +100,8 @@ fn each_message_is_attended_as_its_session_is() {
         ("r1 newer", nothing, "", "run, wait"),
     ] {
         let requests: Vec<_> = open.split(' ').filter(|name| !name.is_empty()).map(RequestId::new).collect();
-        let unfinished = Unfinished { is_open: !requests.is_empty(), requests, steered: Vec::new() };
-        let steps = steps(&waiting(names), runs, &unfinished);
+        let unfinished = Unfinished { is_open: !requests.is_empty(), requests, ..Unfinished::default() };
+        let steps = steps(&waiting(names), runs, &unfinished, &Pools::default());
         let steps = steps.iter().map(shown).collect::<Vec<_>>().join(", ");
         assert_eq!(steps, expected, "{names}, {runs:?}, open: {open}");
     }
@@ -110,7 +111,31 @@ fn each_message_is_attended_as_its_session_is() {
 fn a_message_to_the_turn_that_the_journal_has_is_done() {
     let unfinished = Unfinished { steered: vec![RequestId::new("steer")], ..Unfinished::default() };
     for runs in [Runs::Nothing, Runs::Another] {
-        assert_eq!(steps(&waiting("steer"), runs, &unfinished), [Step::Settle(None)]);
+        assert_eq!(steps(&waiting("steer"), runs, &unfinished, &Pools::default()), [Step::Settle(None)]);
+    }
+}
+
+#[test]
+fn a_turn_runs_in_the_pool_of_its_message_or_of_its_session() {
+    let name = |name: &str| PoolName::parse(name).unwrap();
+    let gpu: Pools = [name("gpu")].into_iter().collect();
+    for (asked, bound, pools, expected) in [
+        (None, None, &gpu, "run, wait"),
+        (None, Some("gpu"), &gpu, "run, wait"),
+        (None, Some("gpu"), &Pools::default(), "wait, wait"),
+        (Some("gpu"), None, &gpu, "run, wait"),
+        (Some("gpu"), Some("gpu"), &gpu, "run, wait"),
+        // What is behind it does not overtake it.
+        (Some("gpu"), None, &Pools::default(), "wait, wait"),
+        (Some("big"), Some("gpu"), &gpu, "refuse, wait"),
+    ] {
+        let submit = SubmitRequest { pool: asked.map(name), ..SubmitRequest::default() };
+        let mut waiting = waiting("r2");
+        waiting.insert(0, entry("r1", InboxRequest::Submit(Box::new(submit))));
+        let unfinished = Unfinished { pool: bound.map(name), ..Unfinished::default() };
+        let steps = steps(&waiting, Runs::Nothing, &unfinished, pools);
+        let steps = steps.iter().map(shown).collect::<Vec<_>>().join(", ");
+        assert_eq!(steps, expected, "{asked:?} in {bound:?} by {pools:?}");
     }
 }
 

@@ -13,10 +13,11 @@ use crate::{AgentRunResult, AgentRuntime, Runtime};
 use bob_actors::store::Due;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{PoolName, RequestId, ResumeToken, SessionId, TurnId};
 use bob_messages::inbox::InboxRequest;
 use bob_messages::inbox::attend::{Attempt, Failed, Runs};
 use bob_messages::input::ResumeReply;
+use bob_messages::options::{Change, OptionsPatch};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -45,8 +46,9 @@ pub(super) struct SessionWork {
     failures: u32,
     /// What was settled here, and could not be removed.
     settled: HashSet<RequestId>,
-    /// Requests whose turn was left open, and was told when it ended.
-    told: HashSet<RequestId>,
+    /// What was left open, and was told when it ended: its turn, and its token if it was suspended again. The messages that asked
+    /// for it and that resumed it have this outcome.
+    told: HashSet<(TurnId, Option<ResumeToken>)>,
     /// Requests that were cancelled, and whose end was not confirmed by the store in time.
     unconfirmed: HashSet<RequestId>,
 }
@@ -79,6 +81,8 @@ struct Next {
     request: RequestId,
     asked: InboxRequest,
     is_cancelled: bool,
+    /// The pool to which the session is bound by it, and is not yet.
+    pool: Option<PoolName>,
 }
 
 /// What was found among the messages.
@@ -89,6 +93,8 @@ struct Found {
     waits: bool,
     /// Whether there is one that is to be tried again soon, though no message comes.
     again: bool,
+    /// Whether something was done with one, or attempted.
+    is_changed: bool,
     /// Whether a change of options could not be made yet: the turns behind it wait for it.
     is_held: bool,
 }
@@ -108,9 +114,10 @@ impl SessionWork {
         Self { is_owner: true, ..Self::new(shared, due, Arc::default(), 0) }
     }
 
-    /// Takes the messages once, and does what can be done of them now. Messages that were not taken stay in the inbox, also after an error.
-    pub(super) async fn attend_once(&mut self, runs: Runs<'_>) {
-        drop(self.attend(runs, None).await);
+    /// Takes the messages once, and does what can be done of them now. Messages that were not taken stay in the inbox, also after an
+    /// error. Whether they are to be taken again though none comes: not where only turns wait that others begin.
+    pub(super) async fn attend_once(&mut self, runs: Runs<'_>) -> bool {
+        self.attend(runs, None).await.map_or(true, |found| found.waits || found.is_changed)
     }
 
     /// Works until nothing waits that can be done now, or others are to have its place, and lets the session go.
@@ -196,7 +203,7 @@ impl SessionWork {
         Ok(Running { of: RunningOf::LeftOpen, ends })
     }
 
-    fn begun(&self, Next { request, asked, is_cancelled }: Next) -> Running {
+    fn begun(&self, Next { request, asked, is_cancelled, pool }: Next) -> Running {
         let (runtime, cancel) = (self.shared.runtime.clone(), CancellationToken::new());
         if is_cancelled {
             cancel.cancel();
@@ -205,7 +212,14 @@ impl SessionWork {
         let ends = match asked {
             InboxRequest::Submit(submit) => {
                 let asked = message::request(&session, request.clone(), *submit, cancel.clone());
-                async move { runtime.run(asked).await.map(|result| vec![result]) }.boxed()
+                let of = request.clone();
+                async move {
+                    if let Some(pool) = pool {
+                        bind(&runtime, session, pool, &of).await?;
+                    }
+                    runtime.run(asked).await.map(|result| vec![result])
+                }
+                .boxed()
             }
             InboxRequest::Resume { token, reply } => {
                 let (submission, cancel) = (TurnId::new(request.as_str()), cancel.clone());
@@ -267,14 +281,14 @@ impl SessionWork {
         }
         if let RunningOf::Request(request, _) = &of {
             self.settle(request, None).await;
-            if self.told.remove(request) {
-                return Ok(true);
-            }
         }
         for ended in result.iter().flatten() {
             let outcome = Box::new(ended.response().clone());
+            let told = (outcome.turn_id.clone(), outcome.token.clone());
             if matches!(of, RunningOf::LeftOpen) {
-                self.told.extend(outcome.request_id.clone());
+                self.told.insert(told);
+            } else if self.told.contains(&told) {
+                continue;
             }
             self.tell(outcome.request_id.clone(), Ok(outcome));
         }
@@ -293,6 +307,13 @@ impl SessionWork {
     fn tell(&self, request: Option<RequestId>, result: Result<Box<TurnOutcome>, AgentError>) {
         (self.shared.told)(&Worked { session: self.due.session.clone(), request, result });
     }
+}
+
+/// Binds a session to a pool, before its first turn there. It may be repeated.
+async fn bind(runtime: &Runtime, session: SessionId, pool: PoolName, of: &RequestId) -> Result<(), AgentError> {
+    let name = RequestId::new(format!("pool-{of}"));
+    let patch = OptionsPatch { pool: Change::Set(pool), ..OptionsPatch::default() };
+    runtime.configure(session, patch, Some(name)).await
 }
 
 /// Resumes a suspended turn of the session, under this submission: one that was resumed by it before is answered with its outcome.

@@ -5,6 +5,7 @@ use bob_actors::store::{Inbox, SessionStore};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::outcome::TurnOutcome;
+use bob_messages::store::Pools;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
@@ -25,6 +26,8 @@ pub(super) struct Shared {
     pub(super) runtime: Runtime,
     pub(super) store: Arc<dyn SessionStore>,
     pub(super) inbox: Arc<dyn Inbox>,
+    /// The pools of machines in which this process is.
+    pub(super) pools: Pools,
     pub(super) told: Box<dyn Fn(&Worked) + Send + Sync>,
     /// Nothing is begun any more.
     pub(super) until: CancellationToken,
@@ -35,7 +38,8 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new(runtime: Runtime, store: Arc<dyn SessionStore>, inbox: Arc<dyn Inbox>) -> Self {
         let (until, full) = (CancellationToken::new(), AtomicBool::new(false));
-        Self { runtime, store, inbox, told: Box::new(|_nobody_is_told| ()), until, full }
+        let pools = store.pools();
+        Self { runtime, store, inbox, pools, told: Box::new(|_nobody_is_told| ()), until, full }
     }
 
     pub(super) fn is_full(&self) -> bool {

@@ -45,10 +45,12 @@ impl SessionWork {
     pub(super) async fn attend(&mut self, runs: Runs<'_>, token: Option<&CancellationToken>) -> Result<Found, Rests> {
         let waiting = self.take().await?;
         let asks_the_journal = |entry: &InboxEntry| {
-            matches!(
-                entry.request(),
-                Some(InboxRequest::Cancel { .. } | InboxRequest::Steer { .. } | InboxRequest::Configure { .. })
-            )
+            let asks = |request: &InboxRequest| match request {
+                InboxRequest::Cancel { .. } | InboxRequest::Steer { .. } | InboxRequest::Configure { .. } => true,
+                InboxRequest::Submit(_) | InboxRequest::Resume { .. } => request.pool().is_some(),
+                InboxRequest::Decide { .. } => false,
+            };
+            entry.request().is_some_and(asks)
         };
         let folded = match waiting.iter().any(asks_the_journal) {
             true => self.folded().await?,
@@ -56,7 +58,7 @@ impl SessionWork {
         };
         let unfinished = folded.as_ref().map(Unfinished::of).unwrap_or_default();
         let mut found = Found::default();
-        for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished)) {
+        for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished, &self.shared.pools)) {
             match (step, entry.request()) {
                 // What is asked for behind a change runs with it.
                 (Step::Run { .. }, _) if found.is_held => found.waits = true,
@@ -69,9 +71,11 @@ impl SessionWork {
                             || folded.submissions.contains_request(&request)
                     });
                     let is_cancelled = is_cancelled && !has_ended;
-                    found.next = Some(Next { request, asked: asked.clone(), is_cancelled });
+                    let pool = asked.pool().filter(|pool| unfinished.pool.as_ref() != Some(pool)).cloned();
+                    found.next = Some(Next { request, asked: asked.clone(), is_cancelled, pool });
                 }
                 (Step::Try, Some(request)) => {
+                    found.is_changed = true;
                     if !self.given(entry, request).await? {
                         (found.waits, found.again) = (true, true);
                         found.is_held |= matches!(request, InboxRequest::Configure { .. });
@@ -81,8 +85,13 @@ impl SessionWork {
                 (Step::Settle(None), Some(InboxRequest::Cancel { of })) if self.still_waits(of).await => {
                     found.waits = true;
                 }
-                (Step::Settle(None), _) => drop(self.settle(&entry.request_id, None).await),
-                (Step::Settle(Some(error)), _) => self.refuse_quietly(&entry.request_id, error).await?,
+                (Step::Settle(refusal), _) => {
+                    found.is_changed = true;
+                    match refusal {
+                        None => drop(self.settle(&entry.request_id, None).await),
+                        Some(error) => self.refuse_quietly(&entry.request_id, error).await?,
+                    }
+                }
                 (Step::Cancel(of), _) => {
                     found.waits = true;
                     match (runs, token, &folded) {
@@ -95,8 +104,9 @@ impl SessionWork {
                         _ => {}
                     }
                 }
-                // The turn that runs comes first.
-                (Step::Wait, Some(asked)) if asked.runs_a_turn() && runs != Runs::Nothing => {}
+                // The turn that runs, or is next, comes first.
+                (Step::Wait, Some(asked)) if asked.runs_a_turn() && (runs != Runs::Nothing || found.next.is_some()) => {
+                }
                 (Step::Wait | Step::Run { .. } | Step::Try, _) => found.waits = true,
             }
         }
@@ -185,7 +195,17 @@ impl SessionWork {
             InboxRequest::Submit(_) | InboxRequest::Resume { .. } | InboxRequest::Cancel { .. } => return Ok(true),
         };
         match attempt {
-            Attempt::Done => drop(self.settle(&entry.request_id, None).await),
+            Attempt::Done => {
+                let _removed_or_known_here = self.settle(&entry.request_id, None).await;
+                if let InboxRequest::Configure { patch } = request
+                    && let Change::Set(pool) = &patch.pool
+                    && !self.is_owner
+                    && !self.shared.pools.reach(Some(pool))
+                {
+                    // It goes on in that pool.
+                    return Err(Rests(false));
+                }
+            }
             Attempt::Refused(error) => self.refuse_quietly(&entry.request_id, error).await?,
             Attempt::Again(Failed { why, .. }) => {
                 tracing::debug!(session = %self.due.session, why, "a message is taken again");
