@@ -63,6 +63,9 @@ pub struct OptionsPatch {
     pub parent: Change<ParentTurn>,
     /// The name of the session in lists.
     pub title: Change<Box<str>>,
+    /// What happened outside of the conversation, which the model is told once, before the next message. It is no option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Arc<str>>,
 }
 
 /// The change of one option.
@@ -116,6 +119,7 @@ impl OptionsPatch {
             servers: Change::Set(options.servers.clone()),
             parent: set(&options.parent),
             title: set(&options.title),
+            notice: None,
         }
     }
 
@@ -153,6 +157,7 @@ impl From<SessionOptions> for OptionsPatch {
             servers: Change::Set(options.servers),
             parent: all(options.parent),
             title: all(options.title),
+            notice: None,
         }
     }
 }
