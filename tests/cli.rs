@@ -8,6 +8,8 @@ mod artifacts;
 mod at_once;
 #[path = "cli/back.rs"]
 mod back;
+#[path = "cli/changes.rs"]
+mod changes;
 #[path = "cli/chat.rs"]
 mod chat;
 #[path = "cli/clipboard.rs"]
@@ -20,6 +22,8 @@ mod config;
 mod decisions;
 #[path = "cli/documents.rs"]
 mod documents;
+#[path = "cli/encodings.rs"]
+mod encodings;
 #[path = "cli/escapes.rs"]
 mod escapes;
 #[path = "cli/file_changes.rs"]
@@ -64,3 +68,7 @@ mod task;
 mod terminal;
 #[path = "cli/tools.rs"]
 mod tools;
+#[path = "cli/undone.rs"]
+mod undone;
+#[path = "cli/widths.rs"]
+mod widths;

@@ -7,6 +7,8 @@
 
 #[path = "local_model/fixture.rs"]
 mod fixture;
+#[path = "local_model/interrupted.rs"]
+mod interrupted;
 
 use std::time::Duration;
 

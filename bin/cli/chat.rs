@@ -172,8 +172,6 @@ pub(crate) struct Chat {
     is_asked: bool,
     /// Whether a limit has ended the turn, and the person is asked whether to go on.
     is_limited: bool,
-    /// Files that were put back as they were, which the model does not know yet.
-    undone: Vec<String>,
     /// A suspended turn of an earlier process that is resumed.
     left: Option<Left>,
     prices: Prices,
@@ -259,7 +257,6 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         begun: String::new(),
         is_asked: false,
         is_limited: false,
-        undone: Vec::new(),
         left: None,
         prices,
         spent: Spending::default(),

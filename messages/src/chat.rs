@@ -4,12 +4,14 @@ mod asking;
 mod complaint;
 mod content;
 mod delegated;
+mod encoding;
 mod output;
 
 pub use asking::Asking;
 pub(crate) use complaint::{complain, complaint};
 pub use content::ContentPart;
 pub use delegated::Delegated;
+pub use encoding::TextEncoding;
 pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
 
 use crate::ids::{CallId, ToolName};

@@ -215,11 +215,15 @@ pub fn together<'c>(changes: impl IntoIterator<Item = &'c FileChange>) -> Vec<Fi
     let mut files: Vec<FileChange> = Vec::new();
     for change in changes {
         match files.iter_mut().find(|file| file.path == change.path) {
-            Some(file) => file.after.clone_from(&change.after),
+            Some(file) => {
+                file.after.clone_from(&change.after);
+                file.encoding_after = change.encoding_after;
+            }
             None => files.push(change.clone()),
         }
     }
-    files.retain(|file| file.is_rough || file.before != file.after);
+    let is_changed = |file: &FileChange| file.before != file.after || file.encoding_before != file.encoding_after;
+    files.retain(|file| file.is_rough || is_changed(file));
     files
 }
 

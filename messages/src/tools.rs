@@ -14,7 +14,7 @@ use crate::{native, trace};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
+pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, TextEncoding, ToolOutput};
 pub use crate::risk::{Risk, RiskSource};
 pub use child::{AgentLine, ChildTerms};
 pub use descriptor::ToolDescriptor;

@@ -36,6 +36,22 @@ fn contract(rows: &[Vec<String>], mode: &str, risk: &str, tool: &str) -> &'stati
     }
 }
 
+/// What the page says of each tool in each mode.
+fn of_tools() -> Vec<(String, &'static str, String)> {
+    let page = include_str!("../../docs/approvals.md");
+    let rows =
+        page.lines().skip_while(|line| !line.starts_with("| tool | `plan` | `ask` | `edits` | `auto` |")).skip(2);
+    let mut all = Vec::new();
+    for row in rows.take_while(|line| line.starts_with('|')) {
+        let cells: Vec<&str> = row.trim_matches('|').split(" | ").map(str::trim).collect();
+        for tool in cells[0].split('`').skip(1).step_by(2) {
+            let tool = if tool == "agent/ID" { "agent/helper" } else { tool };
+            all.extend(MODES.iter().zip(&cells[1..]).map(|(mode, cell)| (tool.to_owned(), *mode, (*cell).to_owned())));
+        }
+    }
+    all
+}
+
 /// A call of each tool. A tool that is added needs one here.
 fn call(tool: &str) -> Value {
     match tool {
@@ -130,6 +146,12 @@ fn each_tool_in_each_mode_does_what_the_page_says() {
     for (tool, mode, wanted, seen) in &table {
         assert_eq!(seen, wanted, "{tool} in {mode}, of {table:#?}");
     }
+    let mut own: Vec<_> = table.iter().filter(|row| !row.0.starts_with("mcp/")).collect();
+    own.sort_by_key(|row| row.0.clone());
+    let own: Vec<_> = own.into_iter().map(|(tool, mode, _, seen)| (tool.clone(), *mode, (*seen).to_owned())).collect();
+    let mut told = of_tools();
+    told.sort_by_key(|row| row.0.clone());
+    assert_eq!(own, told, "what was seen, and what the page says of each tool");
     for tool in ["local/shell_stop", "local/web_fetch", "local/use_skill", "agent/helper", "mcp/x/echo"] {
         assert!(table.iter().any(|row| row.0 == tool), "{tool} is tried: {table:#?}");
     }

@@ -16,7 +16,7 @@ const REPOSITORY: &str = env!("CARGO_MANIFEST_DIR");
 const SHIPPED_PORT: &str = "8091";
 
 /// The first use downloads 127 MB.
-const INSTALLING: Duration = Duration::from_secs(600);
+pub(crate) const INSTALLING: Duration = Duration::from_secs(600);
 
 /// One wait for an answer. It takes seconds; a crowded machine takes longer.
 const ANSWERING: Duration = Duration::from_secs(120);
@@ -27,7 +27,7 @@ pub(crate) const DOCS: [&str; 2] = ["faq.md", "guide.md"];
 /// A copy of the shipped `agent.toml` and its scripts, on a separate port, with a few files. The installation is that
 /// of the repository.
 pub(crate) struct Fixture {
-    scratch: Scratch,
+    pub(crate) scratch: Scratch,
     port: String,
 }
 

@@ -16,6 +16,7 @@ mod condense;
 mod context;
 mod decide;
 mod events;
+mod file_changes;
 pub(crate) mod finish;
 mod health;
 mod implementation;

@@ -71,5 +71,5 @@ pub use bob_messages::ids::{CallId, ToolName};
 pub use bob_messages::reply::SoFar;
 pub use bob_messages::tools::{
     AgentLine, BackgroundCommand, CallContext, CallTraits, ChildTerms, FileChange, Location, Risk, RiskSource,
-    ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource, ToolTitle,
+    TextEncoding, ToolDescriptor, ToolKind, ToolOutput, ToolReturn, ToolSet, ToolSource, ToolTitle,
 };

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::pin::pin;
+use std::sync::Arc;
 
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use futures_util::future::BoxFuture;
@@ -13,7 +14,7 @@ use super::Manner;
 use super::again::{Earlier, Seen};
 use super::input::{Found, Input};
 use super::line::BatchLine;
-use super::one::{self, Ended};
+use super::one::{self, Ended, Place};
 use super::outbox::Outbox;
 use super::progress::Progress;
 use super::queue::{Queue, Rested};
@@ -142,14 +143,15 @@ impl<'a> Conductor<'a> {
     fn begin(&mut self) {
         while self.running.len() < self.manner.concurrency && !self.stop.is_asked() && !self.outbox.is_behind() {
             let Some(line) = self.queue.next() else { return };
-            let (runtime, number) = (self.opened.runtime.clone(), line.number);
+            let place = Place { runtime: self.opened.runtime.clone(), store: Arc::clone(&self.opened.store) };
+            let number = line.number;
             self.in_flight.insert(line.session.clone(), number);
             if self.manner.finish {
                 let nth = self.seen.before(&line);
                 let known = self.earlier.remove(&line.session);
-                self.running.push(one::finish(runtime, number, self.request(line), nth, known).boxed());
+                self.running.push(one::finish(place, number, self.request(line), nth, known).boxed());
             } else {
-                self.running.push(one::run(runtime, number, self.request(line)).boxed());
+                self.running.push(one::run(place, number, self.request(line)).boxed());
             }
         }
     }
@@ -168,12 +170,13 @@ impl<'a> Conductor<'a> {
 
     /// A line has ended: its result goes out, and its session makes room.
     fn ended(&mut self, ended: Ended) {
-        let Ended { line, session, result, is_new, earlier } = ended;
+        let Ended { line, session, result, changes, is_new, earlier } = ended;
         self.in_flight.remove(&session);
         match result {
             Ok(outcome) => {
                 self.tally.outcome(&outcome, is_new);
-                self.outbox.push(print::json_text(&ResultObject::of(&outcome, self.opened.default_mode).at_line(line)));
+                let result = ResultObject::of(&outcome, self.opened.default_mode, changes).at_line(line);
+                self.outbox.push(print::json_text(&result));
             }
             // It was submitted just behind the end: nothing of it was kept, so it counts as a line that was not run.
             Err(AgentError::Overloaded { .. }) if self.stop.is_asked() => {}

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use bob::sessions::TurnOutcome;
+use bob::store::SessionStore;
+use bob::tools::FileChange;
 use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, SessionId};
 
 use super::again::Earlier;
+use crate::commands::file_changes;
 
 /// A line that has ended.
 pub(crate) struct Ended {
@@ -14,23 +17,43 @@ pub(crate) struct Ended {
     pub(crate) session: SessionId,
     /// How it ended, or why it was not taken.
     pub(crate) result: Result<Arc<TurnOutcome>, AgentError>,
+    /// What its turn changed of files.
+    pub(crate) changes: Vec<FileChange>,
     /// Whether its turn ran now.
     pub(crate) is_new: bool,
     /// The session's earlier turns, with `--finish`.
     pub(crate) earlier: Option<Earlier>,
 }
 
+/// Where a line is run, and journaled.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) runtime: Runtime,
+    pub(crate) store: Arc<dyn SessionStore>,
+}
+
+impl Place {
+    /// What a turn changed of files.
+    async fn changes(&self, result: &Result<Arc<TurnOutcome>, AgentError>) -> Vec<FileChange> {
+        match result {
+            Ok(outcome) => file_changes::of_outcome(&*self.store, outcome).await,
+            Err(_no_turn) => Vec::new(),
+        }
+    }
+}
+
 /// Runs a line.
-pub(crate) async fn run(runtime: Runtime, line: u64, request: AgentRequest) -> Ended {
+pub(crate) async fn run(place: Place, line: u64, request: AgentRequest) -> Ended {
     let session = request.session.clone();
-    let result = outcome(&runtime, request).await;
-    Ended { line, session, result, is_new: true, earlier: None }
+    let result = outcome(&place.runtime, request).await;
+    let changes = place.changes(&result).await;
+    Ended { line, session, result, changes, is_new: true, earlier: None }
 }
 
 /// Runs a line unless it is the `nth` turn of its prompt in its session's journal, counted from 0. Reads the journal
 /// unless it is `known`.
 pub(crate) async fn finish(
-    runtime: Runtime,
+    place: Place,
     line: u64,
     request: AgentRequest,
     nth: usize,
@@ -39,17 +62,20 @@ pub(crate) async fn finish(
     let session = request.session.clone();
     let earlier = match known {
         Some(earlier) => earlier,
-        None => match Earlier::read(&runtime, &session).await {
+        None => match Earlier::read(&place.runtime, &session).await {
             Ok(earlier) => earlier,
-            Err(error) => return Ended { line, session, result: Err(error), is_new: true, earlier: None },
+            Err(error) => {
+                return Ended { line, session, result: Err(error), changes: Vec::new(), is_new: true, earlier: None };
+            }
         },
     };
     let prompt: String = request.input.iter().map(|part| part.as_text()).collect();
     let (result, is_new) = match earlier.outcome(&prompt, nth) {
         Some((outcome, is_new)) => (Ok(outcome), is_new),
-        None => (outcome(&runtime, request).await, true),
+        None => (outcome(&place.runtime, request).await, true),
     };
-    Ended { line, session, result, is_new, earlier: Some(earlier) }
+    let changes = place.changes(&result).await;
+    Ended { line, session, result, changes, is_new, earlier: Some(earlier) }
 }
 
 async fn outcome(runtime: &Runtime, request: AgentRequest) -> Result<Arc<TurnOutcome>, AgentError> {

@@ -10,7 +10,7 @@ use super::{Chat, begin, help, mentions, mode};
 use crate::commands::file_changes::{self, Which};
 #[cfg(feature = "mcp")]
 use crate::commands::ps;
-use crate::commands::sessions::title;
+use crate::commands::sessions::{title, undo};
 use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
 use crate::terminal::print;
@@ -183,11 +183,18 @@ impl Chat {
         let records = self.opened.runtime.records(self.session.clone()).await?;
         let changes = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
         let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
-        let originals = changes.originals(&*self.opened.store, which, &workspace).await;
+        let originals = file_changes::originals(&*self.opened.store, &changes, which, &workspace).await;
         let undone = move || file_changes::take_back((&changes.turns, &originals), which, &workspace, overwrite);
         let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
-        self.undone.extend(names);
-        Ok(())
+        self.tell_undone(&names).await
+    }
+
+    /// Has the model know, with the next message of the session, that these files were put back.
+    pub(super) async fn tell_undone(&self, files: &[String]) -> Result<(), Failure> {
+        match undo::told(files) {
+            Some(patch) => Ok(self.opened.runtime.configure(self.session.clone(), patch, None).await?),
+            None => Ok(()),
+        }
     }
 
     /// Continues a session, and what it waits for.
@@ -195,7 +202,6 @@ impl Chat {
         self.refuse_others(&session).await?;
         print::note(&format!("session {session}"));
         self.session = session;
-        self.undone.clear();
         self.look_back().await?;
         self.move_to_folder().await
     }

@@ -10,6 +10,7 @@ use bob::tools::{CallId, CallStatus};
 
 use super::PROMPT;
 use crate::terminal::screen::{self, look::Look};
+use crate::terminal::show::NOTHING_YET;
 use crate::terminal::{brief, print};
 
 /// How many lines are shown where the height of the terminal is not known, and at most.
@@ -77,6 +78,7 @@ fn block(message: &Message, results: &HashMap<CallId, Arc<ToolResult>>, look: Lo
             }
             look.note(&format!("{PROMPT}{}", lines.join("\n")))
         }
+        Message::Assistant { text, .. } if text == NOTHING_YET => look.note("[cancelled]"),
         Message::Assistant { text, calls } => {
             let mut shown = match text.trim().is_empty() {
                 true => String::new(),
@@ -113,6 +115,13 @@ mod tests {
             [Arc::new(user), Arc::new(model)]
         };
         messages.iter().flat_map(both).collect()
+    }
+
+    #[test]
+    fn a_turn_that_was_cancelled_before_an_answer_is_shown_as_it_was() {
+        let history = history(&[("one", NOTHING_YET), ("two", "second")]);
+        let (text, _) = last(&history.iter().collect::<Vec<_>>(), 20, PLAIN);
+        assert!(text.contains("you> one") && text.contains("[cancelled]\n") && !text.contains(NOTHING_YET), "{text}");
     }
 
     #[test]

@@ -24,8 +24,6 @@ impl Chat {
         self.cwd = self.folder.clone();
         self.spent = Spending::default();
         self.is_asked = false;
-        // What was undone belongs to the session before.
-        self.undone.clear();
         print::note(&format!("session {}", self.session));
         Ok(())
     }
@@ -54,15 +52,14 @@ impl Chat {
             let changed = file_changes::of_session(&*self.opened.store, &self.session, &records).await;
             let workspace = vec![self.opened.workspace.to_string_lossy().into_owned()];
             let which = Which::Behind(at as u64);
-            let originals = changed.originals(&*self.opened.store, which, &workspace).await;
+            let originals = file_changes::originals(&*self.opened.store, &changed, which, &workspace).await;
             let undone = move || file_changes::take_back((&changed.turns, &originals), which, &workspace, overwrite);
             let names =
                 tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
-            match (part, names.is_empty()) {
-                (Some(Part::Files), true) => print::note("no file was changed after that turn"),
-                (Some(Part::Files), false) => self.undone.extend(names),
-                (_, _) => {}
+            if part == Some(Part::Files) && names.is_empty() {
+                print::note("no file was changed after that turn");
             }
+            self.tell_undone(&names).await?;
         }
         if part == Some(Part::Files) {
             return Ok(());

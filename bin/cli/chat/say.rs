@@ -51,12 +51,6 @@ impl Chat {
             ..AgentRequest::text(self.session.clone(), text)
         };
         request.input.extend(attached);
-        if !self.undone.is_empty() {
-            let files = std::mem::take(&mut self.undone).join(", ");
-            request
-                .input
-                .push(ContentPart::text(format!("(The user has undone your changes of these files: {files})")));
-        }
         Ok(Work::Say(Box::new(request)))
     }
 

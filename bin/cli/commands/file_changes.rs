@@ -1,18 +1,16 @@
-//! `sessions diff`, `sessions undo`, `/diff` and `/undo`: what a session changed of files, and the way back.
+//! What a session changed of files, and the way back: for `sessions diff`, `sessions undo`, `/diff` and `/undo`, and for
+//! outcomes.
 
-use std::collections::HashSet;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
 use bob::SessionId;
+use bob::sessions::TurnOutcome;
 use bob::store::{Artifact, ArtifactId, Record, SessionStore};
 use bob::tools::FileChange;
-use bob::tools::file_changes::{
-    Child, ChildRecords, Originals, TurnChanges, Undone, children, in_order, together, undo, with_children,
-};
+use bob::tools::file_changes::{Originals, SessionChanges, TurnChanges, Undone, in_order, together, undo};
 use bob_config::Config;
-use serde_json::json;
 
 use crate::exit::Failure;
 use crate::terminal::diff::{coloured, unified};
@@ -37,39 +35,33 @@ pub(crate) enum Which {
     All,
 }
 
-/// What the turns of a session changed of files, with what its sub-agents changed for them, at all levels.
-pub(crate) struct SessionChanges {
-    pub(crate) turns: Vec<TurnChanges>,
-    /// The session, and those of its sub-agents.
-    sessions: HashSet<SessionId>,
-}
-
-impl SessionChanges {
-    /// What files held before these turns that were no text or too large for the journal, as far as it was kept.
-    pub(crate) async fn originals(&self, store: &dyn SessionStore, which: Which, workspace: &[String]) -> Originals {
-        let mut originals = Originals::new();
-        let Some(port) = store.artifacts() else { return originals };
-        let turns = match which {
-            Which::Last => standing(&self.turns, workspace).last().map_or(&[][..], std::slice::from_ref),
-            // A turn that is not there is refused where the changes are taken back.
-            Which::All | Which::Turn(_) | Which::Behind(_) => picked(&self.turns, which).unwrap_or_default(),
-        };
-        for original in together(&in_order(turns)).iter().filter_map(|change| change.original.as_deref()) {
-            for session in &self.sessions {
-                if originals.contains_key(&original.id) {
-                    break;
-                }
-                match port.get(session, &original.id, 0..u64::MAX).await {
-                    Ok(Some(bytes)) => drop(originals.insert(original.id.clone(), bytes)),
-                    Ok(None) => {}
-                    Err(error) => {
-                        print::note(&format!("warning: the previous content of a file cannot be read: {error}"))
-                    }
-                }
+/// What files held before these turns that were no text or too large for the journal, as far as it was kept.
+pub(crate) async fn originals(
+    store: &dyn SessionStore,
+    changes: &SessionChanges,
+    which: Which,
+    workspace: &[String],
+) -> Originals {
+    let mut originals = Originals::new();
+    let Some(port) = store.artifacts() else { return originals };
+    let turns = match which {
+        Which::Last => standing(&changes.turns, workspace).last().map_or(&[][..], std::slice::from_ref),
+        // A turn that is not there is refused where the changes are taken back.
+        Which::All | Which::Turn(_) | Which::Behind(_) => picked(&changes.turns, which).unwrap_or_default(),
+    };
+    for original in together(&in_order(turns)).iter().filter_map(|change| change.original.as_deref()) {
+        for session in &changes.sessions {
+            if originals.contains_key(&original.id) {
+                break;
+            }
+            match port.get(session, &original.id, 0..u64::MAX).await {
+                Ok(Some(bytes)) => drop(originals.insert(original.id.clone(), bytes)),
+                Ok(None) => {}
+                Err(error) => print::note(&format!("warning: the previous content of a file cannot be read: {error}")),
             }
         }
-        originals
     }
+    originals
 }
 
 /// What this session changed, from its records and those of its sub-agents.
@@ -78,35 +70,27 @@ pub(crate) async fn of_session(
     session: &SessionId,
     records: &[Arc<Record>],
 ) -> SessionChanges {
-    let mut read: Vec<ChildRecords> = Vec::new();
-    let mut unread = children(session, records);
-    let mut seen = HashSet::from([session.clone()]);
-    while let Some(child) = unread.pop() {
-        if !seen.insert(child.session.clone()) {
-            continue;
-        }
-        let unknown = |why: &dyn std::fmt::Display| {
-            print::note(&format!("warning: what the sub-agent's session {} changed is unknown: {why}", child.session));
-        };
-        match store.load(&child.session).await {
-            Ok(records) if records.is_empty() => {
-                if child.has_result {
-                    unknown(&"it has no records, and was deleted perhaps");
-                }
-            }
-            Ok(records) => {
-                let records = ChildRecords::of(&child, records);
-                let below = children(&child.session, &records.records).into_iter();
-                unread.extend(below.map(|below| {
-                    let in_background = child.in_background || below.in_background;
-                    Child { turn: child.turn.clone(), in_background, ..below }
-                }));
-                read.push(records);
-            }
-            Err(error) => unknown(&error),
+    let changes = bob::tools::file_changes::of_session(store, session, records).await;
+    for (child, why) in &changes.unknown {
+        print::note(&format!("warning: what the sub-agent's session {child} changed is unknown: {why}"));
+    }
+    changes
+}
+
+/// What the file tools changed in the turn of an outcome, also those of sub-agents: what the journal has of it.
+pub(crate) async fn of_outcome(store: &dyn SessionStore, outcome: &TurnOutcome) -> Vec<FileChange> {
+    // Without a call nothing was changed.
+    if outcome.tool_transcript.is_empty() {
+        return Vec::new();
+    }
+    let session = &outcome.session_id;
+    match store.load(session).await {
+        Ok(records) => of_session(store, session, &records).await.of_turn(&outcome.turn_id),
+        Err(error) => {
+            print::note(&format!("warning: what the turn changed of files is unknown: {error}"));
+            Vec::new()
         }
     }
-    SessionChanges { turns: with_children(session, records, &read), sessions: seen }
 }
 
 /// The difference that these turns made, file by file; an empty one if there is none. Turns that were undone last are not
@@ -115,7 +99,7 @@ pub(crate) fn diff(turns: &[TurnChanges], which: Which, workspace: &[String]) ->
     Ok(changed(turns, which, workspace)?.iter().map(unified).collect())
 }
 
-fn changed(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<Vec<FileChange>, Failure> {
+pub(crate) fn changed(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<Vec<FileChange>, Failure> {
     let picked = match which {
         Which::All | Which::Last => picked(standing(turns, workspace), which)?,
         Which::Turn(_) | Which::Behind(_) => picked(turns, which)?,
@@ -132,7 +116,7 @@ fn standing<'t>(turns: &'t [TurnChanges], workspace: &[String]) -> &'t [TurnChan
             let now = files.find(|now| *now != Content::Absent).unwrap_or(Content::Absent);
             match &change.original {
                 Some(original) => roots.iter().any(|root| is_original(&Path::new(root).join(&change.path), original)),
-                None => !change.is_rough && now == change.before.clone().map_or(Content::Absent, Content::Text),
+                None => !change.is_rough && change.content_before().is_ok_and(|before| now.is(before.as_deref())),
             }
         })
     };
@@ -144,9 +128,19 @@ fn standing<'t>(turns: &'t [TurnChanges], workspace: &[String]) -> &'t [TurnChan
 #[derive(PartialEq)]
 enum Content {
     Absent,
-    Text(String),
-    /// A file that cannot be read as text or is larger than what is kept of one, or no file.
+    File(Vec<u8>),
+    /// A file that cannot be read or is larger than what is kept of one, or no file.
     Other,
+}
+
+impl Content {
+    fn is(&self, content: Option<&[u8]>) -> bool {
+        match (self, content) {
+            (Self::Absent, None) => true,
+            (Self::File(now), Some(content)) => now == content,
+            (_, _) => false,
+        }
+    }
 }
 
 /// Whether a file holds this again.
@@ -159,7 +153,7 @@ fn is_original(path: &Path, original: &Artifact) -> bool {
 fn content(path: &Path) -> Content {
     let is_kept = |found: &std::fs::Metadata| found.is_file() && found.len() <= MOST_KEPT;
     match std::fs::symlink_metadata(path) {
-        Ok(found) if is_kept(&found) => std::fs::read_to_string(path).map_or(Content::Other, Content::Text),
+        Ok(found) if is_kept(&found) => std::fs::read(path).map_or(Content::Other, Content::File),
         Err(error) if error.kind() == ErrorKind::NotFound => Content::Absent,
         Ok(_) | Err(_) => Content::Other,
     }
@@ -282,35 +276,4 @@ pub(crate) fn take_back(
         )),
         false => Ok(names),
     }
-}
-
-/// `sessions diff` and `sessions undo`.
-///
-/// # Errors
-/// As [`show`] and [`take_back`].
-pub(crate) async fn command(
-    store: &dyn SessionStore,
-    (session, records): (&SessionId, &[Arc<Record>]),
-    config: &Config,
-    (which, undoes): (Which, Option<bool>),
-    as_json: bool,
-) -> Result<(), Failure> {
-    let changes = of_session(store, session, records).await;
-    let turns = &changes.turns;
-    match undoes {
-        None if as_json => {
-            let changes = changed(turns, which, &workspace(config))?;
-            print::json(&json!({ "session_id": session, "changes": changes }))?;
-        }
-        None => show(turns, which, &workspace(config))?,
-        Some(overwrite) => {
-            let workspace = workspace(config);
-            let originals = changes.originals(store, which, &workspace).await;
-            let names = take_back((turns, &originals), which, &workspace, overwrite)?;
-            if as_json {
-                print::json(&json!({ "session_id": session, "undone": names }))?;
-            }
-        }
-    }
-    Ok(())
 }

@@ -12,7 +12,6 @@ use bob::approvals::{DeniedCall, PermissionMode};
 use bob::model::catalogue::Cost;
 use bob::model::{Delegated, StopReason, Usage};
 use bob::sessions::{FinishReason, GuardReason, RequestId, ResumeToken, TranscriptEntry, TurnOutcome};
-use bob::tools::file_changes::together;
 use bob::tools::{FileChange, ToolName};
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -80,8 +79,8 @@ struct ErrorObject {
 }
 
 impl<'a> ResultObject<'a> {
-    /// The result of a turn that ended; `mode` is that of turns that name none.
-    pub(crate) fn of(outcome: &'a TurnOutcome, mode: PermissionMode) -> Self {
+    /// The result of a turn that ended; `mode` is that of turns that name none, and `changes` what it changed of files.
+    pub(crate) fn of(outcome: &'a TurnOutcome, mode: PermissionMode, changes: Vec<FileChange>) -> Self {
         let error = outcome.error.as_ref().map(|error| ErrorObject {
             kind: error.kind(),
             message: error.to_string(),
@@ -105,7 +104,7 @@ impl<'a> ResultObject<'a> {
             token: outcome.token.as_ref(),
             stop_reason: outcome.stop_reason,
             tool_transcript: &outcome.tool_transcript,
-            changes: Vec::new(),
+            changes,
             usage: outcome.usage,
             delegated: outcome.delegated.as_deref(),
             cost: outcome.cost,
@@ -148,11 +147,6 @@ impl<'a> ResultObject<'a> {
             error: (!is_cancelled).then_some(error),
             line: None,
         }
-    }
-
-    /// The result object with what the calls of the turn changed of files.
-    pub(crate) fn with_changes(self, changes: &[FileChange]) -> Self {
-        Self { changes: together(changes), ..self }
     }
 
     /// The result object for a line of a batch, counted from 1.

@@ -13,6 +13,7 @@ use serde_json::json;
 use crate::arguments::Part;
 use crate::commands::file_changes::{self, Which};
 use crate::commands::sessions::fork;
+use crate::commands::sessions::undo;
 use crate::exit::Failure;
 use crate::terminal::print;
 
@@ -26,7 +27,7 @@ pub(crate) fn turns(records: &[Arc<Record>]) -> Vec<String> {
     for record in records {
         match (&record.fact, &record.turn) {
             (Fact::Input(input), _) => {
-                // What follows is attached, or tells the model what was undone.
+                // What follows is attached, or in records of older versions tells the model what was undone.
                 let text = input.parts.first().map(ContentPart::as_text).unwrap_or_default();
                 said.insert(&input.turn, print::first_line(&text, MOST_SHOWN));
             }
@@ -59,7 +60,7 @@ pub(crate) fn check(session: &SessionId, at: usize, turns: usize) -> Result<(), 
 /// # Errors
 /// When there is no such turn, or a file was changed since; errors of the store.
 pub(crate) async fn rewind(
-    store: &dyn SessionStore,
+    store: &Arc<dyn SessionStore>,
     (session, records): (&SessionId, &[Arc<Record>]),
     config: &Config,
     (at, part): (usize, Option<Part>),
@@ -71,17 +72,18 @@ pub(crate) async fn rewind(
     }
     let mut undone = Vec::new();
     if part != Some(Part::Conversation) {
-        let changes = file_changes::of_session(store, session, records).await;
+        let changes = file_changes::of_session(&**store, session, records).await;
         let (which, workspace) = (Which::Behind(at as u64), file_changes::workspace(config));
-        let originals = changes.originals(store, which, &workspace).await;
+        let originals = file_changes::originals(&**store, &changes, which, &workspace).await;
         undone = file_changes::take_back((&changes.turns, &originals), which, &workspace, overwrite)?;
         if undone.is_empty() {
             print::note("no file was changed after that turn");
         }
+        undo::tell(store, session, &undone).await;
     }
     let forked = match part {
         Some(Part::Files) => None,
-        Some(Part::Conversation) | None => Some(fork::fork(store, session, records, Some(at)).await?.id),
+        Some(Part::Conversation) | None => Some(fork::fork(&**store, session, records, Some(at)).await?.id),
     };
     match (as_json, forked) {
         (true, forked) => print::json(&json!({ "session_id": forked, "of": session, "undone": undone }))?,

@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use crate::arguments::{OutputForm, RunArgs, TapeArg};
 use crate::commands::output::{self, ResultObject};
 use crate::commands::sessions::find::Listing;
-use crate::commands::{attach, output_schema, prompt};
+use crate::commands::{attach, file_changes, output_schema, prompt};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::origin::Origin;
@@ -171,28 +171,20 @@ pub(crate) async fn told(
     let mut spent = Spending::default();
     let mut screen = Screen::new(live.as_ref());
     let session = stream.session().clone();
-    let (mut folder, mut changes) = (opened.workspace.clone(), Vec::new());
-    let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| {
-        if let (false, AgentEvent::ToolCompleted { result, .. }) = (is_text, &event.event) {
-            changes.extend_from_slice(&result.output.changes);
+    let mut folder = opened.workspace.clone();
+    let ended = turn::follow(opened, Work::Begun(Box::new(stream)), signals, |event| match form {
+        OutputForm::Text | OutputForm::Json | OutputForm::StreamJson if event.session_id.as_ref() != Some(&session) => {
+            let shown = event.parent.iter().filter(|_| is_text).flat_map(|parent| shown.below(parent, &event.event));
+            screen.print(shown.collect())
         }
-        match form {
-            OutputForm::Text | OutputForm::Json | OutputForm::StreamJson
-                if event.session_id.as_ref() != Some(&session) =>
-            {
-                let shown =
-                    event.parent.iter().filter(|_| is_text).flat_map(|parent| shown.below(parent, &event.event));
-                screen.print(shown.collect())
-            }
-            OutputForm::Text => {
-                spent.event(&event.event);
-                let (tokens, is_about) = spent.tokens();
-                screen.tokens(tokens, is_about);
-                screen.print(shown.event(&event.event, event.step))
-            }
-            OutputForm::Json => Ok(()),
-            OutputForm::StreamJson => print::json(&streamed(event, &mut folder)),
+        OutputForm::Text => {
+            spent.event(&event.event);
+            let (tokens, is_about) = spent.tokens();
+            screen.tokens(tokens, is_about);
+            screen.print(shown.event(&event.event, event.step))
         }
+        OutputForm::Json => Ok(()),
+        OutputForm::StreamJson => print::json(&streamed(event, &mut folder)),
     })
     .await?;
     if let Some(error) = ended.unread {
@@ -208,13 +200,15 @@ pub(crate) async fn told(
             }
         }
         OutputForm::Json => {
-            ResultObject::of(&ended.outcome, opened.default_mode).with_changes(&changes).print(form)?;
+            let changes = file_changes::of_outcome(&*opened.store, &ended.outcome).await;
+            ResultObject::of(&ended.outcome, opened.default_mode, changes).print(form)?;
         }
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);
             let event = event.and_then(|event| if let Value::Object(keys) = event { Some(keys) } else { None });
             if output::claim_result() {
-                let result = ResultObject::of(&ended.outcome, opened.default_mode).with_changes(&changes);
+                let changes = file_changes::of_outcome(&*opened.store, &ended.outcome).await;
+                let result = ResultObject::of(&ended.outcome, opened.default_mode, changes);
                 print::json(&result.as_event(event.unwrap_or_default()))?;
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! - `find`: sessions by the beginning of their ids; `rows`: lists of sessions; `family`: those that work for others
 //! - `show`, `markdown`: a conversation as text; `search`: text in all of them
-//! - `change`: options and titles; `fork`: a copy up to a turn; `take`: from its owner
+//! - `change`: options and titles; `fork`: a copy up to a turn; `take`: from its owner; `undo`: files as they were
 
 mod change;
 mod family;
@@ -13,13 +13,15 @@ pub(crate) mod rows;
 mod search;
 mod show;
 mod take;
+pub(crate) mod undo;
 
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use bob::SessionId;
 use bob::sessions::{Change, OptionsPatch, SessionPage, SessionSummary};
-use bob::store::{Record, SessionStore};
+use bob::store::{Record, Session, SessionStore};
+use bob::tools::file_changes::SessionChanges;
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::json;
@@ -68,7 +70,17 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 None => 0,
             };
             let root = show::answered_at(&*store, &id, &records).await;
-            show::show(&id, &records, (waiting, root.as_ref()), config.policy.rules.default_mode(), *json)?;
+            let changes = match json {
+                true => file_changes::of_session(&*store, &id, &records).await,
+                false => SessionChanges::default(),
+            };
+            show::show(
+                &id,
+                &records,
+                (waiting, root.as_ref()),
+                config.policy.rules.default_mode(),
+                json.then_some(&changes),
+            )?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;
@@ -125,18 +137,18 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             let id = listing.find(id).await?;
             let which = turn.map_or(Which::All, Which::Turn);
             let records = read(&*store, &id).await?;
-            file_changes::command(&*store, (&id, &records), config, (which, None), *json).await?;
+            undo::diff(&*store, (&id, &records), config, which, *json).await?;
         }
         SessionsAction::Undo { id, turn, all, force, json } => {
             let id = listing.find(id).await?;
             let which = if *all { Which::All } else { turn.map_or(Which::Last, Which::Turn) };
             let records = read(&*store, &id).await?;
-            file_changes::command(&*store, (&id, &records), config, (which, Some(*force)), *json).await?;
+            undo::undo(&store, (&id, &records), config, (which, *force), *json).await?;
         }
         SessionsAction::Rewind { id, to, only, force, json } => {
             let id = listing.find(id).await?;
             let records = read(&*store, &id).await?;
-            rewind::rewind(&*store, (&id, &records), config, (*to, *only), (*force, *json)).await?;
+            rewind::rewind(&store, (&id, &records), config, (*to, *only), (*force, *json)).await?;
         }
         SessionsAction::Take { id, json } => {
             let id = listing.find(id).await?;

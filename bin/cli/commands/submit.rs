@@ -20,7 +20,7 @@ use serde_json::json;
 
 use crate::arguments::{OutputForm, SubmitArgs};
 use crate::commands::output::{self, ResultObject};
-use crate::commands::{prompt, run};
+use crate::commands::{file_changes, prompt, run};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
 use crate::runtime::trust;
@@ -65,6 +65,7 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         form: args.form(),
         follows: args.follow,
         mode: config.policy.rules.default_mode(),
+        store: Arc::clone(&store),
         again: format!("`cli-agent submit {ids}` with the same prompt"),
         ids,
     };
@@ -126,6 +127,8 @@ pub(crate) struct Printed {
     pub(crate) follows: bool,
     /// The permission mode of the configuration.
     pub(crate) mode: PermissionMode,
+    /// Where its turn is journaled.
+    pub(crate) store: Arc<dyn SessionStore>,
     /// The options that name the message.
     pub(crate) ids: String,
     /// The command that goes on waiting.
@@ -159,7 +162,7 @@ pub(crate) async fn waited_for(
 ) -> Result<Exit, Failure> {
     tokio::select! {
         outcome = followed(printed, pending) => match outcome {
-            Ok(outcome) => told(printed.form, &outcome, printed.mode),
+            Ok(outcome) => told(printed, &outcome).await,
             Err(failure) => {
                 print::note(&format!("[the message was {}]", printed.ids));
                 Err(failure)
@@ -260,16 +263,20 @@ async fn next(pending: &mut Pending) -> Result<Option<Envelope>, Failure> {
 /// Between two attempts to read what became of a message while the store is away.
 const ASKED_EACH: Duration = Duration::from_secs(1);
 
-fn told(form: OutputForm, outcome: &TurnOutcome, mode: PermissionMode) -> Result<Exit, Failure> {
-    match form {
+async fn told(printed: &Printed, outcome: &TurnOutcome) -> Result<Exit, Failure> {
+    let result = async || {
+        let changes = file_changes::of_outcome(&*printed.store, outcome).await;
+        ResultObject::of(outcome, printed.mode, changes)
+    };
+    match printed.form {
         OutputForm::Text => {
             let mut shown = Show::new(false);
             Screen::new(None).print(shown.outcome(outcome))?;
         }
-        OutputForm::Json => ResultObject::of(outcome, mode).print(form)?,
+        OutputForm::Json => result().await.print(printed.form)?,
         OutputForm::StreamJson => {
             if output::claim_result() {
-                print::json(&ResultObject::of(outcome, mode).as_event(serde_json::Map::new()))?;
+                print::json(&result().await.as_event(serde_json::Map::new()))?;
             }
         }
     }

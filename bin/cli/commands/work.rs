@@ -7,15 +7,18 @@ use std::time::Duration;
 
 use bob::approvals::PermissionMode;
 use bob::inbox::{Worked, Worker};
+use bob::sessions::TurnOutcome;
+use bob::tools::FileChange;
 use bob_config::Config;
 use bob_config::assemble::Choices;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use crate::arguments::WorkArgs;
 use crate::commands::output::ResultObject;
-use crate::commands::submit;
+use crate::commands::{file_changes, submit};
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
@@ -55,9 +58,10 @@ pub(crate) async fn work(args: &WorkArgs, mut config: Config, origin: Origin) ->
     let is_json = args.json;
     let (printed_all, printed) = oneshot::channel::<()>();
     // A reader that is slow delays the lines, and no turn.
-    let mode = opened.default_mode;
+    let (mode, store, tokio) = (opened.default_mode, Arc::clone(&opened.store), Handle::current());
+    let changes = move |outcome: &TurnOutcome| tokio.block_on(file_changes::of_outcome(&*store, outcome));
     std::thread::spawn(move || {
-        print_all(&results, is_json, mode);
+        print_all(&results, is_json.then_some(&changes), mode);
         drop(printed_all);
     });
     let result = works(told, &opened, (concurrency, &config.runtime.pools), &mut control, &mut signals).await;
@@ -153,28 +157,31 @@ impl Told {
     }
 }
 
+/// What a turn changed of files.
+type Changes = dyn Fn(&TurnOutcome) -> Vec<FileChange>;
+
 /// Prints results until the worker has ended. When stdout is closed, the worker goes on without them.
-fn print_all(results: &Receiver<Worked>, is_json: bool, mode: PermissionMode) {
+fn print_all(results: &Receiver<Worked>, as_json: Option<&Changes>, mode: PermissionMode) {
     for worked in results.iter() {
-        if line(&worked, is_json, mode).is_err() {
+        if line(&worked, as_json, mode).is_err() {
             return;
         }
     }
 }
 
-fn line(worked: &Worked, is_json: bool, mode: PermissionMode) -> std::io::Result<()> {
-    match (&worked.result, is_json) {
-        (Ok(outcome), true) => print::json(&ResultObject::of(outcome, mode)),
-        (Err(error), true) => {
+fn line(worked: &Worked, as_json: Option<&Changes>, mode: PermissionMode) -> std::io::Result<()> {
+    match (&worked.result, as_json) {
+        (Ok(outcome), Some(changes)) => print::json(&ResultObject::of(outcome, mode, changes(outcome))),
+        (Err(error), Some(_)) => {
             let failure = Failure::from(error.clone());
             print::json(&ResultObject::without_turn(Some(worked.session.as_str()), &failure))
         }
-        (Ok(outcome), false) => {
+        (Ok(outcome), None) => {
             let what = print::on_one_line(&outcome.content, 60);
             let reason = print::json_text(&outcome.finish_reason);
             print::line(&format!("{}  {}  {what}", worked.session, reason.trim_matches('"')))
         }
-        (Err(error), false) => print::line(&format!("{}  refused  {error}", worked.session)),
+        (Err(error), None) => print::line(&format!("{}  refused  {error}", worked.session)),
     }
 }
 

@@ -33,8 +33,8 @@ const MOST_REASON: usize = 400;
 /// How many characters are shown of why a model is asked again: two or three lines.
 const MOST_REASON_TO_RETRY: usize = 160;
 
-/// The content of a turn that was cancelled before there was any.
-const NOTHING_YET: &str = "Cancelled before there was an answer.";
+/// The content of a turn that was cancelled before there was any. The model said nothing then.
+pub(crate) const NOTHING_YET: &str = "Cancelled before there was an answer.";
 
 /// Something to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,9 +2,11 @@
 
 use super::content::ContentPart;
 use super::delegated::Delegated;
+use super::encoding::TextEncoding;
 use crate::artifact::Artifact;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// How much of one result a model is shown, in bytes; the journal keeps it whole.
@@ -28,6 +30,12 @@ pub struct FileChange {
     pub before: Option<String>,
     /// Its text after; `None` if it was deleted.
     pub after: Option<String>,
+    /// How its text before was encoded in the file.
+    #[serde(default, skip_serializing_if = "TextEncoding::is_utf8")]
+    pub encoding_before: TextEncoding,
+    /// How its text after is.
+    #[serde(default, skip_serializing_if = "TextEncoding::is_utf8")]
+    pub encoding_after: TextEncoding,
     /// Whether `before` is not what the file held exactly: it was larger than 1 MiB, or not text. Such a change is shown, and
     /// undone from its original.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -41,6 +49,22 @@ pub struct FileChange {
 }
 
 impl FileChange {
+    /// What the file held before, if it was there and `before` is exactly that.
+    ///
+    /// # Errors
+    /// A character that its encoding does not have: the change was not made by a tool.
+    pub fn content_before(&self) -> Result<Option<Cow<'_, [u8]>>, char> {
+        self.before.as_deref().map(|text| self.encoding_before.encode(text)).transpose()
+    }
+
+    /// What the file held after, if it was there.
+    ///
+    /// # Errors
+    /// As [`content_before`](Self::content_before).
+    pub fn content_after(&self) -> Result<Option<Cow<'_, [u8]>>, char> {
+        self.after.as_deref().map(|text| self.encoding_after.encode(text)).transpose()
+    }
+
     /// How large its texts are.
     fn bytes(&self) -> usize {
         [&self.before, &self.after].into_iter().flatten().map(String::len).sum()

@@ -65,6 +65,9 @@ pub struct OptionsPatch {
     pub title: Change<Box<str>>,
     /// The pool of machines to which the session is bound.
     pub pool: Change<PoolName>,
+    /// What happened outside of the conversation, which the model is told once, before the next message. It is no option.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub notice: Option<Arc<str>>,
 }
 
 /// The change of one option.
@@ -119,6 +122,7 @@ impl OptionsPatch {
             parent: set(&options.parent),
             title: set(&options.title),
             pool: set(&options.pool),
+            notice: None,
         }
     }
 
@@ -158,6 +162,7 @@ impl From<SessionOptions> for OptionsPatch {
             parent: all(options.parent),
             title: all(options.title),
             pool: all(options.pool),
+            notice: None,
         }
     }
 }

@@ -94,8 +94,9 @@ impl Driver<'_> {
             Fact::Options(options) => {
                 (RequestId::new(record.id.to_string()), SessionChange::Open(Box::new((**options).clone())))
             }
-            Fact::Configured { request_id, options } => {
-                (request_id.clone(), SessionChange::Patch(Box::new(OptionsPatch::to(options))))
+            Fact::Configured { request_id, options, notice } => {
+                let patch = OptionsPatch { notice: notice.clone(), ..OptionsPatch::to(options) };
+                (request_id.clone(), SessionChange::Patch(Box::new(patch)))
             }
             _another => return None,
         };

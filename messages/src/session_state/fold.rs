@@ -37,6 +37,9 @@ pub struct Session {
     /// What its options are when the open turn has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_options: Option<Arc<SessionOptions>>,
+    /// What the model is told when the open turn has ended, or is resumed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<Arc<Message>>,
     /// The names of the last changes of its options: one that is repeated changes nothing.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub configured: VecDeque<RequestId>,
@@ -93,6 +96,7 @@ impl Session {
             tenant: None,
             opened: false,
             next_options: None,
+            notices: Vec::new(),
             configured: VecDeque::new(),
             history: Vec::new(),
             summary: None,
@@ -182,7 +186,7 @@ impl Session {
             }
             Fact::Withdrawn => self.withdraw(record.turn.as_ref()),
             Fact::Outcome(ended) => self.end(ended, record.at),
-            Fact::Configured { request_id, options } => self.configure(request_id, options),
+            Fact::Configured { request_id, options, notice } => self.configure(request_id, options, notice.as_deref()),
             Fact::Condensed(condensed) => {
                 self.condense(condensed);
                 if let Some(turn) = &mut self.open {
@@ -261,8 +265,13 @@ impl Session {
         self.next_options.as_deref().unwrap_or(&self.options)
     }
 
-    fn configure(&mut self, request: &RequestId, options: &Arc<SessionOptions>) {
+    fn configure(&mut self, request: &RequestId, options: &Arc<SessionOptions>, notice: Option<&str>) {
         self.opened = true;
+        let told = notice.map(|notice| Arc::new(Message::user(notice)));
+        match self.open {
+            Some(_) => self.notices.extend(told),
+            None => self.history.extend(told),
+        }
         match self.open {
             Some(_) => self.next_options = Some(Arc::clone(options)),
             None => self.options = Arc::clone(options),

@@ -177,7 +177,7 @@ fn one_of_each() -> Vec<Fact> {
         Fact::Result(Arc::new(whole)),
         Fact::Steered { parts: vec![ContentPart::text("wait")], request_id: None, behind: false },
         resumed(2, Some("r9")),
-        Fact::Configured { request_id: RequestId::new("r1"), options: Arc::default() },
+        Fact::Configured { request_id: RequestId::new("r1"), options: Arc::default(), notice: Some("undone".into()) },
         Fact::Withdrawn,
         suspended(SuspendReason::AskUser),
         Fact::Outcome(Box::new(Ended { guard_reason, error: Some(error), ..ended(FinishReason::Error) })),

@@ -85,6 +85,7 @@ impl Session {
             turn.repliers.push(replier);
         }
         let suspended = turn.suspended.take();
+        turn.steered.append(&mut self.notices);
         turn.started_at = at;
         match suspended.map(|suspended| suspended.reason) {
             Some(SuspendReason::AskUser) | None => {}
@@ -135,6 +136,7 @@ impl Session {
             self.history.push(said(&last_words(&turn, ended)));
         }
         self.history.append(&mut unread);
+        self.history.append(&mut self.notices);
         self.turns += 1;
         self.forget_given_up();
         if let Some(options) = self.next_options.take() {

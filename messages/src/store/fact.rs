@@ -125,6 +125,10 @@ pub enum Fact {
         request_id: RequestId,
         /// All options as they are then.
         options: Arc<SessionOptions>,
+        /// What happened outside of the conversation: the model is told with the next message, or when the suspended turn
+        /// is resumed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        notice: Option<Arc<str>>,
     },
     /// The history for the model from here on; earlier records are unchanged.
     Condensed(Box<Condensed>),

@@ -243,7 +243,7 @@ mod tests {
         };
         let named = |title: &str| {
             let options = SessionOptions { title: Some(title.into()), ..SessionOptions::default() };
-            Fact::Configured { request_id: crate::ids::RequestId::new("r"), options: options.into() }
+            Fact::Configured { request_id: crate::ids::RequestId::new("r"), options: options.into(), notice: None }
         };
         let mut glance = Glance::default();
         glance.note(&record(1, named(" A \n name ")));

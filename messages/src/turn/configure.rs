@@ -37,7 +37,8 @@ impl Turn {
                 }
                 SessionChange::Patch(patch) => {
                     let options = Arc::new(patch.applied_to(session.latest_options()));
-                    self.record(None, Fact::Configured { request_id: request_id.clone(), options });
+                    let (request_id, notice) = (request_id.clone(), patch.notice.clone());
+                    self.record(None, Fact::Configured { request_id, options, notice });
                 }
                 // It was asked for again.
                 SessionChange::Condense(change) if session.summary.as_ref() == Some(&change.summary) => {}

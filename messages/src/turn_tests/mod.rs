@@ -12,6 +12,7 @@ mod guards;
 mod internal_errors;
 mod interrupted;
 mod layers;
+mod notices;
 mod outside;
 mod owners;
 mod pairing;

@@ -137,7 +137,7 @@ pub async fn a_listing_shows_folders_and_beginnings(store: Arc<dyn SessionStore>
     one.write(vec![Fact::Options(Arc::new(in_folder("/projects/é"))), said("t1", "hi"), started(), ended(None)]).await;
     assert_eq!(shown(look(&store, "placed").await), (Some("/projects/é".to_owned()), Some(1)));
     let request_id = RequestId::new("r");
-    one.write(vec![Fact::Configured { request_id, options: Arc::new(in_folder("/projects/b")) }]).await;
+    one.write(vec![Fact::Configured { request_id, options: Arc::new(in_folder("/projects/b")), notice: None }]).await;
     assert_eq!(shown(look(&store, "placed").await), (Some("/projects/b".to_owned()), Some(1)));
     store.release(&one.session, one.epoch).await;
     let epoch = claim(&store, &one.session).await;

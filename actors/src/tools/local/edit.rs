@@ -5,9 +5,9 @@ use super::super::port::{Invocation, ToolError};
 use super::confine::place;
 use super::edits::{Edit, Edited, apply};
 use super::seen::Seen;
-use super::write::{Target, changed, read_head};
-use super::{MAX_FILE_BYTES, blocking};
-use bob_messages::tools::{ToolKind, ToolOutput};
+use super::write::{Target, changed, in_encoding, read_head};
+use super::{MAX_FILE_BYTES, NO_TEXT, blocking};
+use bob_messages::tools::{TextEncoding, ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ struct EditFile {
 }
 
 const DESCRIPTION: &str = "Replace a text in the file. Give old and new, or several in edits: all are made, or none. Line \
-                           endings are kept. A file of up to 1 MiB; refused when it changed since you read it";
+                           endings and the encoding are kept. A file of up to 1 MiB; refused when it changed since you read it";
 
 pub(super) fn edit_file(seen: &Arc<Seen>) -> FnTool {
     let seen = Arc::clone(seen);
@@ -69,14 +69,28 @@ fn edit(invocation: &Invocation, arguments: EditFile, seen: &Seen) -> Result<Too
         return Err(ToolError::new(format!("{shown:?} is {length} bytes; at most {MAX_FILE_BYTES} can be edited")));
     }
     seen.check(session, &full, shown, &bytes)?;
-    let before = String::from_utf8(bytes)
-        .map_err(|_| ToolError::new(format!("{shown:?} is not a text file: it is not UTF-8")))?;
-    let Edited { text: after, count, lines } =
-        apply(&before, &edits).map_err(|reason| ToolError::new(format!("{shown:?} cannot be edited: {reason}")))?;
-    Target::find(&place)?.replace(after.as_bytes()).map_err(|error| place.explain(&error))?;
-    seen.note(session, &full, after.as_bytes());
+    let (before, encoding) = TextEncoding::decode(&bytes)
+        .ok_or_else(|| ToolError::new(format!("{shown:?} is not a text file: {NO_TEXT}")))?;
+    let refused = |reason: String| ToolError::new(format!("{shown:?} cannot be edited: {reason}"));
+    let Edited { text: after, count, lines } = apply(&before, &edits).map_err(refused)?;
+    let unencodable = |c: char| {
+        format!(
+            "it is {encoding}, which does not have {c:?}; nothing was changed; use other characters, or convert it to UTF-8 first"
+        )
+    };
+    let written = encoding.encode(&after).map_err(|c| refused(unencodable(c)))?;
+    // What reads differently afterwards would not be what was asked for.
+    if TextEncoding::decode(&written).is_none_or(|(read, _)| read != after) {
+        return Err(refused(format!(
+            "the text would not be {encoding} any more; nothing was changed; convert it to UTF-8 first"
+        )));
+    }
+    Target::find(&place)?.replace(&written).map_err(|error| place.explain(&error))?;
+    seen.note(session, &full, &written);
     let line = lines.first().and_then(|line| u32::try_from(*line).ok());
-    let mut output = changed(&place, told(shown, count, &lines), Some(before), after);
+    let told = told(shown, count, &lines) + &in_encoding(encoding);
+    let before = before.into_owned();
+    let mut output = changed(&place, told, (Some(before), encoding), (after, encoding));
     output.locations = vec![place.location(line)];
     Ok(output)
 }

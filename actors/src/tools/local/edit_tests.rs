@@ -92,3 +92,48 @@ async fn a_file_that_changed_since_it_was_read_is_not_edited() {
     workspace.text(&edit_file(&seen), json!({"path": "a.txt", "old": "1", "new": "one"})).await;
     assert_eq!(workspace.get("a.txt"), "one\n2\n", "its own edits are seen");
 }
+
+#[tokio::test]
+async fn a_file_keeps_its_encoding() {
+    for (encoding, name) in [
+        (TextEncoding::Utf16Le, "UTF-16LE"),
+        (TextEncoding::Utf16Be, "UTF-16BE"),
+        (TextEncoding::Windows1252, "Windows-1252"),
+    ] {
+        let (workspace, seen) = (Workspace::new(), Arc::default());
+        let bytes = |text: &str| encoding.encode(text).expect("it has all").into_owned();
+        workspace.put("a.txt", bytes("café\r\n“two”\r\n"));
+        let read = workspace.text(&read_file(&seen), json!({"path": "a.txt"})).await;
+        assert_eq!(read, format!("1\tcafé\n2\t“two”\n[the file is {name}]"));
+        let arguments = json!({"path": "a.txt", "old": "café\n", "new": "thé\n€\n"});
+        let output = workspace.run(&edit_file(&seen), arguments).await.expect("edited");
+        assert_eq!(output.plain(), format!("replaced one text in a.txt at line 1, in {name}"));
+        let now = std::fs::read(workspace.path("a.txt")).expect("there");
+        assert_eq!(now, bytes("thé\r\n€\r\n“two”\r\n"));
+        let change = &output.changes[0];
+        assert_eq!(change.content_before().unwrap().unwrap(), bytes("café\r\n“two”\r\n"));
+        assert_eq!(change.content_after().unwrap().unwrap(), now);
+        assert!(!change.is_rough && change.before.as_deref().is_some_and(|before| before.ends_with("“two”\r\n")));
+
+        // Another program changed it: what changed is told as text.
+        workspace.put("a.txt", bytes("thé\r\n€\r\n“2”\r\n"));
+        let told = workspace.error(&edit_file(&seen), json!({"path": "a.txt", "old": "€", "new": "$"})).await;
+        assert!(told.contains("-“two”\r\n+“2”\nmake the call again"), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_encoding_does_not_have_is_not_written() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", b"caf\xe9 and tea\n");
+    let told = workspace.error(&edit_file(&Arc::default()), json!({"path": "a.txt", "old": "tea", "new": "☕"})).await;
+    assert_eq!(
+        told,
+        "\"a.txt\" cannot be edited: it is Windows-1252, which does not have '☕'; nothing was changed; use other \
+         characters, or convert it to UTF-8 first"
+    );
+    let told =
+        workspace.error(&edit_file(&Arc::default()), json!({"path": "a.txt", "old": "é and", "new": "Ã©"})).await;
+    assert!(told.contains("the text would not be Windows-1252 any more; nothing was changed"), "{told}");
+    assert_eq!(std::fs::read(workspace.path("a.txt")).expect("there"), b"caf\xe9 and tea\n");
+}

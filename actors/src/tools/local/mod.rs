@@ -55,6 +55,8 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024;
 /// The most text of files that one call returns, in bytes: it fits into what a model is shown of a result, so that nothing
 /// is cut out of it there.
 const MAX_TEXT_BYTES: usize = MODEL_RESULT_BYTES - 8 * 1024;
+/// Why a file is no text.
+const NO_TEXT: &str = "it is neither UTF-8, UTF-16 with a byte order mark, nor Windows-1252";
 
 /// Bob's own tools, one port each, in the order they are offered. The shell is
 /// among them; it is the policy that keeps it from being offered, and then also what follows

@@ -7,13 +7,17 @@ use super::super::function::{FnTool, tool};
 use super::super::port::{Invocation, ToolError};
 use super::confine::place;
 use super::seen::Seen;
-use super::{MAX_FILE_BYTES, MAX_TEXT_BYTES, Unwanted, blocking};
+use super::{MAX_FILE_BYTES, MAX_TEXT_BYTES, NO_TEXT, Unwanted, blocking};
 use bob_messages::chat::ContentPart;
-use bob_messages::tools::{ToolKind, ToolOutput};
+use bob_messages::tools::{TextEncoding, ToolKind, ToolOutput};
+use cap_std::fs::File;
+use encoding_rs::WINDOWS_1252;
+use encoding_rs_io::DecodeReaderBytesBuilder;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use std::borrow::Cow;
 use std::fmt::Write;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::sync::Arc;
 
 /// How many lines are read when the call does not say.
@@ -75,14 +79,23 @@ fn read(invocation: &Invocation, wanted: &ReadFile, seen: &Seen, unwanted: &Unwa
         let mut bytes = Vec::new();
         (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut bytes).map_err(|error| place.explain(&error))?;
         seen.note(&invocation.context.session, &place.full(), &bytes);
-        window(&mut Lines { from: bytes.as_slice(), at: 0, unwanted }, wanted, bytes.len() as u64)
+        let (text, encoding): (Cow<'_, [u8]>, _) = match TextEncoding::decode(&bytes) {
+            Some((Cow::Borrowed(text), encoding)) => (text.as_bytes().into(), encoding),
+            Some((Cow::Owned(text), encoding)) => (text.into_bytes().into(), encoding),
+            // The beginning may be text, and where the rest begins is told.
+            None => (bytes[..].into(), TextEncoding::Utf8),
+        };
+        let read = window(&mut Lines { from: &*text, at: 0, unwanted }, wanted, bytes.len() as u64);
+        read.map(|window| window.of(encoding))
     } else {
-        window(&mut Lines { from: BufReader::new(file), at: 0, unwanted }, wanted, length)
+        large(file, wanted, length, unwanted)
     };
     let read = read.map_err(|stopped| match stopped {
         Stopped::System(error) => place.explain(&error),
         Stopped::Unwanted => ToolError::new("the reading was stopped"),
-        Stopped::NoText(at) => ToolError::new(format!("{:?} is not a text file: byte {at} is not UTF-8", place.shown)),
+        Stopped::NoText(at) => {
+            ToolError::new(format!("{:?} is not a text file: {NO_TEXT}; byte {at} is not UTF-8", place.shown))
+        }
     })?;
     let mut parts = Vec::new();
     if !read.text.is_empty() {
@@ -100,6 +113,41 @@ struct Window {
     text: String,
     /// What is not shown, and how to read on; `None` when everything is shown.
     notice: Option<String>,
+}
+
+impl Window {
+    /// With a word about the encoding of the file, if it is an unusual one.
+    fn of(self, encoding: TextEncoding) -> Self {
+        if encoding.is_utf8() {
+            return self;
+        }
+        let told = format!("[the file is {encoding}]");
+        Self { notice: Some(self.notice.map_or(told.clone(), |notice| format!("{notice}\n{told}"))), ..self }
+    }
+}
+
+/// Reads a file that is not kept in memory. Without the mark of UTF-16 it is UTF-8, else what Windows-1252 has.
+fn large(file: File, wanted: &ReadFile, length: u64, unwanted: &Unwanted) -> Result<Window, Stopped> {
+    let mut file = file.into_std();
+    let mut mark = [0; 2];
+    file.read_exact(&mut mark)?;
+    file.rewind()?;
+    let encoding = TextEncoding::of_mark(&mark);
+    let read = match encoding {
+        Some(_) => {
+            let from = BufReader::new(DecodeReaderBytesBuilder::new().build(&file));
+            window(&mut Lines { from, at: 0, unwanted }, wanted, length)
+        }
+        None => window(&mut Lines { from: BufReader::new(&file), at: 0, unwanted }, wanted, length),
+    };
+    let Err(no_text @ Stopped::NoText(_)) = read else {
+        return read.map(|window| window.of(encoding.unwrap_or_default()));
+    };
+    file.rewind()?;
+    let from = DecodeReaderBytesBuilder::new().encoding(Some(WINDOWS_1252)).build(&file);
+    let read = window(&mut Lines { from: BufReader::new(from), at: 0, unwanted }, wanted, length)?;
+    let is_control = |c: char| c.is_control() && !"\t\n\r\x0c\x1b".contains(c);
+    if read.text.contains(is_control) { Err(no_text) } else { Ok(read.of(TextEncoding::Windows1252)) }
 }
 
 /// Why nothing is shown of a file.

@@ -118,10 +118,29 @@ async fn what_is_no_text_is_refused() {
     let workspace = Workspace::new();
     workspace.put("picture.png", b"\x89PNG\xff\xfe");
     let told = workspace.error(&read_file(&Arc::default()), json!({"path": "picture.png"})).await;
-    assert_eq!(told, r#""picture.png" is not a text file: byte 0 is not UTF-8"#);
-    workspace.put("cut.txt", b"abc\xc3");
+    assert_eq!(told, format!("\"picture.png\" is not a text file: {NO_TEXT}; byte 0 is not UTF-8"));
+    workspace.put("cut.txt", b"caf\xc3\xa9 abc\xc3");
     let told = workspace.error(&read_file(&Arc::default()), json!({"path": "cut.txt"})).await;
-    assert!(told.contains("byte 3"), "{told}");
+    assert!(told.contains("byte 9"), "{told}");
     let told = workspace.error(&read_file(&Arc::default()), json!({"path": "."})).await;
     assert!(told.contains("is a folder"), "{told}");
+}
+
+#[tokio::test]
+async fn a_large_file_of_another_encoding_is_read() {
+    let workspace = Workspace::new();
+    let lines: String = (1..=100_000).map(|n| format!("thé {n}\r\n")).collect();
+    for encoding in [TextEncoding::Utf16Le, TextEncoding::Windows1252] {
+        workspace.put("large.txt", encoding.encode(&lines).expect("it has all"));
+        let read = read(&workspace, json!({"path": "large.txt", "offset": 99_998, "limit": 2})).await;
+        let shown = "99998\tthé 99998\n99999\tthé 99999\n";
+        let notice = "[lines 99998 to 99999 of 100000; read on with \"offset\": 100000]";
+        assert_eq!(read, format!("{shown}{notice}\n[the file is {encoding}]"));
+    }
+    workspace.put("large.bin", b"\x01\xe9\n".repeat(500_000));
+    let told = workspace.error(&read_file(&Arc::default()), json!({"path": "large.bin", "offset": 3})).await;
+    assert!(
+        told.contains("neither UTF-8, UTF-16 with a byte order mark, nor Windows-1252; byte 7 is not UTF-8"),
+        "{told}"
+    );
 }

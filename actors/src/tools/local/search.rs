@@ -5,13 +5,15 @@ use super::super::port::{Invocation, ToolError};
 use super::confine::{Place, place};
 use super::protection::Protected;
 use super::walk::{Covered, Found, Pattern, Walk};
-use super::{MAX_TEXT_BYTES, Unwanted, blocking};
-use bob_messages::tools::{Location, ToolKind, ToolOutput};
+use super::{MAX_FILE_BYTES, MAX_TEXT_BYTES, Unwanted, blocking};
+use bob_messages::tools::{Location, TextEncoding, ToolKind, ToolOutput};
+use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
+use ignore::types::{Types, TypesBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::io;
+use std::io::{self, Read};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -23,6 +25,8 @@ const MAX_COUNTED: usize = 10_000;
 const MAX_LINE_BYTES: usize = 300;
 /// Files larger than this are passed over, unless one is named, in bytes.
 const MAX_SEARCHED_BYTES: u64 = 16 * 1024 * 1024;
+/// How many types of files are told when one is unknown.
+const MAX_TYPES_TOLD: usize = 5;
 /// How much memory one line or one pattern may take, in bytes.
 const MAX_HEAP_BYTES: usize = 16 * 1024 * 1024;
 
@@ -38,6 +42,10 @@ struct SearchFiles {
     #[serde(default)]
     #[schemars(with = "String")]
     glob: Option<String>,
+    /// Search only files of this type: rust, py, js, md, json and more
+    #[serde(default, rename = "type")]
+    #[schemars(with = "String")]
+    kind: Option<String>,
     /// Lines to show before and after each match
     #[serde(default)]
     #[schemars(range(max = 20))]
@@ -80,18 +88,24 @@ fn search(
     let place = place(&invocation.context.roots, &wanted.path)?;
     let matcher = matcher(&wanted.pattern, wanted.ignore_case)?;
     let pattern = wanted.glob.as_deref().map(Pattern::new).transpose()?;
+    let types = wanted.kind.as_deref().map(types).transpose()?;
+    let is_wanted = |found: &Found| {
+        pattern.as_ref().is_none_or(|pattern| pattern.is_match(found))
+            && types.as_ref().is_none_or(|types| types.matched(&found.relative, false).is_whitelist())
+    };
     let walk = Walk::new(&place, protected, invocation, unwanted)?;
     let mut searcher = SearcherBuilder::new()
         .binary_detection(BinaryDetection::quit(0))
         .heap_limit(Some(MAX_HEAP_BYTES))
         .line_number(true)
+        .line_terminator(LineTerminator::crlf())
         .before_context(if wanted.output == Output::Lines { wanted.context } else { 0 })
         .after_context(if wanted.output == Output::Lines { wanted.context } else { 0 })
         .build();
     let mut hits = Hits { output: wanted.output, has_context: wanted.context > 0, ..Hits::default() };
     let covered = walk.each(|found| {
         let is_named = found.below.as_os_str().is_empty();
-        if found.is_folder || !(is_named || pattern.as_ref().is_none_or(|pattern| pattern.is_match(found))) {
+        if found.is_folder || !(is_named || is_wanted(found)) {
             return ControlFlow::Continue(());
         }
         if !is_named && found.size() > MAX_SEARCHED_BYTES {
@@ -112,11 +126,24 @@ fn search(
 
 fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolError> {
     let mut builder = RegexMatcherBuilder::new();
-    builder.line_terminator(Some(b'\n')).size_limit(MAX_HEAP_BYTES).dfa_size_limit(MAX_HEAP_BYTES);
+    builder.multi_line(true).crlf(true).size_limit(MAX_HEAP_BYTES).dfa_size_limit(MAX_HEAP_BYTES);
     builder.case_insensitive(ignore_case).build(pattern).map_err(|error| {
         let reason = error.to_string();
         let reason = reason.lines().last().unwrap_or_default().trim_start_matches("error: ");
         ToolError::new(format!("{pattern:?} is not a regular expression for one line: {reason}"))
+    })
+}
+
+/// The files of a type, by their names.
+fn types(kind: &str) -> Result<Types, ToolError> {
+    let mut builder = TypesBuilder::new();
+    let names = builder.add_defaults().definitions().into_iter().map(|known| known.name().to_owned());
+    let mut near: Vec<(f64, String)> = names.map(|name| (strsim::jaro_winkler(&name, kind), name)).collect();
+    near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let near: Vec<String> = near.into_iter().take(MAX_TYPES_TOLD).map(|(_, name)| name).collect();
+    builder.select(kind).build().map_err(|_unknown| {
+        let near = near.join(", ");
+        ToolError::new(format!("there is no type of files {kind:?}; the nearest are {near}; or use `glob`"))
     })
 }
 
@@ -135,10 +162,28 @@ fn search_file(walk: &Walk<'_>, found: &Found, searcher: &mut Searcher, matcher:
     };
     let Ok(file) = here.open_file() else { return };
     let mut of_file = OfFile { hits, shown: &shown, matches: 0, is_begun: false };
-    if let Err(error) = searcher.search_file(matcher, &file.into_std(), &mut of_file) {
+    if let Err(error) = search_text(file.into_std(), searcher, matcher, &mut of_file) {
         tracing::debug!(%error, "a file could not be searched to its end");
     }
     of_file.end();
+}
+
+/// Searches a file as `read_file` shows it. One that is too large to be edited is searched as UTF-8, or as UTF-16 by its mark.
+fn search_text(
+    mut file: std::fs::File,
+    searcher: &mut Searcher,
+    matcher: &RegexMatcher,
+    of_file: &mut OfFile<'_>,
+) -> io::Result<()> {
+    if file.metadata()?.len() > MAX_FILE_BYTES {
+        return searcher.search_file(matcher, &file, of_file);
+    }
+    let mut bytes = Vec::new();
+    (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
+    match TextEncoding::decode(&bytes) {
+        Some((text, _)) => searcher.search_slice(matcher, text.trim_start_matches('\u{feff}').as_bytes(), of_file),
+        None => searcher.search_slice(matcher, &bytes, of_file),
+    }
 }
 
 /// What was found so far.
@@ -187,7 +232,7 @@ impl Hits {
         }
         if self.shown < all {
             let all = if self.is_counted_out() { format!("more than {MAX_COUNTED}") } else { all.to_string() };
-            let narrow = "narrow `pattern`, `path` or `glob`, or ask for \"output\": \"files\"";
+            let narrow = "narrow `pattern`, `path`, `glob` or `type`, or ask for \"output\": \"files\"";
             notices.push(format!("[only the first {} of {all} {what} are shown; {narrow}]", self.shown));
         }
         if self.too_large > 0 {

@@ -171,3 +171,36 @@ async fn of_too_many_hits_the_number_is_told() {
     let wide = search(json!({"pattern": "x", "path": "wide.txt"})).await;
     assert!(wide.len() < MAX_TEXT_BYTES + 200 && wide.contains("of 200 matching lines"), "{}", wide.len());
 }
+
+#[tokio::test]
+async fn files_are_chosen_by_their_type() {
+    let workspace = garden();
+    let search = async |arguments| workspace.text(&search_files(Arc::default()), arguments).await;
+    let found = search(json!({"pattern": "plant", "type": "rust", "output": "files"})).await;
+    assert_eq!(found, "src/deep/tree.rs\nsrc/main.rs");
+    let both = search(json!({"pattern": "plant", "type": "rust", "glob": "main.*", "output": "files"})).await;
+    assert_eq!(both, "src/main.rs");
+    let named = search(json!({"pattern": "plant", "type": "rust", "path": "notes.txt"})).await;
+    assert_eq!(named, "notes.txt:1: plant a tree", "a file that is named is searched");
+    let told = workspace.error(&search_files(Arc::default()), json!({"pattern": "plant", "type": "pyton"})).await;
+    assert!(told.starts_with("there is no type of files \"pyton\"; the nearest are python, "), "{told}");
+}
+
+#[tokio::test]
+async fn texts_of_other_encodings_are_searched_as_they_are_read() {
+    let workspace = Workspace::new();
+    workspace.put("little.txt", TextEncoding::Utf16Le.encode("café\r\nthé\r\n").expect("it has all"));
+    workspace.put("big.txt", TextEncoding::Utf16Be.encode("thé\n").expect("it has all"));
+    workspace.put("western.txt", b"caf\xe9\nth\xe9\n");
+    workspace.put("picture", b"\x89th\xe9\0");
+    let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "^thé$"})).await;
+    assert_eq!(found, "big.txt:1: thé\nlittle.txt:2: thé\nwestern.txt:2: thé");
+}
+
+#[tokio::test]
+async fn the_end_of_a_line_is_before_a_carriage_return() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", "plant\r\nplant it\r\nplant");
+    let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "plant$", "context": 1})).await;
+    assert_eq!(found, "a.txt:1: plant\na.txt-2- plant it\na.txt:3: plant");
+}

@@ -7,6 +7,7 @@
 use super::super::port::ToolError;
 use super::MAX_FILE_BYTES;
 use bob_messages::ids::SessionId;
+use bob_messages::tools::TextEncoding;
 use similar::TextDiff;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -45,7 +46,8 @@ impl Seen {
     /// Notes what a session has been shown, or has written; of a file that is too large to be edited, nothing.
     pub(super) fn note(&self, session: &SessionId, path: &Path, content: &[u8]) {
         let is_too_large = content.len() as u64 > MAX_FILE_BYTES;
-        let (text, hash) = (str::from_utf8(content).ok().map(Arc::from), blake3::hash(content));
+        let text = TextEncoding::decode(content).map(|(text, _)| Arc::from(text));
+        let hash = blake3::hash(content);
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let file = (session.clone(), path.to_owned());
         let before = memory.files.remove(&file);
@@ -70,7 +72,7 @@ impl Seen {
                 Some(_) | None => return Ok(()),
             }
         };
-        let difference = before.and_then(|before| difference(&before, str::from_utf8(now).ok()?));
+        let difference = before.and_then(|before| difference(&before, &TextEncoding::decode(now)?.0));
         let changed = format!("{shown:?} has changed since this session read it, so nothing was written");
         Err(ToolError::new(match difference {
             Some(difference) => {

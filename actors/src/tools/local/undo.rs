@@ -10,6 +10,7 @@ use super::write::Target;
 use bob_messages::artifact::ArtifactId;
 use bob_messages::file_changes::together;
 use bob_messages::tools::FileChange;
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{self, Read};
 
@@ -73,32 +74,32 @@ fn look(roots: &[String], file: &FileChange, changes: &[FileChange], originals: 
         Ok(now) => now,
         Err(why) => return Undone::Failed(why.to_string()),
     };
-    let is = |text: &Option<String>| now.as_deref() == text.as_ref().map(String::as_bytes);
+    let is = |content: Result<Option<Cow<'_, [u8]>>, char>| {
+        content.is_ok_and(|content| now.as_deref() == content.as_deref())
+    };
     // The name of an original is that of its content, which need not have been read for this.
     let is_before = match (&file.original, &now) {
         (Some(original), Some(now)) => now.len() as u64 == original.bytes && ArtifactId::of(now) == original.id,
         (Some(_), None) => false,
-        (None, _) => is(&file.before),
+        (None, _) => is(file.content_before()),
     };
     if is_before {
         return Undone::Already;
     }
     let Some(before) = before(file, originals) else { return Undone::NotKept };
     match before {
-        _ if !is(&file.after) && !changes.iter().any(|change| change.path == file.path && is(&change.after)) => {
-            Undone::Changed
-        }
+        _ if !changes.iter().any(|change| change.path == file.path && is(change.content_after())) => Undone::Changed,
         Some(_) => Undone::Restored,
         None => Undone::Removed,
     }
 }
 
 /// What the file held before the change, or that it was not there; `None` when that is not known.
-fn before<'f>(file: &'f FileChange, originals: &'f Originals) -> Option<Option<&'f [u8]>> {
+fn before<'f>(file: &'f FileChange, originals: &'f Originals) -> Option<Option<Cow<'f, [u8]>>> {
     match (&file.original, file.is_rough) {
-        (Some(original), _) => originals.get(&original.id).map(|bytes| Some(&bytes[..])),
+        (Some(original), _) => originals.get(&original.id).map(|bytes| Some(bytes.into())),
         (None, true) => None,
-        (None, false) => Some(file.before.as_ref().map(String::as_bytes)),
+        (None, false) => file.content_before().ok(),
     }
 }
 
@@ -107,7 +108,7 @@ fn put_back(roots: &[String], file: &FileChange, originals: &Originals) -> Undon
     let done = place(roots, &file.path).map_err(|error| error.to_string()).and_then(|place| match before {
         Some(before) => {
             let target = Target::find(&place).map_err(|error| error.to_string())?;
-            target.replace(before).map_err(|error| place.explain(&error).to_string())?;
+            target.replace(&before).map_err(|error| place.explain(&error).to_string())?;
             Ok(Undone::Restored)
         }
         None => {
@@ -135,6 +136,7 @@ fn now(place: &Place, most: u64) -> Result<Option<Vec<u8>>, ToolError> {
 mod tests {
     use super::super::fixture::Workspace;
     use super::*;
+    use bob_messages::tools::TextEncoding;
 
     fn change(path: &str, before: Option<&str>, after: Option<&str>) -> FileChange {
         let text = |text: Option<&str>| text.map(str::to_owned);
@@ -185,6 +187,20 @@ mod tests {
         assert_eq!(told(&done), expected);
         assert_eq!((workspace.get("a.txt"), workspace.get("b.txt")), ("before".into(), "b".into()));
         assert_eq!(workspace.get("c.bin"), "text");
+    }
+
+    #[test]
+    fn a_file_of_another_encoding_is_restored_byte_by_byte() {
+        let workspace = Workspace::new();
+        let bytes = |text: &str| TextEncoding::Utf16Be.encode(text).expect("it has all").into_owned();
+        workspace.put("a.txt", bytes("after"));
+        let (encoding_before, encoding_after) = (TextEncoding::Utf16Be, TextEncoding::Utf16Be);
+        let change = FileChange { encoding_before, encoding_after, ..change("a.txt", Some("before"), Some("after")) };
+        let done = undo(workspace.roots(), std::slice::from_ref(&change), &Originals::new(), false);
+        assert_eq!(told(&done), [("a.txt", &Undone::Restored)]);
+        assert_eq!(std::fs::read(workspace.path("a.txt")).expect("there"), bytes("before"));
+        let again = undo(workspace.roots(), &[change], &Originals::new(), false);
+        assert_eq!(told(&again), [("a.txt", &Undone::Already)]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::super::port::{Invocation, ToolError};
 use super::confine::{Place, place};
 use super::seen::Seen;
 use super::{MAX_FILE_BYTES, blocking};
-use bob_messages::tools::{FileChange, ToolKind, ToolOutput};
+use bob_messages::tools::{FileChange, TextEncoding, ToolKind, ToolOutput};
 use cap_std::fs::{Dir, OpenOptions, Permissions};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -26,8 +26,7 @@ struct WriteFile {
     content: String,
 }
 
-const DESCRIPTION: &str =
-    "Write the file. The whole of it; its folders are made. Refused when the file changed since you read it";
+const DESCRIPTION: &str = "Write the file. The whole of it, in the encoding it has; its folders are made. Refused when the file changed since you read it";
 
 pub(super) fn write_file(seen: &Arc<Seen>) -> FnTool {
     let seen = Arc::clone(seen);
@@ -43,30 +42,68 @@ fn write(invocation: &Invocation, arguments: WriteFile, seen: &Seen) -> Result<T
     let (place, content) = (place(&invocation.context.roots, &arguments.path)?, arguments.content);
     let (session, full) = (&invocation.context.session, place.full());
     let target = Target::find(&place)?;
-    let (before, is_rough, found) = match target.mode {
+    let before = match target.mode {
         Some(_) => {
             let (bytes, length) = read_head(&place)?;
             if length <= MAX_FILE_BYTES {
                 seen.check(session, &full, &place.shown, &bytes)?;
             }
-            let is_rough = length > MAX_FILE_BYTES || std::str::from_utf8(&bytes).is_err();
-            let found = if is_rough { read_original(&place)? } else { None };
-            (Some(as_text(bytes)), is_rough, found)
+            Some(Before::of(&place, &bytes, length)?)
         }
-        None => (None, false, None),
+        None => None,
     };
-    target.replace(content.as_bytes()).map_err(|error| place.explain(&error))?;
-    seen.note(session, &full, content.as_bytes());
+    let had = before.as_ref().map_or(TextEncoding::Utf8, |before| before.encoding);
+    // A text that does not fit the encoding of the file before is no reason not to write it.
+    let (written, encoding) = match had.encode(&content) {
+        Ok(written) => (written, had),
+        Err(_character) => (content.as_bytes().into(), TextEncoding::Utf8),
+    };
+    target.replace(&written).map_err(|error| place.explain(&error))?;
+    seen.note(session, &full, &written);
     let done = if before.is_some() { "replaced" } else { "created" };
-    let mut output = changed(&place, format!("{done} {} ({} bytes)", place.shown, content.len()), before, content);
+    let was = if encoding == had {
+        String::new()
+    } else {
+        format!(", in UTF-8; it was {had}, which does not have all of it")
+    };
+    let told = format!("{done} {} ({} bytes){}{was}", place.shown, written.len(), in_encoding(encoding));
+    // A byte order mark may have been added.
+    let after = TextEncoding::decode(&written).filter(|(_, read)| *read == encoding);
+    let after = after.map_or_else(|| content.clone(), |(text, _)| text.into_owned());
+    let Before { text, encoding: had, is_rough, found } = before.unwrap_or_default();
+    let mut output = changed(&place, told, (text, had), (after, encoding));
     let change = &mut output.changes[0];
-    (change.is_rough, change.found) = (is_rough, found.map(Arc::new));
+    (change.is_rough, change.found) = (is_rough, found);
     Ok(output)
 }
 
-/// The text a file had, for those who look at the change, with signs in place of what is no text.
-fn as_text(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+/// How a file is encoded, if that is worth a word.
+pub(super) fn in_encoding(encoding: TextEncoding) -> String {
+    if encoding.is_utf8() { String::new() } else { format!(", in {encoding}") }
+}
+
+/// What a file held that is replaced.
+#[derive(Default)]
+struct Before {
+    text: Option<String>,
+    encoding: TextEncoding,
+    /// The text is not exactly what it held.
+    is_rough: bool,
+    /// All that it held, if the text is not.
+    found: Option<Arc<Vec<u8>>>,
+}
+
+impl Before {
+    /// From its first bytes, and its length.
+    fn of(place: &Place, bytes: &[u8], length: u64) -> Result<Self, ToolError> {
+        if let Some((text, encoding)) = TextEncoding::decode(bytes).filter(|_| length <= MAX_FILE_BYTES) {
+            return Ok(Self { text: Some(text.into_owned()), encoding, ..Self::default() });
+        }
+        // For those who look at the change, with signs in place of what is no text.
+        let text = Some(String::from_utf8_lossy(bytes).into_owned());
+        let found = read_original(place)?.map(Arc::new);
+        Ok(Self { text, is_rough: true, found, ..Self::default() })
+    }
 }
 
 /// The first bytes of a file, and how long it is. A file that grows while it is
@@ -89,9 +126,23 @@ fn read_original(place: &Place) -> Result<Option<Vec<u8>>, ToolError> {
     Ok((bytes.len() as u64 <= MOST_KEPT).then_some(bytes))
 }
 
-pub(super) fn changed(place: &Place, text: String, before: Option<String>, after: String) -> ToolOutput {
-    let change = FileChange { path: place.shown.clone(), before, after: Some(after), ..FileChange::default() };
-    ToolOutput { locations: vec![place.location(None)], changes: vec![change], ..ToolOutput::text(text) }
+/// The output of a call that changed a file: what it held before and after, and how that was encoded.
+pub(super) fn changed(
+    place: &Place,
+    told: String,
+    (before, encoding_before): (Option<String>, TextEncoding),
+    (after, encoding_after): (String, TextEncoding),
+) -> ToolOutput {
+    let after = Some(after);
+    let change = FileChange {
+        path: place.shown.clone(),
+        before,
+        after,
+        encoding_before,
+        encoding_after,
+        ..FileChange::default()
+    };
+    ToolOutput { locations: vec![place.location(None)], changes: vec![change], ..ToolOutput::text(told) }
 }
 
 /// The folder entry a file is written to.

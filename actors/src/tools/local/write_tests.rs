@@ -106,3 +106,25 @@ async fn a_file_that_changed_since_it_was_read_is_not_written_over() {
     assert_eq!(output.changes[0].before.as_deref(), Some("another one\n"));
     workspace.text(&write_file(&seen), json!({"path": "a.txt", "content": "mine, too"})).await;
 }
+
+#[tokio::test]
+async fn a_file_is_written_in_the_encoding_it_has() {
+    let workspace = Workspace::new();
+    workspace.put("a.txt", TextEncoding::Utf16Le.encode("café").expect("it has all"));
+    workspace.put("b.txt", b"caf\xe9");
+    let write = async |path: &str, content: &str| {
+        let arguments = json!({"path": path, "content": content});
+        let output = workspace.run(&write_file(&Arc::default()), arguments).await.expect("written");
+        let now = std::fs::read(workspace.path(path)).expect("there");
+        assert_eq!(output.changes[0].content_after().unwrap().unwrap(), now, "{output:?}");
+        assert!(!output.changes[0].is_rough);
+        (output.plain(), now)
+    };
+    assert_eq!(
+        write("a.txt", "té").await,
+        ("replaced a.txt (6 bytes), in UTF-16LE".into(), b"\xff\xfet\0\xe9\0".into())
+    );
+    assert_eq!(write("b.txt", "the é").await, ("replaced b.txt (5 bytes), in Windows-1252".into(), b"the \xe9".into()));
+    let told = "replaced b.txt (3 bytes), in UTF-8; it was Windows-1252, which does not have all of it";
+    assert_eq!(write("b.txt", "☕").await, (told.into(), "☕".into()));
+}

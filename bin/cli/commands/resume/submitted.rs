@@ -2,6 +2,8 @@
 //!
 //! Opens the store and nothing else, as `submit` does.
 
+use std::sync::Arc;
+
 use bob::SessionId;
 use bob::config::clock;
 use bob::inbox::{InboxMessage, InboxRequest};
@@ -57,6 +59,7 @@ pub(super) async fn submit(
         form: args.output,
         follows: args.output == OutputForm::StreamJson,
         mode: config.policy.rules.default_mode(),
+        store: Arc::clone(&store),
         again: format!("`cli-agent resume --submit {ids}` with the same token and reply"),
         ids,
     };

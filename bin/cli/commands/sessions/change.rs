@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bob::approvals::PermissionMode;
 use bob::config::{Millis, clock};
-use bob::inbox::{InboxMessage, InboxRequest};
+use bob::inbox::{InboxMessage, InboxRequest, Submitter};
 use bob::sessions::{Change, OptionsPatch, PoolName, RequestId, SessionOptions, TurnId};
 use bob::store::{Append, FORMAT, Fact, StoreError};
 use bob::store::{Record, RecordId, Session, SessionStore};
@@ -88,7 +88,7 @@ pub(super) async fn set(
     let claim = store.claim(id).await?;
     let session = Session::fold(id.clone(), &claim.records);
     let options = patch.applied_to(session.latest_options());
-    let fact = configured(&options);
+    let fact = configured(&options, patch.notice.clone());
     let stored = append(store, id, claim.epoch, claim.version, vec![(None, clock::now(), fact)]).await;
     store.release(id, claim.epoch).await;
     stored?;
@@ -106,18 +106,28 @@ pub(super) async fn submitted(
     super::read(&**store, id).await?;
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let submitter = submit::submitter(store)?;
-    let request_id = submit::request_id(None)?;
-    let request = InboxRequest::Configure { patch: Box::new(patch) };
-    let message = InboxMessage::new(id.clone(), request_id.clone(), clock::now(), request);
-    drop(submitter.put(message).await?);
+    let request_id = put(&submitter, id, patch).await?;
     submit::taken(&submitter, id, &request_id, &mut signals).await?;
     Ok(request_id)
 }
 
-/// The record of changed options.
-pub(super) fn configured(options: &SessionOptions) -> Fact {
+/// Leaves a change in the inbox of a session, for the process that has the session.
+pub(super) async fn left(store: &Arc<dyn SessionStore>, id: &SessionId, patch: OptionsPatch) -> Result<(), Failure> {
+    put(&submit::submitter(store)?, id, patch).await.map(drop)
+}
+
+async fn put(submitter: &Submitter, id: &SessionId, patch: OptionsPatch) -> Result<RequestId, Failure> {
+    let request_id = submit::request_id(None)?;
+    let request = InboxRequest::Configure { patch: Box::new(patch) };
+    let message = InboxMessage::new(id.clone(), request_id.clone(), clock::now(), request);
+    drop(submitter.put(message).await?);
+    Ok(request_id)
+}
+
+/// The record of changed options, and of what the model is told.
+pub(super) fn configured(options: &SessionOptions, notice: Option<Arc<str>>) -> Fact {
     let request_id = RequestId::new(uuid::Uuid::now_v7().to_string());
-    Fact::Configured { request_id, options: Arc::new(options.clone()) }
+    Fact::Configured { request_id, options: Arc::new(options.clone()), notice }
 }
 
 /// Stores facts, each with its turn and time, behind this version.

@@ -46,7 +46,7 @@ pub(crate) async fn fork(
     let mut facts: Vec<_> = kept.iter().map(|record| (record.turn.clone(), record.at, record.fact.clone())).collect();
     let copied = Session::fold(new.clone(), &kept);
     let options = SessionOptions { title: Some(title(&kept)), parent: None, ..copied.latest_options().clone() };
-    facts.push((None, bob::config::clock::now(), change::configured(&options)));
+    facts.push((None, bob::config::clock::now(), change::configured(&options, None)));
     let claim = store.claim(&new).await?;
     let named: Vec<_> = facts.iter().flat_map(|(_, _, fact)| fact.artifacts()).map(|one| one.id.clone()).collect();
     let artifacts = store.artifacts().filter(|_| !named.is_empty());

@@ -12,9 +12,10 @@ use bob::tools::CallStatus;
 use serde_json::Value;
 
 use super::rows;
+use crate::terminal::diff;
 
 /// The conversation: every message, call and result of the journal, also those that are condensed in the prompts of
-/// later turns. Results are whole.
+/// later turns. Results are whole, and what they changed of files is shown as a difference.
 pub(super) fn of(id: &SessionId, records: &[Arc<Record>]) -> String {
     let mut glance = Glance::default();
     records.iter().for_each(|record| glance.note(record));
@@ -82,6 +83,10 @@ fn returned(text: &mut String, result: &ToolResult) {
     };
     say(text, &format!("\nResult of {} ({status}):\n", result.name));
     fenced(text, "text", &result.output.plain());
+    let changed: String = result.output.changes.iter().map(diff::unified).collect();
+    if !changed.is_empty() {
+        fenced(text, "diff", &changed);
+    }
 }
 
 /// A block of code between fences that are longer than any in it.

@@ -7,18 +7,20 @@ use bob::model::Message;
 use bob::sessions::SessionOptions;
 use bob::store::{Glance, OpenTurn, Record, Session, SessionStore};
 use bob::tools::CallStatus;
+use bob::tools::file_changes::SessionChanges;
 use bob::{MAX_DEPTH, ModelName, SessionId};
 use serde_json::json;
 
 use crate::commands::output::ResultObject;
 use crate::exit::Failure;
+use crate::terminal::show::NOTHING_YET;
 use crate::terminal::{approval, print};
 
 /// How many characters of a tool's arguments and results are printed.
 const MOST_SHOWN: usize = 100;
 
 /// Prints a session, for which so many messages wait in the inbox; `root` is the session whose token answers its question,
-/// if that is another one, and `mode` that of turns that name none.
+/// if that is another one, and `mode` that of turns that name none. As JSON it is printed with what it changed of files.
 ///
 /// # Errors
 /// When stdout cannot be written.
@@ -27,13 +29,14 @@ pub(super) fn show(
     records: &[Arc<Record>],
     (waiting, root): (usize, Option<&SessionId>),
     mode: PermissionMode,
-    as_json: bool,
+    as_json: Option<&SessionChanges>,
 ) -> Result<(), Failure> {
     let session = Session::fold(id.clone(), records);
     let mut glance = Glance::default();
     records.iter().for_each(|record| glance.note(record));
-    if as_json {
-        let last = session.last.as_deref().map(|last| ResultObject::of(last, mode));
+    if let Some(changes) = as_json {
+        let last = session.last.as_deref();
+        let last = last.map(|last| ResultObject::of(last, mode, changes.of_turn(&last.turn_id)));
         print::json(&json!({
             "session_id": id, "title": glance.title, "state": glance.state, "records": records.len(),
             "turns": session.turns, "options": session.options, "next_options": session.next_options,
@@ -144,6 +147,7 @@ fn spoken(message: &Message) -> String {
             let text: Vec<String> = parts.iter().map(|part| part.as_text()).collect();
             format!("you: {}\n", text.join("\n"))
         }
+        Message::Assistant { text, .. } if text == NOTHING_YET => "[cancelled]\n".to_owned(),
         Message::Assistant { text, calls } => {
             let mut lines = String::new();
             if !text.trim().is_empty() {

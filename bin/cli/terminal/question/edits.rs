@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::sync::OnceLock;
 
-use bob::tools::{FileChange, Protection, ToolCall};
+use bob::tools::{FileChange, Protection, TextEncoding, ToolCall};
 use serde_json::{Map, Value};
 use similar::ChangeTag;
 
@@ -64,10 +64,14 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
     let file = readable(folder, path)?;
     let before = match file.metadata() {
         Ok(found) if found.is_file() && found.nlink() > 1 => return None,
-        Ok(found) if found.is_file() && found.len() <= MOST_BYTES => match std::fs::read(&file).ok()? {
-            bytes if bytes.contains(&0) => return binary(path, bytes.len(), fields).map(Would::Replace),
-            bytes => Some(String::from_utf8(bytes).ok()?),
-        },
+        Ok(found) if found.is_file() && found.len() <= MOST_BYTES => {
+            let bytes = std::fs::read(&file).ok()?;
+            match TextEncoding::decode(&bytes) {
+                Some((text, _)) if !text.contains('\0') => Some(text.into_owned()),
+                _ if bytes.contains(&0) => return binary(path, bytes.len(), fields).map(Would::Replace),
+                _ => return None,
+            }
+        }
         Err(error) if error.kind() == ErrorKind::NotFound => None,
         _no_file_that_is_shown => return None,
     };
@@ -111,7 +115,7 @@ fn shown(would: Would) -> Option<Vec<String>> {
 /// A file that is not text, and is replaced.
 fn binary(path: &str, bytes: usize, fields: &Map<String, Value>) -> Option<Vec<String>> {
     let content = fields.get("content")?.as_str()?;
-    let replaced = format!("a binary file of {bytes} bytes is replaced by this text, which cannot be undone:");
+    let replaced = format!("a binary file of {bytes} bytes is replaced by this text:");
     let head = [format!("file: {path}"), replaced];
     Some(head.into_iter().chain(content.lines().map(|line| format!("+ {line}"))).collect())
 }
@@ -240,10 +244,7 @@ mod tests {
         let forged = lines_in(folder.path(), &write("c\n+++ b/c")).expect("lines");
         assert_eq!(forged[0], "file: c\n+++ b/c", "one line, whose control characters the screen shows as such");
         std::fs::write(folder.path().join("b"), b"\0\x01\x02").expect("a file");
-        assert_eq!(
-            shown(&write("b")),
-            "file: b\na binary file of 3 bytes is replaced by this text, which cannot be undone:\n+ 1"
-        );
+        assert_eq!(shown(&write("b")), "file: b\na binary file of 3 bytes is replaced by this text:\n+ 1");
     }
 
     #[test]

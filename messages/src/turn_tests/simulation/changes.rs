@@ -2,13 +2,14 @@
 //! force from the next turn.
 
 use super::harness::Harness;
-use super::monitor::Monitor;
+use super::monitor::{Monitor, says};
 use crate::error::AgentError;
 use crate::ids::RequestId;
 use crate::llm::LlmRequest;
 use crate::options::{Change, Configuring, OptionsPatch, SessionChange};
 use crate::store::{Fact, Record};
 use crate::turn::TurnMessage;
+use crate::turn::tests::world::World;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -18,6 +19,10 @@ pub(super) struct Changes {
     stored: BTreeSet<RequestId>,
     in_force: Option<String>,
     next: Option<String>,
+    /// What the next prompt must tell.
+    due: Vec<String>,
+    /// What one must tell that is made when the open turn has ended, or is resumed.
+    held: Vec<String>,
 }
 
 impl Harness {
@@ -25,7 +30,8 @@ impl Harness {
     pub(super) fn configure(&mut self) {
         self.changes += 1;
         let instructions = Change::Set(format!("be {};", self.changes));
-        let change = SessionChange::Patch(Box::new(OptionsPatch { instructions, ..OptionsPatch::default() }));
+        let notice = self.changes.is_multiple_of(2).then(|| format!("they did {};", self.changes).into());
+        let change = SessionChange::Patch(Box::new(OptionsPatch { instructions, notice, ..OptionsPatch::default() }));
         let request_id = RequestId::new(format!("change {}", self.changes));
         let asked = Arc::new(Configuring { request_id, change });
         self.changing.push(Arc::clone(&asked));
@@ -62,7 +68,11 @@ impl Monitor {
     /// A record is stored, of which the grammar has heard.
     pub(super) fn reads_options(&mut self, record: &Record) {
         match &record.fact {
-            Fact::Configured { request_id, options } => {
+            Fact::Configured { request_id, options, notice } => {
+                match self.grammar.open {
+                    Some(_) => self.changes.held.extend(notice.as_deref().map(str::to_owned)),
+                    None => self.changes.due.extend(notice.as_deref().map(str::to_owned)),
+                }
                 let is_new = self.changes.stored.insert(request_id.clone());
                 self.must(is_new, || format!("{request_id} is kept twice"));
                 match self.grammar.open {
@@ -70,12 +80,27 @@ impl Monitor {
                     None => self.changes.in_force.clone_from(&options.instructions),
                 }
             }
+            Fact::Resumed { .. } => self.changes.due.append(&mut self.changes.held),
             Fact::Outcome(ended) if ended.suspended.is_none() => {
+                self.changes.due.append(&mut self.changes.held);
                 if let Some(next) = self.changes.next.take() {
                     self.changes.in_force = Some(next);
                 }
             }
             _ => {}
+        }
+    }
+
+    /// What happened outside is told once, with the next prompt. A history that was condensed may not have it any more.
+    pub(super) fn infers_behind(&mut self, request: &LlmRequest, world: &World, is_whole: bool) {
+        let history = world.turn.session().map_or(&[][..], |session| session.history.as_slice());
+        for notice in self.changes.due.drain(..).filter(|_| is_whole).collect::<Vec<_>>() {
+            let kept = history.iter().filter(|message| says(message, &notice)).count();
+            let told = request.messages.iter().filter(|message| says(message, &notice)).count();
+            self.must(told == kept && told <= 1, || format!("{notice:?} is kept {kept} times, and told {told} times"));
+            if told == 1 {
+                self.saw("prompt behind a notice".to_owned());
+            }
         }
     }
 

@@ -359,6 +359,7 @@ impl Monitor {
         let asked = self.asked.get(&request.turn).map(TurnInput::text);
         // A short history may leave out what was said into the turn, and never what it is about.
         let whole = world.turn_config.max_history_messages > 4 && world.capabilities.context_tokens > 1_000;
+        self.infers_behind(request, world, is_open && owns && whole);
         let steered = self.life.steered[..self.life.prompted]
             .iter()
             .filter(|(turn, _)| whole && *turn == request.turn)
@@ -393,6 +394,6 @@ fn checked(turn: &Turn, ticket: crate::ids::Ticket) -> Option<CallId> {
     turn.call_at(at).map(|call| call.id.clone())
 }
 
-fn says(message: &Message, text: &str) -> bool {
+pub(super) fn says(message: &Message, text: &str) -> bool {
     matches!(message, Message::User { parts } if parts.iter().any(|part| part.as_text().contains(text)))
 }

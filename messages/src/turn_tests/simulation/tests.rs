@@ -207,6 +207,7 @@ fn the_seeds_reach_every_corner() {
             "ran as such calls may",
             "refused at the door",
             "change told",
+            "prompt behind a notice",
             "change in doubt",
             "prompt under changed options",
         ]

@@ -19,6 +19,7 @@ use crate::ids::{ApprovalId, ResumeToken};
 use crate::input::{ApprovalsMode, ResumeReply, Steer, TurnInput};
 use crate::limits::Limits;
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, ToolModeChoice};
+use crate::options::{Configuring, OptionsPatch, SessionChange};
 use crate::outcome::EndReason;
 use crate::store::StoreError;
 use crate::submission::TurnNews;
@@ -36,6 +37,7 @@ use std::sync::Arc;
 /// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
 /// · `approve ID` · `deny ID` · `approve-all ID` for the session · `deny-all ID` for ever
 /// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails` · `quiet` (there was no progress)
+/// · `notice ID TEXT` (what happened outside of the conversation)
 pub(crate) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     let mut told = Teller::new(setup);
     for step in steps {
@@ -184,6 +186,12 @@ impl Teller {
                 let request_id = crate::ids::RequestId::new(rest);
                 let parts = vec![crate::chat::ContentPart::text(rest)];
                 self.say(TurnMessage::Steered { steer: Box::new(Steer { request_id, submission: None, parts }) });
+            }
+            "notice" => {
+                let patch = OptionsPatch { notice: Some(text.into()), ..OptionsPatch::default() };
+                let (request_id, change) = (crate::ids::RequestId::new(id), SessionChange::Patch(Box::new(patch)));
+                let asked = Arc::new(Configuring { request_id, change });
+                self.say(TurnMessage::Configure { asked, turn_config });
             }
             "quiet" => self.say(TurnMessage::Quiet),
             "store-fails" => self.store_fails = true,
