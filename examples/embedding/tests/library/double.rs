@@ -4,7 +4,7 @@ use bob::approvals::ApprovalId;
 use bob::approvals::Decision;
 use bob::config::clock;
 use bob::events::{AgentEvents, AgentStream, AgentStreamEvent, Envelope, EventsFrom};
-use bob::health::{MetricsSnapshot, NodeState, RuntimeHealth, RuntimeStatus};
+use bob::health::{MetricsSnapshot, NodeState, RuntimeHealth};
 use bob::model::ContentPart;
 use bob::sessions::{
     FinishReason, OptionsPatch, RequestId, ResumeReply, ResumeToken, SessionFilter, SessionLook, SessionOptions,
