@@ -18,7 +18,8 @@ fn bound(append: &Append, pool: Option<PoolName>) -> Append {
     let options = Arc::new(SessionOptions { pool, ..SessionOptions::default() });
     let version = append.expected_version + 1;
     let made = record(&append.session, append.epoch, version, "pool");
-    let fact = Fact::Configured { request_id: RequestId::new(format!("pool-{version}")), options };
+    let request_id = RequestId::new(format!("pool-{version}"));
+    let fact = Fact::Configured { request_id, options, notice: None };
     Append { records: vec![Arc::new(Record { fact, ..(*made).clone() })], ..append.clone() }
 }
 
