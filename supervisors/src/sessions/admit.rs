@@ -5,13 +5,12 @@
 //! nothing of it is kept, and its clock does not run. Queueing has no time limit; it ends when the turns before it
 //! have ended, and at once when the submission is cancelled or the program ends.
 
-use super::endings::{handed_over, unheard};
 use super::{Myself, SessionsState};
 use crate::deadlines::Due;
 use crate::session_table::{PendingReply, SessionEntry};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{SessionId, TenantId, TurnId};
-use bob_messages::outcome::EndReason;
+use bob_messages::outcome::{EndReason, TurnOutcome, never_ran};
 use bob_messages::reply::{Pulse, Reply};
 use bob_messages::turn::TurnMessage;
 use bob_messages::turn_config::TurnConfig;
@@ -283,4 +282,30 @@ impl SessionsState {
 
 pub(super) fn closing() -> AgentError {
     AgentError::overloaded("the runtime is shutting down and accepts no new turns; this input was not stored")
+}
+
+pub(super) fn handed_over() -> AgentError {
+    AgentError::Stopped(
+        "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
+    )
+}
+
+/// The outcome of a turn that no actor has received.
+pub(super) fn unheard(
+    session: &SessionId,
+    submission: &TurnId,
+    reason: EndReason,
+    pending: Option<&PendingReply>,
+) -> TurnOutcome {
+    let limits = match pending.map(|pending| &pending.request) {
+        Some(TurnMessage::Start { input, .. }) => Some(&input.limits),
+        _ => None,
+    };
+    let text = match pending.is_some_and(PendingReply::may_be_journaled) {
+        true => {
+            "Stopped before the turn began; if the session has the input from before, it runs with the next message."
+        }
+        false => "Stopped before the turn began; the input was not kept.",
+    };
+    never_ran(session.clone(), submission.clone(), reason, limits, text)
 }

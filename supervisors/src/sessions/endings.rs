@@ -1,5 +1,6 @@
 //! Every way a turn can end: pending replies are sent here, once.
 
+use super::admit::{handed_over, unheard};
 use super::{Myself, SessionsState};
 use crate::children::SupervisorMessage;
 use crate::session_table::PendingReply;
@@ -8,7 +9,7 @@ use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::event::AgentEvent;
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::outcome::{EndReason, TurnOutcome, never_ran};
+use bob_messages::outcome::{EndReason, TurnOutcome};
 use bob_messages::submission::SessionsMessage;
 use bob_messages::turn::{Recover, TurnMessage};
 use ractor::{ActorId, ActorStatus, SpawnErr};
@@ -359,12 +360,6 @@ impl SessionsState {
     }
 }
 
-pub(super) fn handed_over() -> AgentError {
-    AgentError::Stopped(
-        "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
-    )
-}
-
 /// Reports a failed start. An actor that was killed before it started, or whose start failed, was never linked to the
 /// supervisor.
 pub(super) fn watch_start(session: SessionId, starts: Starts, myself: Myself) {
@@ -377,24 +372,4 @@ pub(super) fn watch_start(session: SessionId, starts: Starts, myself: Myself) {
         };
         let _the_supervisor_has_ended = myself.cast(SessionsMessage::NotBegun { session, why });
     });
-}
-
-/// The outcome of a turn that no actor has received.
-pub(super) fn unheard(
-    session: &SessionId,
-    submission: &TurnId,
-    reason: EndReason,
-    pending: Option<&PendingReply>,
-) -> TurnOutcome {
-    let limits = match pending.map(|pending| &pending.request) {
-        Some(TurnMessage::Start { input, .. }) => Some(&input.limits),
-        _ => None,
-    };
-    let text = match pending.is_some_and(PendingReply::may_be_journaled) {
-        true => {
-            "Stopped before the turn began; if the session has the input from before, it runs with the next message."
-        }
-        false => "Stopped before the turn began; the input was not kept.",
-    };
-    never_ran(session.clone(), submission.clone(), reason, limits, text)
 }
