@@ -192,6 +192,8 @@ pub enum TurnNews {
     },
     /// The person answered: the turn's clock continues.
     Unpaused { submission: TurnId },
+    /// Answers `Ended`: the journal has nothing open of this submission, which has ended there or never was in it.
+    NotOpen { submission: TurnId },
     /// The run ended.
     Finished { submission: TurnId, outcome: Box<TurnOutcome> },
     /// A steer message was taken, durably, or was not.

@@ -14,6 +14,7 @@
 //! | `configure` | changes of a session's options |
 //! | `idle` | stopping the actors of idle sessions |
 //! | `steer` | messages sent into running turns |
+//! | `unsaved` | turns that were stopped and whose end the store did not confirm |
 //! | `live` | a snapshot of the live sessions |
 
 mod admit;
@@ -25,6 +26,7 @@ mod family;
 mod idle;
 mod live;
 mod steer;
+mod unsaved;
 
 #[cfg(test)]
 #[path = "sessions_tests.rs"]
@@ -108,6 +110,7 @@ pub struct SessionsState {
     table: SessionTable,
     admission: Admission,
     deadlines: Deadlines,
+    unsaved: unsaved::Unsaved,
     draining: Option<Vec<Reply<()>>>,
     /// Callers waiting to hear whether their decision counts.
     deciding: decisions::PendingDecisions,
@@ -151,6 +154,7 @@ impl Actor for SessionsSupervisor {
             started,
             table: SessionTable::default(),
             deadlines: Deadlines::default(),
+            unsaved: unsaved::Unsaved::default(),
             draining: None,
             deciding: decisions::PendingDecisions::default(),
             grace_over: false,
@@ -283,6 +287,7 @@ impl SessionsState {
         match ActorRuntime::spawn_linked_instant(None, actor, started, myself.get_cell()) {
             Ok((actor, starts)) => {
                 self.table.actor_started(session, actor);
+                self.tell_ended(session);
                 if self.draining.is_some() {
                     self.send(session, TurnMessage::Draining);
                 }
@@ -326,7 +331,11 @@ impl SessionsState {
                 self.began(session, (submission, turn, tenant), (&limits, asks_at_limits), myself);
             }
             TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
-            TurnNews::Finished { submission, outcome } => self.settle(session, &submission, Ok(outcome), myself),
+            TurnNews::Finished { submission, outcome } => {
+                self.unsaved.note(session, &submission, &outcome);
+                self.settle(session, &submission, Ok(outcome), myself);
+            }
+            TurnNews::NotOpen { submission } => self.unsaved.forget(session, &submission),
             TurnNews::Paused { submission, question } => {
                 let (rooms, approval) = (&self.started.rooms, question.approval_id.clone());
                 let asking = decisions::ask(rooms, *question);

@@ -24,6 +24,8 @@ mod recovered;
 mod starts;
 #[path = "sessions_tests/told.rs"]
 mod told;
+#[path = "sessions_tests/unsaved.rs"]
+mod unsaved;
 
 use crate::sessions::SessionRules;
 use crate::{Tree, TreeSpec, sessions, start};

@@ -41,7 +41,7 @@ macro_rules! kinds {
 kinds!(TurnMessage:
     Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done, AskedBelow,
     Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned,
-    SaidSoFar, Decided, Steered, Flush, Withdrawn, GivenUp, Quiet,
+    SaidSoFar, Decided, Steered, Flush, Withdrawn, Ended, GivenUp, Quiet,
     Dismissed, Stopped, Configure, Draining,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);

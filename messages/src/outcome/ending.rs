@@ -36,6 +36,16 @@ impl EndReason {
             Self::Cancelled | Self::Shutdown | Self::Passivated | Self::HandedOver => (FinishReason::Cancelled, None),
         }
     }
+
+    /// The reason for which a turn with this outcome was ended from outside; `None` for one that ended by itself.
+    pub fn of(outcome: &TurnOutcome) -> Option<Self> {
+        match (outcome.finish_reason, outcome.guard_reason) {
+            (FinishReason::Cancelled, _) => Some(Self::Cancelled),
+            (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => Some(Self::TurnTimeout),
+            (FinishReason::GuardExceeded, Some(GuardReason::NoProgress)) => Some(Self::NoProgress),
+            _by_itself => None,
+        }
+    }
 }
 
 /// The outcome of a turn that never ran. Its text is that of the limit that ended it, if one did, or else `text`.

@@ -170,6 +170,9 @@ pub enum TurnMessage {
     /// This submission is cancelled. If it waits, it is removed; if its turn has begun meanwhile, the turn is closed;
     /// if it has ended, it stays as it is.
     Withdrawn { submission: TurnId },
+    /// This submission was answered as ended for this reason, and the store did not confirm that. If the journal has it
+    /// open or waiting, it is closed before anything goes on; `TurnNews::NotOpen` answers if it has not.
+    Ended { submission: TurnId, reason: EndReason },
     /// The caller of the stepwise runner ends the turn with this text. The last message, and never in a mailbox: an
     /// actor is stopped instead.
     Dismissed {
@@ -265,6 +268,7 @@ impl TurnMessage {
             | Self::Steered { .. }
             | Self::Flush
             | Self::Withdrawn { .. }
+            | Self::Ended { .. }
             | Self::Dismissed { .. }
             | Self::GivenUp { .. }
             | Self::Draining

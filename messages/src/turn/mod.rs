@@ -375,7 +375,8 @@ impl Turn {
 
     /// Whether nothing runs and nothing waits.
     pub fn is_idle(&self) -> bool {
-        matches!(self.state, State::Idle) && self.deferred.is_empty()
+        let waits = |request: &TurnMessage| !matches!(request, TurnMessage::Ended { .. });
+        matches!(self.state, State::Idle) && !self.deferred.iter().any(waits)
     }
 
     /// The turn that runs.

@@ -119,6 +119,12 @@ impl Outbox {
         self.sent.iter().chain(&self.unsent).filter(ends).any(|record| record.turn.as_ref() == Some(turn))
     }
 
+    /// The inputs that were taken out of those that wait, where that is not known to be durable.
+    pub(super) fn withdrawn(&self) -> impl Iterator<Item = &TurnId> {
+        let records = self.sent.iter().chain(&self.unsent);
+        records.filter(|record| record.fact == Fact::Withdrawn).filter_map(|record| record.turn.as_ref())
+    }
+
     /// Whether the steer message with this request id may not be durable yet.
     pub(super) fn holds_steer(&self, request: &RequestId) -> bool {
         let mut facts = self.sent.iter().chain(&self.unsent).map(|record| &record.fact);

@@ -22,6 +22,7 @@ impl Turn {
         });
         if matches!(record.fact, Fact::Started { .. } | Fact::Resumed { .. }) {
             self.now.begin();
+            self.asked_below = false;
         }
         session.apply(&record);
         self.outbox.write(record);

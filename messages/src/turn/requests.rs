@@ -48,6 +48,13 @@ impl Turn {
                 self.defer(message);
                 true
             }
+            TurnMessage::Ended { submission, reason } => {
+                match self.session {
+                    Some(_) => self.end_again(submission, *reason, effects),
+                    None => self.defer(message),
+                }
+                true
+            }
             TurnMessage::Decided { approval, asker, .. } => !self.report_decision(approval, *asker, effects),
             TurnMessage::Steered { steer } if self.knows_steer(&steer.request_id) => {
                 self.tell_when_kept(&steer.request_id, effects);
@@ -161,6 +168,7 @@ fn is_again(known: &TurnMessage, message: &TurnMessage) -> bool {
         }
         (TurnMessage::Steered { steer: known }, TurnMessage::Steered { steer }) => known.request_id == steer.request_id,
         (TurnMessage::Withdrawn { .. }, TurnMessage::Withdrawn { .. })
+        | (TurnMessage::Ended { .. }, TurnMessage::Ended { .. })
         | (TurnMessage::GivenUp { .. }, TurnMessage::GivenUp { .. }) => known == message,
         _inputs_and_replies => known.submission().is_some() && known.submission() == message.submission(),
     }
@@ -171,7 +179,7 @@ fn is_again(known: &TurnMessage, message: &TurnMessage) -> bool {
 fn rank(message: &TurnMessage) -> u8 {
     match message {
         TurnMessage::Decided { .. } => 0,
-        TurnMessage::Withdrawn { .. } | TurnMessage::GivenUp { .. } => 1,
+        TurnMessage::Withdrawn { .. } | TurnMessage::Ended { .. } | TurnMessage::GivenUp { .. } => 1,
         TurnMessage::Steered { .. } => 3,
         _inputs_replies_and_options => 2,
     }

@@ -54,13 +54,14 @@ impl Turn {
             Ok((_not_enough, None)) => return self.claim(true, effects),
             Err(error) => return self.refuse_all(&error, effects),
         }
+        self.end_all_again(effects);
         let asks_for_turn = self.deferred.iter().any(|request| request.submission().is_some());
         let takes_none_up =
             |request: &TurnMessage| matches!(request, TurnMessage::Configure { .. } | TurnMessage::GivenUp { .. });
         let takes_none_up = self.deferred.iter().any(takes_none_up);
         if takes_none_up && !asks_for_turn && self.recover.is_none() {
             // What is open goes on only for an input.
-            self.unrecovered = true;
+            self.unrecovered = matches!(self.state, State::Idle);
             return self.take_deferred(effects);
         }
         self.recovered(effects);
@@ -81,7 +82,8 @@ impl Turn {
     fn recover_open(&mut self, effects: &mut Vec<Effect>) {
         let woken = self.recover.take();
         let is_open = self.open_turn().is_some();
-        if !is_open {
+        // One that is being closed was answered before.
+        if !is_open || !matches!(self.state, State::Idle) {
             return self.end_unjournaled(woken, effects);
         }
         let on_restart = self.turn_config.as_ref().map_or(OnRestart::Report, |turn_config| turn_config.on_restart);

@@ -59,7 +59,8 @@ impl Turn {
             _ if self.unrecovered => None,
             _ => self.submission(),
         };
-        for request in std::mem::take(&mut self.deferred) {
+        let told = self.told_and_not_kept();
+        for request in std::mem::replace(&mut self.deferred, told) {
             effects.extend(refused_request(&request, in_doubt(error.to_string())));
         }
         let Some(session) = self.session.take() else { return };
@@ -90,6 +91,7 @@ impl Turn {
         });
         for request in std::mem::take(&mut self.deferred) {
             match &request {
+                TurnMessage::Ended { .. } => self.deferred.push(request),
                 // Whether the question is open is not known; the answer is that the session is not live.
                 TurnMessage::Decided { approval, asker, .. } => {
                     effects.push(decision_heard(approval, *asker, Heard::NotLive));

@@ -8,11 +8,13 @@ use super::acks::Ack;
 use super::done::unread;
 use super::lookup::is_lookup;
 use super::news::finished;
+use super::state::State;
 use super::{Effect, Turn, TurnMessage};
 use crate::ids::TurnId;
 use crate::outcome::{EndReason, TurnOutcome};
 use crate::session_state::withdrawn;
 use crate::store::Fact;
+use crate::submission::TurnNews;
 
 impl Turn {
     pub(super) fn withdraw(&mut self, submission: &TurnId, effects: &mut Vec<Effect>) {
@@ -56,5 +58,44 @@ impl Turn {
         let cancelled = withdrawn(input, &self.id);
         let content = guard_reason.map_or(cancelled.content, |guard| input.limits.sentence(guard));
         self.take_out(TurnOutcome { finish_reason, guard_reason, content, ..cancelled });
+    }
+
+    /// The journal was read: what an earlier actor answered as ended is closed before anything goes on.
+    pub(super) fn end_all_again(&mut self, effects: &mut Vec<Effect>) {
+        let is_it = |request: &mut TurnMessage| matches!(request, TurnMessage::Ended { .. });
+        let ended: Vec<_> = self.deferred.extract_if(.., is_it).collect();
+        for request in ended {
+            self.step(request, effects);
+        }
+    }
+
+    /// Closes what is open or waits of a submission that was answered as ended.
+    pub(super) fn end_again(&mut self, submission: &TurnId, reason: EndReason, effects: &mut Vec<Effect>) {
+        let Some(session) = &self.session else { return };
+        if session.waiting.iter().any(|input| input.turn == *submission) {
+            self.withdraw_stopped(Some(submission), reason);
+            self.flush(effects);
+        } else if self.submission().as_ref() != Some(submission) {
+            effects.push(Effect::Report(TurnNews::NotOpen { submission: submission.clone() }));
+        } else if matches!(self.state, State::Idle) {
+            self.unrecovered = false;
+            // Its end was told to subscribers.
+            let unwatched = std::mem::replace(&mut self.unwatched, true);
+            self.close(reason, effects);
+            self.unwatched = unwatched;
+        }
+    }
+
+    /// What was answered as ended from outside and is not known to be durable when the session is given up: an actor that
+    /// reads the journal again closes it.
+    pub(super) fn told_and_not_kept(&self) -> Vec<TurnMessage> {
+        let Some(session) = &self.session else { return Vec::new() };
+        let last = session.last.as_ref().filter(|last| self.outbox.ends(&last.turn_id));
+        let last = last.and_then(|last| Some((session.last_submission.clone()?, EndReason::of(last)?)));
+        let withdrawn = self.outbox.withdrawn().map(|turn| (turn.clone(), EndReason::Cancelled));
+        last.into_iter()
+            .chain(withdrawn)
+            .map(|(submission, reason)| TurnMessage::Ended { submission, reason })
+            .collect()
     }
 }

@@ -8,6 +8,7 @@ mod clock;
 mod condense_asked;
 mod decisions;
 mod drained;
+mod ended;
 mod guards;
 mod internal_errors;
 mod interrupted;

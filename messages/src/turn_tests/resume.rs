@@ -185,6 +185,7 @@ impl Life {
                 | TurnNews::ChildGivenUp { .. }
                 | TurnNews::TasksEnd { .. }
                 | TurnNews::Closed
+                | TurnNews::NotOpen { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}

@@ -350,6 +350,7 @@ impl Run {
             | TurnNews::ChildGivenUp { .. }
             | TurnNews::TasksEnd { .. }
             | TurnNews::Closed
+            | TurnNews::NotOpen { .. }
             | TurnNews::Flushed
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}

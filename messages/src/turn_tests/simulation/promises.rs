@@ -38,6 +38,7 @@ impl Monitor {
                 self.life.paused.remove(submission);
             }
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
+            TurnNews::NotOpen { .. } => self.saw("not open".to_owned()),
             TurnNews::Flushed => self.saw("flushed".to_owned()),
             TurnNews::Orphaned { child } => self.saw(format!("orphaned {child}")),
             TurnNews::ChildGivenUp { child, .. } => self.saw(format!("given up {child}")),

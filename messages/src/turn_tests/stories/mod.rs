@@ -294,6 +294,7 @@ impl Teller {
                 | TurnNews::ChildGivenUp { .. }
                 | TurnNews::TasksEnd { .. }
                 | TurnNews::Closed
+                | TurnNews::NotOpen { .. }
                 | TurnNews::Flushed
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => Ok(()),
