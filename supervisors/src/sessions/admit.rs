@@ -137,13 +137,14 @@ impl SessionsState {
     pub(super) fn cancel(&mut self, session: &SessionId, turn: Option<&TurnId>, myself: &Myself) -> bool {
         let Some(entry) = self.table.get_mut(session) else { return false };
         let at = match turn {
+            None if entry.recovered.is_some() => None,
             None => (!entry.pending.is_empty()).then_some(0),
             // The turn runs already, even if other callers wait for it.
             Some(turn) if entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *turn) => None,
             Some(turn) => entry.pending.iter().position(|pending| pending.submission == *turn),
         };
         let Some(at) = at else {
-            // Perhaps the turn that an earlier process left is meant.
+            // Perhaps the turn that an earlier process left is meant: it runs before the inputs that wait.
             let is_meant = |running: &TurnId| turn.is_none_or(|turn| turn == running);
             let runs = entry.recovered.as_ref().is_some_and(|recovered| is_meant(&recovered.turn));
             if runs {

@@ -1,6 +1,7 @@
 //! A turn of an earlier process runs before the next input, with its own clock.
 
 use super::*;
+use bob_messages::store::Fact;
 use bob_messages::turn_config::OnRestart;
 
 fn resuming() -> Arc<TurnConfig> {
@@ -75,6 +76,25 @@ async fn a_cancel_of_the_input_behind_a_recovered_turn_leaves_that_turn_alone() 
     assert_took(began, 700);
     let kinds = fixture.records().await.iter().filter(|record| record.turn == Some(TurnId::new("t1"))).count();
     assert_eq!(kinds, 4, "input, start, answer and outcome");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancel_without_a_name_ends_the_recovered_turn_and_not_the_input_behind_it() {
+    let store = interrupted("stall", limits(90_000)).await;
+    let fixture = Fixture::over(slow_echo(700), store, Vec::new()).await;
+    let pending = fixture.go_on("t2", limits(1_000));
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    let began = Instant::now();
+    assert!(fixture.cancel(None).await);
+    let outcome = paid(pending).await;
+    assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "fine"));
+    assert_took(began, 700);
+    let ended = |record: &Arc<Record>| match &record.fact {
+        Fact::Outcome(ended) => Some((record.turn.as_ref()?.to_string(), ended.finish_reason)),
+        _another => None,
+    };
+    let ended: Vec<_> = fixture.records().await.iter().filter_map(ended).collect();
+    assert_eq!(ended, [("stall".to_owned(), FinishReason::Cancelled), ("t2".to_owned(), FinishReason::Final)]);
 }
 
 #[tokio::test(start_paused = true)]
