@@ -2,6 +2,8 @@
 
 #[path = "sessions_tests/admit.rs"]
 mod admit;
+#[path = "sessions_tests/asks_below.rs"]
+mod asks_below;
 #[path = "sessions_tests/configure.rs"]
 mod configure;
 #[path = "sessions_tests/counted.rs"]

@@ -44,7 +44,10 @@ impl SessionsState {
         let was_recovered = entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *submission);
         let cancelled = result.as_ref().ok().filter(|outcome| outcome.finish_reason == FinishReason::Cancelled);
         let cancelled = cancelled.map(|outcome| outcome.turn_id.clone());
-        let pending = entry.take(submission);
+        if was_running {
+            self.none_asks_below(session, myself);
+        }
+        let pending = self.table.get_mut(session).and_then(|entry| entry.take(submission));
         if was_recovered {
             self.drop_recovered(session);
         } else if pending.is_none() {
@@ -170,6 +173,7 @@ impl SessionsState {
         answer: impl Fn(&TurnId) -> Result<Box<TurnOutcome>, AgentError>,
         myself: &Myself,
     ) {
+        self.none_asks_below(session, myself);
         while let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.pop_front()) {
             if !pending.admitted {
                 self.admission.dequeued(pending.tenant.as_ref());

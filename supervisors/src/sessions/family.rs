@@ -59,13 +59,29 @@ impl SessionsState {
     }
 
     /// The session asks no longer: the time of those above goes on, unless others below them ask.
-    pub(super) fn go_on_above(&mut self, session: &SessionId, mut above: Option<SessionId>, myself: &Myself) {
-        if !self.table.get_mut(session).is_some_and(|entry| std::mem::take(&mut entry.asks_above)) {
-            return;
+    pub(super) fn go_on_above(&mut self, session: &SessionId, above: Option<SessionId>, myself: &Myself) {
+        if self.table.get_mut(session).is_some_and(|entry| std::mem::take(&mut entry.asks_above)) {
+            self.ask_less_above(above, 1, myself);
         }
+    }
+
+    /// The turn of the session ends, and so do the questions below it: the time of those above goes on. Called while the
+    /// submission that names those above is still there.
+    pub(super) fn none_asks_below(&mut self, session: &SessionId, myself: &Myself) {
+        let asking = self.table.get_mut(session).map_or(0, |entry| std::mem::take(&mut entry.asking_below));
+        let above = self.above(session).filter(|_| asking > 0);
+        self.ask_less_above(above, asking, myself);
+    }
+
+    /// So many sessions fewer ask a person below these.
+    fn ask_less_above(&mut self, mut above: Option<SessionId>, fewer: usize, myself: &Myself) {
         while let Some(id) = above {
             let Some(entry) = self.table.get_mut(&id) else { return };
-            entry.asking_below = entry.asking_below.saturating_sub(1);
+            if entry.asking_below == 0 {
+                // Its turn has ended or is being stopped: they do not count there and above it any more.
+                return;
+            }
+            entry.asking_below = entry.asking_below.saturating_sub(fewer);
             if entry.asking_below == 0 {
                 let (signs, running) = (entry.pulse.signs(), entry.running().cloned());
                 let clock = entry.clock_mut().filter(|clock| clock.approvals.is_empty() && clock.is_paused());
@@ -194,8 +210,8 @@ impl SessionsState {
     }
 
     fn cancel_children(&mut self, session: &SessionId, ends: impl Fn(&ChildTurn) -> bool, myself: &Myself) {
+        self.none_asks_below(session, myself);
         let Some(entry) = self.table.get_mut(session) else { return };
-        entry.asking_below = 0;
         let (ended, left): (Vec<_>, Vec<_>) = std::mem::take(&mut entry.children).into_iter().partition(ends);
         entry.children = left;
         for ChildTurn { session: child, turn, .. } in ended {
