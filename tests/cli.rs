@@ -18,6 +18,8 @@ mod clipboard;
 mod commands;
 #[path = "cli/config.rs"]
 mod config;
+#[path = "cli/copies.rs"]
+mod copies;
 #[path = "cli/decisions.rs"]
 mod decisions;
 #[path = "cli/documents.rs"]

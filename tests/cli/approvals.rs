@@ -126,6 +126,19 @@ fn what_is_taken_back_can_be_decided_anew_and_for_the_session_alone() {
 }
 
 #[test]
+fn a_decision_for_a_session_does_not_apply_to_a_copy_of_it() {
+    let home = home();
+    let (_, token) = go(&home, "s");
+    assert_eq!(home.run(["resume", token.as_str(), "allow-session"]).code, Some(0));
+    assert_eq!((go(&home, "s").0, times_run(&home)), (Some(0), 2));
+    let copies = [&["sessions", "fork", "s"][..], &["sessions", "rewind", "s", "--to", "1", "--only", "conversation"]];
+    for copy in copies {
+        let copy = home.run(copy.iter().copied());
+        assert_eq!((go(&home, copy.stdout.trim()).0, times_run(&home)), (Some(4), 2), "{copy:?}");
+    }
+}
+
+#[test]
 fn a_memory_that_cannot_be_read_is_no_empty_one() {
     let home = home();
     home.scratch.write("state/bob/approvals.jsonl/in-the-way", "");

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use bob::SessionId;
+use bob::approvals::Scope;
 use bob::sessions::{SessionOptions, TurnId};
 use bob::store::Fact;
 use bob::store::{Glance, Record, Session, SessionStore};
+use bob::tools::CallId;
 
 use super::change;
 use crate::commands::run::new_session;
@@ -43,8 +45,10 @@ pub(crate) async fn fork(
         })
     })?;
     let new = new_session()?;
-    let mut facts: Vec<_> = kept.iter().map(|record| (record.turn.clone(), record.at, record.fact.clone())).collect();
     let copied = Session::fold(new.clone(), &kept);
+    let tasks = copied.tasks.iter().map(|task| &task.call.id).collect();
+    let mut facts: Vec<_> =
+        kept.iter().map(|record| (record.turn.clone(), record.at, of_a_copy(&record.fact, &tasks))).collect();
     let options = SessionOptions { title: Some(title(&kept)), parent: None, ..copied.latest_options().clone() };
     facts.push((None, bob::config::clock::now(), change::configured(&options, None)));
     let claim = store.claim(&new).await?;
@@ -77,6 +81,18 @@ fn beginning(records: &[Arc<Record>], at: Option<usize>) -> Result<(Vec<Arc<Reco
         !is_snapshot && record.turn.as_ref().is_none_or(|turn| over.contains(turn))
     };
     Ok((records[..=*last].iter().filter(is_kept).cloned().collect(), turns))
+}
+
+/// A fact without what holds in its own session only: a decision for that session, and a sub-agent that works for it in the
+/// background, whose result the copy would bring a second time.
+fn of_a_copy(fact: &Fact, tasks: &BTreeSet<&CallId>) -> Fact {
+    let mut fact = fact.clone();
+    match &mut fact {
+        Fact::Intent { call, task, .. } if tasks.contains(call) => *task = None,
+        Fact::ApprovalDecided { scope, .. } if *scope == Some(Scope::Session) => *scope = None,
+        _copied_whole => {}
+    }
+    fact
 }
 
 fn title(records: &[Arc<Record>]) -> Box<str> {
