@@ -128,6 +128,11 @@ impl ContentPart {
         }
     }
 
+    /// Whether the part as text has its content.
+    pub(crate) fn is_told_as_text(&self) -> bool {
+        self.is_text() && !matches!(self, Self::Resource { text: None, .. })
+    }
+
     /// The part as text for a reader that takes only text.
     pub fn as_text(&self) -> String {
         match self {

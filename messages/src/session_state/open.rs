@@ -60,6 +60,9 @@ pub struct OpenTurn {
     pub suspended: Option<Suspension>,
     /// Steer messages that came while a step was open or the model was asked.
     pub steered: Vec<Arc<Message>>,
+    /// How many steer messages no model call has had.
+    #[serde(default, skip_serializing_if = "none")]
+    pub unread: usize,
     /// The plain inputs that answered its questions, oldest first. The last one's caller
     /// is owed the outcome, under its own name and labels.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -76,6 +79,10 @@ pub struct OpenTurn {
     /// What a person was asked when it reached a limit, and the limits since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_limit: Option<Box<AtLimit>>,
+}
+
+fn none(many: &usize) -> bool {
+    *many == 0
 }
 
 /// A turn that reached a limit, and asked.

@@ -60,6 +60,7 @@ impl Session {
             closed: Vec::new(),
             suspended: None,
             steered: Vec::new(),
+            unread: 0,
             repliers: Vec::new(),
             reply: String::new(),
             skills: None,

@@ -74,6 +74,9 @@ impl Session {
             self.steers.push_back(request.clone());
         }
         let message = Arc::new(Message::User { parts: parts.to_vec() });
+        if let Some(turn) = &mut self.open {
+            turn.unread += 1;
+        }
         match &mut self.open {
             Some(turn) if behind || turn.step.is_some() => turn.steered.push(message),
             _ => self.history.push(message),
@@ -83,6 +86,8 @@ impl Session {
     fn spend(&mut self, cost: &StepCost) {
         let Some(turn) = &mut self.open else { return };
         turn.spent.steps += 1;
+        // Those that came since the model was asked are in the next prompt.
+        turn.unread = turn.steered.len();
         turn.stop_reason = Some(cost.stop_reason);
         turn.answered_by = Some(cost.model.clone());
         turn.spent.cost = turn.spent.cost.plus(cost.cost.unwrap_or_default());

@@ -25,6 +25,9 @@ impl Turn {
                     let text = "the session asked a question while this input was taken in; send it again";
                     return effects.push(refused(&input.turn, AgentError::busy(text)));
                 }
+                if let Some(error) = no_answer(&input) {
+                    return effects.push(refused(&input.turn, error));
+                }
                 let reply = ResumeReply::Answer(input.text());
                 return self.take_resume(input.turn.clone(), &token, reply, Some(&input), false, effects);
             }
@@ -152,6 +155,16 @@ fn owned(options: &Arc<SessionOptions>, tenant: Option<&TenantId>) -> Arc<Sessio
         Arc::make_mut(&mut options).tenant = tenant.cloned();
     }
     options
+}
+
+/// Why an input cannot answer the question of a turn, if it cannot: an answer is text.
+pub(super) fn no_answer(input: &TurnInput) -> Option<AgentError> {
+    let part = input.parts.iter().find(|part| !part.is_told_as_text())?;
+    let text = format!(
+        "the session waits for the answer to a question, which is text: it takes no {} part; answer the question first, and send it then",
+        part.kind()
+    );
+    Some(AgentError::Invalid(text))
 }
 
 /// A suspended turn goes on, perhaps by a plain input.

@@ -1,7 +1,7 @@
 //! Start: the journal is read, what was interrupted recovered, and what the next turn
 //! needs gathered.
 
-use super::accept::resumed;
+use super::accept::{no_answer, resumed};
 use super::done::unread;
 use super::news::{began, finished, refused};
 use super::skills::Listed;
@@ -163,6 +163,11 @@ impl Turn {
         match suspension.map(|suspension| suspension.reason) {
             // An input that waited behind a question answers it.
             Some(SuspendReason::AskUser) => {
+                if let Some(error) = no_answer(&input) {
+                    self.take_out(TurnOutcome::failed(self.id.clone(), input.turn.clone(), error));
+                    self.flush(effects);
+                    return self.begin_next(effects);
+                }
                 self.record_in_turn(resumed(input.turn.clone(), input.text(), Some(&input)));
                 if let Some(open) = self.open_turn() {
                     // Its limits are those of the turn that goes on.

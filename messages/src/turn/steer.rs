@@ -55,7 +55,10 @@ impl Turn {
 
     fn refuses(&self, parts: &[crate::chat::ContentPart]) -> Option<AgentError> {
         let open = self.open_turn()?;
-        if open.steered.len() >= MOST_WAITING {
+        // What a model was asked with does not wait any longer.
+        let is_asked = matches!(self.state, State::LlmInfer { .. } | State::ParseAction(_));
+        let waiting = if is_asked { open.steered.len() } else { open.unread };
+        if waiting >= MOST_WAITING {
             let text = format!("{MOST_WAITING} messages already wait for the next step of the turn; try again then");
             return Some(AgentError::busy(text));
         }

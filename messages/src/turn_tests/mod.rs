@@ -20,6 +20,7 @@ mod pairing;
 mod recovery;
 mod replies;
 mod resume;
+mod said_early;
 mod simulation;
 mod sizes;
 pub(crate) mod stories;
