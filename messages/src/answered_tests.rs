@@ -35,6 +35,8 @@ fn a_refusal_for_now_is_a_result_only_of_a_call_that_was_not_made_before() {
     assert_eq!(statuses(Err(AgentError::overloaded("later"))), [CallStatus::Error, CallStatus::Unknown]);
     assert_eq!(statuses(Err(AgentError::Invalid("no".into()))), [CallStatus::Error; 2]);
     assert_eq!(statuses(Err(in_doubt)), [CallStatus::Unknown; 2], "it may have begun");
+    let kept = AgentError::Kept(StoreError::Unavailable("it is away".into()));
+    assert_eq!(statuses(Err(kept)), [CallStatus::Unknown; 2], "it begins later");
 }
 
 #[test]

@@ -38,6 +38,8 @@ pub(super) struct ServerPort {
 /// How a call went over one connection.
 enum Went {
     Over(Result<ToolOutput, ToolError>),
+    /// It was not sent over this connection, for this reason.
+    NotSent(String),
     /// Its session was lost before there was a result.
     SessionLost,
 }
@@ -59,6 +61,7 @@ impl ServerPort {
             Some(ConnectionEnd::Reconnected(_)) => false,
             None => match self.go(&invocation).await {
                 Went::Over(result) => return result,
+                Went::NotSent(why) => return Err(self.not_run(why)),
                 Went::SessionLost => true,
             },
         };
@@ -72,10 +75,16 @@ impl ServerPort {
         };
         let name = &invocation.call.name;
         if self.tool(name) != next.tool(name) {
+            if is_sent {
+                return Err(self.unknown(SESSION_OVER));
+            }
             return Err(self.not_run(format_args!("{SESSION_OVER}, and {name} has changed since; call it again")));
         }
         match next.go(&invocation).await {
             Went::Over(result) => result,
+            // The first connection may have had it run.
+            Went::NotSent(_why) if is_sent => Err(self.unknown(SESSION_OVER)),
+            Went::NotSent(why) => Err(next.not_run(why)),
             Went::SessionLost => Err(next.unknown(SESSION_OVER)),
         }
     }
@@ -101,7 +110,7 @@ impl ServerPort {
             Err(Failure::Refused(why)) => Err(ToolError::new(format!("the tool server `{}` {why}", self.server))),
             Err(Failure::NotSent(why)) => {
                 self.signs.suspect.notify_one();
-                Err(self.not_run(why))
+                return Went::NotSent(why);
             }
             Err(Failure::Doubtful(why)) => {
                 self.signs.suspect.notify_one();

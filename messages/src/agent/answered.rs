@@ -18,10 +18,10 @@ fn ended(call: &ToolCall, outcome: &TurnOutcome) -> ToolReturn {
     ToolReturn::of(outcome_of(agent_of(call), outcome))
 }
 
-/// Whether a session that has this answer may have begun its turn all the same: its journal could not be read, or not
-/// written, or the process leaves it to the next one. Then the outcome of its call is unknown.
+/// Whether a session that has this answer may have begun its turn all the same, or begins it later: its journal could not be
+/// read, or not written, or has the input, or the process leaves it to the next one. Then the outcome of its call is unknown.
 pub fn may_have_begun(error: &AgentError) -> bool {
-    matches!(error, AgentError::Store(StoreError::InDoubt(_)) | AgentError::Stopped(_))
+    matches!(error, AgentError::Store(StoreError::InDoubt(_)) | AgentError::Kept(_) | AgentError::Stopped(_))
 }
 
 /// The result of a call in the background, whose session has this answer. `again`: it may have been asked before; then a
