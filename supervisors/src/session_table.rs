@@ -19,6 +19,9 @@ use std::hash::{BuildHasher, Hash};
 use std::sync::{Arc, OnceLock};
 use tokio::time::Instant;
 
+/// The most further callers of one submission.
+const MOST_SHARED: u32 = 64;
+
 /// Sends the outcome of a turn, or the error with which it was refused.
 pub(crate) type OutcomeReply = Reply<Result<Box<TurnOutcome>, AgentError>>;
 
@@ -109,6 +112,8 @@ pub(crate) struct PendingReply {
     /// The submission. It is sent again to an actor that is started again, which begins it once.
     pub(crate) request: TurnMessage,
     pub(crate) reply: OutcomeReply,
+    /// How many further callers it has.
+    pub(crate) shared: u32,
     /// Runs from when the submission is the first of its session.
     pub(crate) clock: Clock,
     /// Whether it was admitted and sent to the session's actor. Those still queued stand behind those that were
@@ -159,8 +164,12 @@ impl PendingReply {
         self.is_repeated || self.parent().is_some_and(|parent| parent.line.is_some())
     }
 
-    /// Sends the outcome to one more caller.
-    pub(crate) fn share_with(&mut self, other: OutcomeReply) {
+    /// Sends the outcome to one more caller, or gives the reply back when too many wait for it.
+    pub(crate) fn share_with(&mut self, other: OutcomeReply) -> Result<(), OutcomeReply> {
+        if self.shared >= MOST_SHARED {
+            return Err(other);
+        }
+        self.shared += 1;
         let first = std::mem::replace(&mut self.reply, Reply::to(|_nobody_yet| ()));
         // Dropping it without an answer drops both.
         self.reply = Reply::to(move |answer: Option<Result<Box<TurnOutcome>, AgentError>>| {
@@ -169,6 +178,7 @@ impl PendingReply {
                 other.send(answer);
             }
         });
+        Ok(())
     }
 
     /// Whether this is the outcome of an earlier request with this request id, whose end was announced then.

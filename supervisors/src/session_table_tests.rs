@@ -20,6 +20,7 @@ fn pending(name: &str, sent: &Arc<AtomicUsize>) -> PendingReply {
         reply: Reply::to(move |_| {
             sent.fetch_add(1, Ordering::SeqCst);
         }),
+        shared: 0,
         clock: Clock::new(&Limits::default(), false),
         admitted: true,
         is_repeated: false,

@@ -371,6 +371,7 @@ fn pending(
         tenant,
         request,
         reply,
+        shared: 0,
         clock,
         admitted: false,
         is_repeated: false,

@@ -4,6 +4,8 @@
 mod admit;
 #[path = "sessions_tests/asks_below.rs"]
 mod asks_below;
+#[path = "sessions_tests/bounds.rs"]
+mod bounds;
 #[path = "sessions_tests/configure.rs"]
 mod configure;
 #[path = "sessions_tests/counted.rs"]

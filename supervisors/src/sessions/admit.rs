@@ -32,7 +32,9 @@ impl SessionsState {
                 // A submission may come twice: from the caller that finishes what was left, and from one that decides
                 // about it.
                 if let Some(same) = entry.pending.iter_mut().find(|known| known.submission == pending.submission) {
-                    same.share_with(pending.reply);
+                    if let Err(reply) = same.share_with(pending.reply) {
+                        return reply.send(Err(AgentError::busy("too many callers wait for this submission already")));
+                    }
                     return self.metrics().repeated();
                 }
                 (entry.pending.len(), entry.queued_count(), entry.has_slot)

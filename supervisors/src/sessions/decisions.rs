@@ -16,6 +16,9 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
+/// The most decisions of one session that its actor has not answered; a further one changes nothing.
+const MOST_WAITING: usize = 64;
+
 /// Callers waiting to hear whether their decision counts.
 #[derive(Debug, Default)]
 pub(super) struct PendingDecisions {
@@ -50,6 +53,10 @@ impl SessionsState {
     ) {
         let entry = self.table.get_mut(session).filter(|entry| entry.stopping.is_none());
         if entry.is_none_or(|entry| entry.actor.is_none()) {
+            return reply.send(Heard::NotLive);
+        }
+        let waiting = self.deciding.waiting.iter().filter(|(of, _, _)| of == session).count();
+        if waiting >= MOST_WAITING {
             return reply.send(Heard::NotLive);
         }
         self.deciding.tickets += 1;

@@ -9,7 +9,7 @@ use bob_messages::input::Steer;
 use bob_messages::reply::Reply;
 use bob_messages::turn::TurnMessage;
 
-/// The most unanswered steer messages of one session; further ones are refused.
+/// The most unanswered steer messages, and flushes, of one session; further ones are refused.
 const MOST_ON_THE_WAY: usize = 64;
 
 impl SessionsState {
@@ -43,6 +43,8 @@ impl SessionsState {
     /// Has the actor send its buffered records. Without an actor, all of them have been sent.
     pub(super) fn flush_for_reader(&mut self, session: &SessionId, reply: Reply<()>) {
         match self.table.get_mut(session).filter(|entry| entry.actor.is_some() && entry.stopping.is_none()) {
+            // Those before it have the same records sent.
+            Some(entry) if entry.readers.len() >= MOST_ON_THE_WAY => drop(reply),
             Some(entry) => {
                 entry.readers.push_back(reply);
                 self.send(session, TurnMessage::Flush);
