@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 
 #[tokio::test]
 async fn the_tools_of_a_server_keep_the_rules() {
-    let (port, _end, server) = port("Says it again.", true).await;
+    let (port, _end, _open, server) = port("Says it again.", true).await;
     let port = Arc::new(port);
     let name = "mcp/far/echo";
     let make = || -> Arc<dyn ToolPort> { Arc::clone(&port) as _ };
@@ -25,8 +25,8 @@ async fn the_tools_of_a_server_keep_the_rules() {
 #[tokio::test]
 async fn a_call_that_was_sent_is_unknown_when_its_tool_has_changed_meanwhile() {
     for sent in [false, true] {
-        let (first, end, server) = port("Says it again.", false).await;
-        let (next, _end, next_server) = port("Says something else.", true).await;
+        let (first, end, _open, server) = port("Says it again.", false).await;
+        let (next, _end, _next_open, next_server) = port("Says something else.", true).await;
         let call = Invocation { may_repeat: true, ..invocation("mcp/far/echo", json!({"text": "hi"}), Path::new("/")) };
         let lost = ConnectionEnd::Reconnected(Arc::new(next));
         let result = if sent {
@@ -43,8 +43,11 @@ async fn a_call_that_was_sent_is_unknown_when_its_tool_has_changed_meanwhile() {
     }
 }
 
-/// A port to a server whose tool has this description, and which answers calls or does not.
-async fn port(description: &'static str, answers: bool) -> (ServerPort, EndSender<ServerPort>, JoinHandle<()>) {
+/// A port to a server whose tool has this description, and which answers calls or does not; and what keeps it connected.
+async fn port(
+    description: &'static str,
+    answers: bool,
+) -> (ServerPort, EndSender<ServerPort>, Connection, JoinHandle<()>) {
     let (near, far) = tokio::io::duplex(1 << 20);
     let (read, write) = tokio::io::split(near);
     let handler = Handler::new(ServerId::new("far"), Arc::from([]), None, Arc::default());
@@ -61,7 +64,7 @@ async fn port(description: &'static str, answers: bool) -> (ServerPort, EndSende
         signs: HealthSignals::default(),
         is_far: false,
     };
-    (port, end, server)
+    (port, end, connection, server)
 }
 
 /// Lists one tool, and answers every call of it or none; also calls that were cancelled.
