@@ -42,6 +42,7 @@ fn a_decision_about_a_call_does_not_answer_the_question_beside_it() {
                 finish t1 Suspended "" token s~secret1-5
             > resume s~secret1-5 allow
                 save resumed, approval_decided
+                t2 begins
                 save intent
                 run c00000001 local/ask {}
             > ok 1 done
@@ -50,6 +51,7 @@ fn a_decision_about_a_call_does_not_answer_the_question_beside_it() {
                 finish t2 Suspended "" calls Ok token s~secret1-10
             > resume s~secret1-10 blue
                 save resumed
+                t3 begins
                 infer step 2 with 4 messages
             > llm fine
                 save answered, outcome
@@ -80,10 +82,12 @@ fn the_answer_to_a_question_does_not_decide_about_the_call_beside_it() {
                 finish t1 Suspended "" token s~secret1-5
             > user blue
                 save resumed
+                t2 begins
                 save outcome
                 finish t2 Suspended "" calls Ok token s~secret1-7
             > resume s~secret1-7 allow
                 save resumed, approval_decided
+                t3 begins
                 save intent
                 run c00000002 local/ask {}
             > ok 2 done
@@ -118,12 +122,14 @@ fn two_questions_have_two_tokens() {
                 finish t1 Suspended "" token s~secret1-4
             > resume s~secret1-4 blue
                 save resumed
+                t2 begins
                 save outcome
                 finish t2 Suspended "" calls Ok token s~secret1-6
             > resume s~secret1-4 blue
                 refuse t3: no suspended turn has this token; it may have been answered already
             > resume s~secret1-6 today
                 save resumed
+                t4 begins
                 infer step 2 with 4 messages
             > llm fine
                 save answered, outcome

@@ -33,6 +33,7 @@ fn an_envelope_in_native_mode_is_what_it_says() {
                 finish t1 Suspended "" token s~secret1-4
             > user the red one
                 save resumed
+                t2 begins
                 infer step 2 with 3 messages
             > llm red
                 save answered, outcome

@@ -84,6 +84,7 @@ fn an_approval_suspends_the_turn_and_a_new_program_goes_on() {
             > crash
             > resume s~secret1-5 allow
                 save resumed, approval_decided
+                t2 begins
                 save intent
                 run c00000001 local/ask {}
             > ok 1 done
@@ -162,6 +163,7 @@ fn a_question_suspends_and_the_next_message_answers_it() {
             > crash
             > user red
                 save resumed
+                t2 begins
                 infer step 2 with 4 messages
             > llm red then
                 save answered, outcome
