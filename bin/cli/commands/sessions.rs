@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::sessions::{Change, OptionsPatch, SessionPage, SessionSummary};
-use bob::store::{Record, Session, SessionStore};
+use bob::store::{Record, SessionStore};
 use bob::tools::file_changes::SessionChanges;
 use bob_config::Config;
 use bob_config::assemble;
