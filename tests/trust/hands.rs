@@ -63,3 +63,22 @@ fn a_model_sees_neither_secrets_nor_what_the_agent_keeps() {
     assert_eq!(called(&found, "local/read_file", &json!({"path": "src/a.rs"}))["status"], "denied");
     fs::remove_dir_all(found.folder().join(".bob")).expect("it was a folder");
 }
+
+#[test]
+fn what_the_agent_keeps_in_the_home_is_neither_read_nor_written() {
+    let found = Found::with(&scripted("[policy]\nworkspace = \"${HOME}\"\n"));
+    found.scratch.write("home/.cache/bob/models.json", "{}");
+    for (tool, arguments) in [
+        ("local/read_file", json!({"path": ".cache/bob/models.json"})),
+        ("local/write_file", json!({"path": ".cache/bob/models.json", "content": "cheap"})),
+        ("local/write_file", json!({"path": ".cache/bob/.tools/bin/x", "content": "#!/bin/sh"})),
+    ] {
+        let entry = called(&found, tool, &arguments);
+        let why = entry["result"].to_string();
+        assert!(entry["status"] == "denied" && why.contains("agent's own"), "{arguments}: {entry}");
+    }
+    assert_eq!(found.scratch.read("home/.cache/bob/models.json"), "{}");
+    assert!(!found.is_there("home/.cache/bob/.tools"));
+    let entry = called(&found, "local/write_file", &json!({"path": ".cache/other", "content": "x"}));
+    assert_eq!(entry["status"], "ok", "the cache of other programs: {entry}");
+}

@@ -41,10 +41,12 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let names = prompt.files.iter().flatten().chain([&prompt.memory, &prompt.tool_notes]);
     // They are read where no list says otherwise, perhaps by another session.
     let names = names.cloned().chain(PROJECT_FILES.map(str::to_owned));
+    // What can be made again governs, too: programs of the local model, and the prices by which `max_cost` counts.
+    let own = store_files(config).into_iter().chain(config.files().cache.clone());
     Protection {
         governing,
         governing_names: names.filter(|name| !name.is_empty()).collect(),
-        private: store_files(config).into_iter().map(absolute).chain(private).collect(),
+        private: own.map(absolute).chain(private).collect(),
         secret_files: config.policy.secret_files.clone(),
         sandbox: sandbox(config),
     }
