@@ -234,8 +234,10 @@ const DEFECTS: [Defect; 12] = [
     }),
     ("outcomes", |house| {
         let Some(records) = journal_of_child(house) else { return false };
+        let whole = records.len();
+        // A child whose input was withdrawn has none.
         records.retain(|record| !matches!(record.fact, Fact::Outcome(_)));
-        true
+        records.len() < whole
     }),
     ("without a call", |house| {
         changed_child(house, is_input, |fact| {
