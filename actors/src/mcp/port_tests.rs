@@ -39,7 +39,8 @@ async fn a_call_that_was_sent_is_unknown_when_its_tool_has_changed_meanwhile() {
         };
         let error = result.expect_err("the tool is another one");
         assert_eq!((error.is_outcome_unknown(), error.is_unavailable()), (sent, !sent), "{error}");
-        (server.abort(), next_server.abort());
+        server.abort();
+        next_server.abort();
     }
 }
 
