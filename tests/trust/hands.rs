@@ -1,6 +1,7 @@
 //! Local tools do not write files that govern the agent.
 
 use std::fs;
+use std::path::PathBuf;
 
 use serde_json::{Value, json};
 
@@ -9,8 +10,14 @@ use crate::trust::found::{Found, scripted};
 /// Runs a turn in which the model makes this call, with everything approved that can be; the entry of its transcript.
 #[track_caller]
 fn called(found: &Found, tool: &str, arguments: &Value) -> Value {
+    called_with_cache(found, found.scratch.join("cache"), tool, arguments)
+}
+
+#[track_caller]
+fn called_with_cache(found: &Found, cache: PathBuf, tool: &str, arguments: &Value) -> Value {
     found.script(tool, arguments);
-    let run = found.named(["run", "--mode", "auto", "--output", "json", "hi"]);
+    let run = found.program(["--config", "agent.toml", "run", "--mode", "auto", "--output", "json", "hi"]);
+    let run = run.env("XDG_CACHE_HOME", cache).run();
     let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
     line["tool_transcript"][0].clone()
 }
@@ -68,17 +75,18 @@ fn a_model_sees_neither_secrets_nor_what_the_agent_keeps() {
 fn what_the_agent_keeps_in_the_home_is_neither_read_nor_written() {
     let found = Found::with(&scripted("[policy]\nworkspace = \"${HOME}\"\n"));
     found.scratch.write("home/.cache/bob/models.json", "{}");
-    for (tool, arguments) in [
-        ("local/read_file", json!({"path": ".cache/bob/models.json"})),
-        ("local/write_file", json!({"path": ".cache/bob/models.json", "content": "cheap"})),
-        ("local/write_file", json!({"path": ".cache/bob/.tools/bin/x", "content": "#!/bin/sh"})),
+    let called = |tool, arguments: &_| called_with_cache(&found, found.scratch.join("home/.cache"), tool, arguments);
+    for (tool, arguments, says) in [
+        ("local/read_file", json!({"path": ".cache/bob/models.json"}), "agent's own"),
+        ("local/write_file", json!({"path": ".cache/bob/models.json", "content": "cheap"}), "governs the agent"),
+        ("local/write_file", json!({"path": ".cache/bob/.tools/bin/x", "content": "#!/bin/sh"}), "governs the agent"),
     ] {
-        let entry = called(&found, tool, &arguments);
+        let entry = called(tool, &arguments);
         let why = entry["result"].to_string();
-        assert!(entry["status"] == "denied" && why.contains("agent's own"), "{arguments}: {entry}");
+        assert!(entry["status"] == "denied" && why.contains(says), "{arguments}: {entry}");
     }
     assert_eq!(found.scratch.read("home/.cache/bob/models.json"), "{}");
     assert!(!found.is_there("home/.cache/bob/.tools"));
-    let entry = called(&found, "local/write_file", &json!({"path": ".cache/other", "content": "x"}));
+    let entry = called("local/write_file", &json!({"path": ".cache/other", "content": "x"}));
     assert_eq!(entry["status"], "ok", "the cache of other programs: {entry}");
 }
