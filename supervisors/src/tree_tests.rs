@@ -189,8 +189,8 @@ async fn a5_a_hundred_kills_of_random_actors_leave_the_tree_whole() {
         child.rule = TOUGH;
     }
     let tree = start_children(rooms, feed, children).await.unwrap();
-    let (mut random, mut kills, mut local) = (fastrand::Rng::with_seed(7), 0, 0);
-    while kills < 100 {
+    let (mut random, mut killed, mut local) = (fastrand::Rng::with_seed(7), Vec::new(), 0);
+    while killed.len() < 100 {
         let rooms = &tree.rooms;
         let actor = match random.u32(0..5) {
             0 => rooms.store.actor().map(|actor| actor.get_cell()),
@@ -205,10 +205,14 @@ async fn a5_a_hundred_kills_of_random_actors_leave_the_tree_whole() {
         };
         let Some(actor) = actor else { continue };
         actor.kill();
-        kills += 1;
+        killed.push(actor);
         if random.bool() {
             whole(&tree).await;
         }
+    }
+    // A kill is a signal: until an actor has taken it, the tree shows it as running.
+    for actor in killed {
+        actor.wait(Some(LONG)).await.unwrap();
     }
     whole(&tree).await;
     assert_eq!(claim(&tree, "one").await, 1);
