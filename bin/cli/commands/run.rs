@@ -206,8 +206,9 @@ pub(crate) async fn told(
         OutputForm::StreamJson => {
             let event = ended.event.as_deref().map(Envelope::to_json);
             let event = event.and_then(|event| if let Value::Object(keys) = event { Some(keys) } else { None });
+            // Read first: a result that is claimed is printed at once.
+            let changes = file_changes::of_outcome(&*opened.store, &ended.outcome).await;
             if output::claim_result() {
-                let changes = file_changes::of_outcome(&*opened.store, &ended.outcome).await;
                 let result = ResultObject::of(&ended.outcome, opened.default_mode, changes);
                 print::json(&result.as_event(event.unwrap_or_default()))?;
             }

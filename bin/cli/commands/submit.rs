@@ -275,8 +275,10 @@ async fn told(printed: &Printed, outcome: &TurnOutcome) -> Result<Exit, Failure>
         }
         OutputForm::Json => result().await.print(printed.form)?,
         OutputForm::StreamJson => {
+            // Made first: a result that is claimed is printed at once.
+            let result = result().await;
             if output::claim_result() {
-                print::json(&result().await.as_event(serde_json::Map::new()))?;
+                print::json(&result.as_event(serde_json::Map::new()))?;
             }
         }
     }

@@ -54,15 +54,17 @@ pub(crate) async fn work(args: &WorkArgs, mut config: Config, origin: Origin) ->
     let concurrency = concurrency(args.concurrency, config.runtime.max_concurrent_turns);
     let mut control = Control::open(&opened.runtime, &config, "work", origin).await;
     let (told, results) = Told::channel(MOST_UNPRINTED);
-    let unprinted = Arc::clone(&told.unprinted);
+    let (unprinted, waiting) = (Arc::clone(&told.unprinted), Arc::clone(&told.waiting));
     let is_json = args.json;
     let (printed_all, printed) = oneshot::channel::<()>();
     // A reader that is slow delays the lines, and no turn.
     let (mode, store, tokio) = (opened.default_mode, Arc::clone(&opened.store), Handle::current());
     let changes = move |outcome: &TurnOutcome| tokio.block_on(file_changes::of_outcome(&*store, outcome));
+    let left = Arc::clone(&waiting);
     std::thread::spawn(move || {
-        print_all(&results, is_json.then_some(&changes), mode);
-        drop(printed_all);
+        print_all(&results, is_json.then_some(&changes), mode, &left);
+        // The last holder of a store waits until the store was left, and the program ends once this thread has told its end.
+        drop((changes, printed_all));
     });
     let result = works(told, &opened, (concurrency, &config.runtime.pools), &mut control, &mut signals).await;
     if let Ok(Ended::AtOnce(exit)) = result {
@@ -71,10 +73,13 @@ pub(crate) async fn work(args: &WorkArgs, mut config: Config, origin: Origin) ->
     }
     let caught = opened.close(&mut signals).await;
     control.close().await;
-    let _printed_or_too_slow = timeout(PRINTED_WITHIN, printed).await;
-    match unprinted.load(Ordering::Relaxed) {
+    let left = match timeout(PRINTED_WITHIN, printed).await {
+        Ok(_printed) => 0,
+        Err(_too_slow) => waiting.load(Ordering::Relaxed),
+    };
+    match unprinted.load(Ordering::Relaxed) + left {
         0 => {}
-        count => print::note(&format!("[{count} results were not printed, since stdout was read too slowly]")),
+        count => print::note(&format!("[{} not printed in time]", print::counted(count, "result"))),
     }
     caught.map_or(result.map(|_| Exit::Success), |caught| Ok(caught.exit()))
 }
@@ -140,19 +145,24 @@ struct Told {
     results: SyncSender<Worked>,
     /// How many had no place.
     unprinted: Arc<AtomicU64>,
+    /// How many wait to be printed.
+    waiting: Arc<AtomicU64>,
 }
 
 impl Told {
     fn channel(most: usize) -> (Self, Receiver<Worked>) {
         let (results, printed) = sync_channel(most);
-        (Self { results, unprinted: Arc::default() }, printed)
+        (Self { results, unprinted: Arc::default(), waiting: Arc::default() }, printed)
     }
 
     fn tell(&self, worked: &Worked) {
-        match self.results.try_send(worked.clone()) {
-            Err(TrySendError::Full(_)) => drop(self.unprinted.fetch_add(1, Ordering::Relaxed)),
-            // Without a reader nothing is printed any more.
-            Ok(()) | Err(TrySendError::Disconnected(_)) => {}
+        // Before it is sent: it may be printed at once.
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        let Err(refused) = self.results.try_send(worked.clone()) else { return };
+        self.waiting.fetch_sub(1, Ordering::Relaxed);
+        // Without a reader nothing is printed any more.
+        if let TrySendError::Full(_) = refused {
+            self.unprinted.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -161,11 +171,12 @@ impl Told {
 type Changes = dyn Fn(&TurnOutcome) -> Vec<FileChange>;
 
 /// Prints results until the worker has ended. When stdout is closed, the worker goes on without them.
-fn print_all(results: &Receiver<Worked>, as_json: Option<&Changes>, mode: PermissionMode) {
+fn print_all(results: &Receiver<Worked>, as_json: Option<&Changes>, mode: PermissionMode, waiting: &AtomicU64) {
     for worked in results.iter() {
         if line(&worked, as_json, mode).is_err() {
             return;
         }
+        waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -199,9 +210,11 @@ mod tests {
             told.tell(&worked);
         }
         assert_eq!(told.unprinted.load(Ordering::Relaxed), 3);
+        assert_eq!(told.waiting.load(Ordering::Relaxed), 2);
         assert_eq!(results.try_iter().count(), 2);
         drop(results);
         told.tell(&worked);
         assert_eq!(told.unprinted.load(Ordering::Relaxed), 3, "stdout is closed");
+        assert_eq!(told.waiting.load(Ordering::Relaxed), 2, "what cannot be printed does not wait");
     }
 }
