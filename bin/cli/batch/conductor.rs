@@ -14,7 +14,7 @@ use super::Manner;
 use super::again::{Earlier, Seen};
 use super::input::{Found, Input};
 use super::line::BatchLine;
-use super::one::{self, Ended, Place};
+use super::one::{self, Ended, Journaled};
 use super::outbox::Outbox;
 use super::progress::Progress;
 use super::queue::{Queue, Rested};
@@ -143,15 +143,15 @@ impl<'a> Conductor<'a> {
     fn begin(&mut self) {
         while self.running.len() < self.manner.concurrency && !self.stop.is_asked() && !self.outbox.is_behind() {
             let Some(line) = self.queue.next() else { return };
-            let place = Place { runtime: self.opened.runtime.clone(), store: Arc::clone(&self.opened.store) };
+            let journaled = Journaled { runtime: self.opened.runtime.clone(), store: Arc::clone(&self.opened.store) };
             let number = line.number;
             self.in_flight.insert(line.session.clone(), number);
             if self.manner.finish {
                 let nth = self.seen.before(&line);
                 let known = self.earlier.remove(&line.session);
-                self.running.push(one::finish(place, number, self.request(line), nth, known).boxed());
+                self.running.push(one::finish(journaled, number, self.request(line), nth, known).boxed());
             } else {
-                self.running.push(one::run(place, number, self.request(line)).boxed());
+                self.running.push(one::run(journaled, number, self.request(line)).boxed());
             }
         }
     }

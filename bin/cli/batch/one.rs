@@ -26,13 +26,12 @@ pub(crate) struct Ended {
 }
 
 /// Where a line is run, and journaled.
-#[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct Journaled {
     pub(crate) runtime: Runtime,
     pub(crate) store: Arc<dyn SessionStore>,
 }
 
-impl Place {
+impl Journaled {
     /// What a turn changed of files.
     async fn changes(&self, result: &Result<Arc<TurnOutcome>, AgentError>) -> Vec<FileChange> {
         match result {
@@ -43,17 +42,17 @@ impl Place {
 }
 
 /// Runs a line.
-pub(crate) async fn run(place: Place, line: u64, request: AgentRequest) -> Ended {
+pub(crate) async fn run(journaled: Journaled, line: u64, request: AgentRequest) -> Ended {
     let session = request.session.clone();
-    let result = outcome(&place.runtime, request).await;
-    let changes = place.changes(&result).await;
+    let result = outcome(&journaled.runtime, request).await;
+    let changes = journaled.changes(&result).await;
     Ended { line, session, result, changes, is_new: true, earlier: None }
 }
 
 /// Runs a line unless it is the `nth` turn of its prompt in its session's journal, counted from 0. Reads the journal
 /// unless it is `known`.
 pub(crate) async fn finish(
-    place: Place,
+    journaled: Journaled,
     line: u64,
     request: AgentRequest,
     nth: usize,
@@ -62,7 +61,7 @@ pub(crate) async fn finish(
     let session = request.session.clone();
     let earlier = match known {
         Some(earlier) => earlier,
-        None => match Earlier::read(&place.runtime, &session).await {
+        None => match Earlier::read(&journaled.runtime, &session).await {
             Ok(earlier) => earlier,
             Err(error) => {
                 return Ended { line, session, result: Err(error), changes: Vec::new(), is_new: true, earlier: None };
@@ -72,9 +71,9 @@ pub(crate) async fn finish(
     let prompt: String = request.input.iter().map(|part| part.as_text()).collect();
     let (result, is_new) = match earlier.outcome(&prompt, nth) {
         Some((outcome, is_new)) => (Ok(outcome), is_new),
-        None => (outcome(&place.runtime, request).await, true),
+        None => (outcome(&journaled.runtime, request).await, true),
     };
-    let changes = place.changes(&result).await;
+    let changes = journaled.changes(&result).await;
     Ended { line, session, result, changes, is_new, earlier: Some(earlier) }
 }
 

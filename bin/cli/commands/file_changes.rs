@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::sessions::TurnOutcome;
-use bob::store::{Artifact, ArtifactId, Record, SessionStore};
+use bob::store::{Artifact, ArtifactId, Fact, Part, Record, SessionStore, StoreError};
 use bob::tools::FileChange;
 use bob::tools::file_changes::{Originals, SessionChanges, TurnChanges, Undone, in_order, together, undo};
 use bob_config::Config;
@@ -84,13 +84,29 @@ pub(crate) async fn of_outcome(store: &dyn SessionStore, outcome: &TurnOutcome) 
         return Vec::new();
     }
     let session = &outcome.session_id;
-    match store.load(session).await {
+    match around(store, outcome).await {
         Ok(records) => of_session(store, session, &records).await.of_turn(&outcome.turn_id),
         Err(error) => {
             print::note(&format!("warning: what the turn changed of files is unknown: {error}"));
             Vec::new()
         }
     }
+}
+
+/// Of the records of a session, those that tell what the turn of an outcome changed: a session may be long, and have many
+/// sub-agents.
+async fn around(store: &dyn SessionStore, outcome: &TurnOutcome) -> Result<Vec<Arc<Record>>, StoreError> {
+    let session = &outcome.session_id;
+    let is_its = |record: &Arc<Record>| record.turn.as_ref() == Some(&outcome.turn_id);
+    let begins = |record: &Arc<Record>| is_its(record) && matches!(record.fact, Fact::Started { .. });
+    let mut records = match store.load_part(session, Part::Latest).await? {
+        newest if newest.iter().any(begins) => newest,
+        _it_began_before_the_last_snapshot => store.load(session).await?,
+    };
+    // Of other turns only what works in the background may have changed something while this turn ran.
+    let is_of_others = |fact: &Fact| matches!(fact, Fact::Answered(_) | Fact::Result(_) | Fact::Waits { .. });
+    records.retain(|record| is_its(record) || !is_of_others(&record.fact));
+    Ok(records)
 }
 
 /// The difference that these turns made, file by file; an empty one if there is none. Turns that were undone last are not

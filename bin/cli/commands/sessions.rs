@@ -20,8 +20,7 @@ use std::sync::Arc;
 
 use bob::SessionId;
 use bob::sessions::{Change, OptionsPatch, SessionPage, SessionSummary};
-use bob::store::{Record, SessionStore};
-use bob::tools::file_changes::SessionChanges;
+use bob::store::{Record, Session, SessionStore};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::json;
@@ -70,17 +69,13 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 None => 0,
             };
             let root = show::answered_at(&*store, &id, &records).await;
-            let changes = match json {
-                true => file_changes::of_session(&*store, &id, &records).await,
-                false => SessionChanges::default(),
+            let session = Session::fold(id, &records);
+            let changes = match session.last.as_deref().filter(|_| *json) {
+                Some(last) => file_changes::of_outcome(&*store, last).await,
+                None => Vec::new(),
             };
-            show::show(
-                &id,
-                &records,
-                (waiting, root.as_ref()),
-                config.policy.rules.default_mode(),
-                json.then_some(&changes),
-            )?;
+            let mode = config.policy.rules.default_mode();
+            show::show(&session, &records, (waiting, root.as_ref()), mode, json.then_some(changes))?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;
@@ -93,8 +88,7 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         SessionsAction::Set { id, model, cwd, instructions, mode, pool, clear, submit, json } => {
             let id = listing.find(id).await?;
             let (model, cwd, mode) = (model.as_deref(), cwd.as_deref(), mode.map(Into::into));
-            let patch = change::patch(model, cwd, instructions.as_deref(), mode, clear, config)?;
-            let patch = change::bound(patch, pool.as_ref(), clear)?;
+            let patch = change::patch(model, cwd, instructions.as_deref(), mode, pool.as_ref(), clear, config)?;
             let made = match submit {
                 true => json!({ "request_id": change::submitted(&store, &id, patch, config).await? }),
                 false => json!({ "options": change::set(&*store, &id, &patch).await? }),

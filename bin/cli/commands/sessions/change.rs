@@ -27,10 +27,21 @@ pub(super) fn patch(
     cwd: Option<&Path>,
     instructions: Option<&str>,
     mode: Option<PermissionMode>,
+    pool: Option<&PoolName>,
     clear: &[String],
     config: &Config,
 ) -> Result<OptionsPatch, Failure> {
     let cleared = |name: &str| clear.iter().any(|other| other == name);
+    let given = [
+        ("model", model.is_some()),
+        ("cwd", cwd.is_some()),
+        ("instructions", instructions.is_some()),
+        ("mode", mode.is_some()),
+        ("pool", pool.is_some()),
+    ];
+    if let Some((name, _)) = given.iter().find(|(name, is_given)| *is_given && cleared(name)) {
+        return Err(Failure::usage(format!("--{name} and --clear {name} contradict each other; use one of them")));
+    }
     fn change<T>(value: Option<T>, cleared: bool) -> Change<T> {
         match value {
             Some(value) => Change::Set(value),
@@ -47,19 +58,9 @@ pub(super) fn patch(
         cwd: change(cwd, cleared("cwd")),
         instructions: change(instructions.map(str::to_owned), cleared("instructions")),
         mode: change(mode, cleared("mode")),
+        pool: change(pool.cloned(), cleared("pool")),
         ..OptionsPatch::default()
     };
-    Ok(patch)
-}
-
-/// With the pool; something must change.
-pub(super) fn bound(patch: OptionsPatch, pool: Option<&PoolName>, clear: &[String]) -> Result<OptionsPatch, Failure> {
-    let pool = match pool {
-        Some(pool) => Change::Set(pool.clone()),
-        None if clear.iter().any(|name| name == "pool") => Change::Clear,
-        None => Change::Keep,
-    };
-    let patch = OptionsPatch { pool, ..patch };
     if patch == OptionsPatch::default() {
         return Err(Failure::usage("nothing to change; use --model, --cwd, --instructions, --mode, --pool or --clear"));
     }

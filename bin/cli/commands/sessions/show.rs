@@ -6,8 +6,7 @@ use bob::approvals::PermissionMode;
 use bob::model::Message;
 use bob::sessions::SessionOptions;
 use bob::store::{Glance, OpenTurn, Record, Session, SessionStore};
-use bob::tools::CallStatus;
-use bob::tools::file_changes::SessionChanges;
+use bob::tools::{CallStatus, FileChange};
 use bob::{MAX_DEPTH, ModelName, SessionId};
 use serde_json::json;
 
@@ -20,25 +19,25 @@ use crate::terminal::{approval, print};
 const MOST_SHOWN: usize = 100;
 
 /// Prints a session, for which so many messages wait in the inbox; `root` is the session whose token answers its question,
-/// if that is another one, and `mode` that of turns that name none. As JSON it is printed with what it changed of files.
+/// if that is another one, and `mode` that of turns that name none. As JSON it is printed with what its last
+/// turn changed of files.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn show(
-    id: &SessionId,
+    session: &Session,
     records: &[Arc<Record>],
     (waiting, root): (usize, Option<&SessionId>),
     mode: PermissionMode,
-    as_json: Option<&SessionChanges>,
+    as_json: Option<Vec<FileChange>>,
 ) -> Result<(), Failure> {
-    let session = Session::fold(id.clone(), records);
     let mut glance = Glance::default();
     records.iter().for_each(|record| glance.note(record));
     if let Some(changes) = as_json {
         let last = session.last.as_deref();
-        let last = last.map(|last| ResultObject::of(last, mode, changes.of_turn(&last.turn_id)));
+        let last = last.map(|last| ResultObject::of(last, mode, changes));
         print::json(&json!({
-            "session_id": id, "title": glance.title, "state": glance.state, "records": records.len(),
+            "session_id": session.id, "title": glance.title, "state": glance.state, "records": records.len(),
             "turns": session.turns, "options": session.options, "next_options": session.next_options,
             "messages": session.history, "waiting": session.waiting.len(), "inbox": waiting, "last": last,
         }))?;
@@ -70,7 +69,7 @@ pub(super) fn show(
         print::text(&spoken(message))?;
     }
     if let Some(open) = &session.open {
-        waiting_for(&session, open, root)?;
+        waiting_for(session, open, root)?;
     }
     for input in &session.waiting {
         print::line(&format!("you (waiting): {}", input.text()))?;

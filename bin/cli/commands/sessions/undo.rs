@@ -67,8 +67,13 @@ pub(crate) async fn tell(store: &Arc<dyn SessionStore>, session: &SessionId, fil
         told => told.map(drop),
     };
     if let Err(failure) = told {
-        print::note(&format!("warning: the model does not know that files were put back: {failure}"));
+        warn_untold(&failure);
     }
+}
+
+/// The files are as they were before; that their session could not be changed is no reason to stop.
+pub(crate) fn warn_untold(failure: &Failure) {
+    print::note(&format!("warning: the model does not know that files were put back: {failure}"));
 }
 
 /// The change of a session by which its model knows that these files were put back; `None` without files.
