@@ -134,6 +134,7 @@ impl OpenRuntime {
             catalogue.facts().settled().await;
         }
         question::hide(&config.policy.secret_files);
+        question::keep_originals(store.artifacts().is_some());
         let grace = Duration::from_millis(config.runtime.shutdown_grace_ms) + hooks_time(config);
         let _a_process_opens_one = OPENED.set((runtime.clone(), grace + CLOSING));
         Ok(Self {

@@ -186,14 +186,15 @@ impl Chat {
         let originals = file_changes::originals(&*self.opened.store, &changes, which, &workspace).await;
         let undone = move || file_changes::take_back((&changes.turns, &originals), which, &workspace, overwrite);
         let names = tokio::task::spawn_blocking(undone).await.map_err(|_| Failure::internal("the undo failed"))??;
-        self.tell_undone(&names).await
+        self.tell_undone(&names).await;
+        Ok(())
     }
 
     /// Has the model know, with the next message of the session, that these files were put back.
-    pub(super) async fn tell_undone(&self, files: &[String]) -> Result<(), Failure> {
-        match undo::told(files) {
-            Some(patch) => Ok(self.opened.runtime.configure(self.session.clone(), patch, None).await?),
-            None => Ok(()),
+    pub(super) async fn tell_undone(&self, files: &[String]) {
+        let Some(patch) = undo::told(files) else { return };
+        if let Err(error) = self.opened.runtime.configure(self.session.clone(), patch, None).await {
+            undo::warn_untold(&error.into());
         }
     }
 

@@ -59,7 +59,7 @@ impl Chat {
             if part == Some(Part::Files) && names.is_empty() {
                 print::note("no file was changed after that turn");
             }
-            self.tell_undone(&names).await?;
+            self.tell_undone(&names).await;
         }
         if part == Some(Part::Files) {
             return Ok(());

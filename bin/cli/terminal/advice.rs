@@ -88,7 +88,9 @@ fn about_model(error: &LlmError) -> &'static str {
 fn about_store(error: &StoreError) -> &'static str {
     match error {
         StoreError::Busy { .. } => TAKE_OVER,
-        StoreError::Unreachable { .. } => "use a process of that pool, or unbind it with `sessions set --clear pool`",
+        StoreError::Unreachable { .. } => {
+            "use a process of that pool, or unbind it with `sessions set ID --clear pool`"
+        }
         StoreError::Conflict { .. } | StoreError::Fenced { .. } => "continue where the session is in use now",
         StoreError::InDoubt(_) => "check the session before you retry",
         StoreError::Unavailable(_) => "check the disk and `store.path`, then retry",

@@ -20,7 +20,7 @@ use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 use crate::terminal::show::took;
 
-pub(crate) use edits::{difference_in, hide};
+pub(crate) use edits::{difference_in, hide, keep_originals};
 
 /// The tool whose argument is a command of the shell.
 const SHELL: &str = "local/shell_exec";

@@ -105,6 +105,7 @@ fn b1_pools_and_tenants() {
             "mcp.pool.idle_ttl_ms = 0",
             "mcp.pool.max_processes = 0",
             "mcp.pool.min_processes = 1",
+            "runtime.pools = ['a.1', '.a']",
             "tenants.'' = {}",
             "tenants.acme.max_cost_per_day = -1.0",
             "tenants.acme.max_tokens = 3",
@@ -121,6 +122,8 @@ fn b1_pools_and_tenants() {
             2:26 `mcp.pool.max_processes` must be between 1 and 10000
             > mcp.pool.min_processes = 1
             2:10 unknown key `min_processes` in `mcp.pool` (did you mean `max_processes`?)
+            > runtime.pools = ['a.1', '.a']
+            2:25 `runtime.pools[1]` must be a pool: 1 to 64 letters, digits, `.`, `_` or `-`, beginning with a letter or digit
             > tenants.'' = {}
             2:9 `tenants` has a tenant with an empty name; leave it out for none
             > tenants.acme.max_cost_per_day = -1.0

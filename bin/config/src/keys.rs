@@ -3,6 +3,8 @@
 //! Each key is declared once, in the schema, with its type, its default and its rule. Everything else, such as the
 //! accepted names, is derived from that.
 
+use bob::sessions::PoolName;
+
 use super::secret::has_credentials;
 use super::tree::{self, Item};
 
@@ -60,6 +62,8 @@ pub(super) enum Rule {
     Command,
     /// A short name of letters, digits, `_` and `-`.
     Id,
+    /// The name of a pool of machines, as the command line takes it.
+    Pool,
 }
 
 /// Times are at least a millisecond, since a time of nothing would end everything before it began, and at most a week.
@@ -97,6 +101,7 @@ impl Rule {
             Self::Command => unless(is_command(text?), COMMAND_FORM),
             Self::Pattern => unless(is_pattern(text?), PATTERN_FORM),
             Self::Id => unless(is_id(text?), ID_FORM),
+            Self::Pool => PoolName::parse(text?).is_err().then(|| POOL_FORM.to_owned()),
         }
     }
 }
@@ -139,6 +144,8 @@ pub(super) fn is_pattern(text: &str) -> bool {
     let is_space = |space: &str| matches!(space, "local" | "mcp" | "agent") || space.contains(['*', '?', '[', '{']);
     text == "*" || text.split_once('/').is_some_and(|(space, name)| is_space(space) && !name.is_empty())
 }
+
+const POOL_FORM: &str = "must be a pool: 1 to 64 letters, digits, `.`, `_` or `-`, beginning with a letter or digit";
 
 pub(super) const ID_FORM: &str = "must be 1 to 64 letters, digits, `_` or `-`, beginning with a letter or digit";
 

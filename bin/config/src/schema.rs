@@ -17,7 +17,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::hooks::Hook;
-use super::keys::Rule::{Address, CallPattern, Command, Decimal, Id, Model, ModelOrEmpty, Pattern, Text, Whole};
+use super::keys::Rule::{Address, CallPattern, Command, Decimal, Model, ModelOrEmpty, Pattern, Pool, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::models::{ModelsCatalog, Selector};
 use super::prices::Price;
@@ -114,7 +114,7 @@ section! {
         /// Messages of history that a prompt takes along at most.
         pub max_history_messages: usize = 50 => COUNT,
         /// The pools of machines in which this process is: it has the sessions that are bound to one of them, beside those that are not bound.
-        pub pools: Vec<String> = Vec::new() => Id,
+        pub pools: Vec<String> = Vec::new() => Pool,
         /// Maximum of concurrent turns in this process.
         pub max_concurrent_turns: u32 = 1024 => COUNT,
         /// Maximum of sub-agents that work for one turn at a time.

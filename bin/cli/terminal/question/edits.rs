@@ -25,6 +25,14 @@ const MOST_BYTES: u64 = 1024 * 1024;
 /// Which files are not shown; a process has one configuration.
 static PROTECTION: OnceLock<Protection> = OnceLock::new();
 
+/// Whether the store of this process keeps what a file held that was no text.
+static KEEPS_ORIGINALS: OnceLock<bool> = OnceLock::new();
+
+/// Sets whether an edit of a file that is no text can be undone.
+pub(crate) fn keep_originals(are_kept: bool) {
+    let _a_process_has_one_store = KEEPS_ORIGINALS.set(are_kept);
+}
+
 /// Sets the patterns of files of secrets, of which no text is shown before a yes.
 pub(crate) fn hide(secret_files: &[String]) {
     let protection = Protection { secret_files: secret_files.to_owned(), ..Protection::default() };
@@ -68,7 +76,10 @@ fn in_the_file(folder: &Path, call: &ToolCall) -> Option<Would> {
             let bytes = std::fs::read(&file).ok()?;
             match TextEncoding::decode(&bytes) {
                 Some((text, _)) if !text.contains('\0') => Some(text.into_owned()),
-                _ if bytes.contains(&0) => return binary(path, bytes.len(), fields).map(Would::Replace),
+                _ if bytes.contains(&0) => {
+                    let is_kept = KEEPS_ORIGINALS.get().copied().unwrap_or_default();
+                    return binary((path, bytes.len(), is_kept), fields).map(Would::Replace);
+                }
                 _ => return None,
             }
         }
@@ -112,10 +123,11 @@ fn shown(would: Would) -> Option<Vec<String>> {
     (!lines.is_empty()).then_some(lines)
 }
 
-/// A file that is not text, and is replaced.
-fn binary(path: &str, bytes: usize, fields: &Map<String, Value>) -> Option<Vec<String>> {
+/// A file that is not text, and is replaced; its size, and whether it is kept.
+fn binary((path, bytes, is_kept): (&str, usize, bool), fields: &Map<String, Value>) -> Option<Vec<String>> {
     let content = fields.get("content")?.as_str()?;
-    let replaced = format!("a binary file of {bytes} bytes is replaced by this text:");
+    let lost = if is_kept { "" } else { ", which cannot be undone" };
+    let replaced = format!("a binary file of {bytes} bytes is replaced by this text{lost}:");
     let head = [format!("file: {path}"), replaced];
     Some(head.into_iter().chain(content.lines().map(|line| format!("+ {line}"))).collect())
 }
@@ -244,7 +256,13 @@ mod tests {
         let forged = lines_in(folder.path(), &write("c\n+++ b/c")).expect("lines");
         assert_eq!(forged[0], "file: c\n+++ b/c", "one line, whose control characters the screen shows as such");
         std::fs::write(folder.path().join("b"), b"\0\x01\x02").expect("a file");
-        assert_eq!(shown(&write("b")), "file: b\na binary file of 3 bytes is replaced by this text:\n+ 1");
+        assert_eq!(
+            shown(&write("b")),
+            "file: b\na binary file of 3 bytes is replaced by this text, which cannot be undone:\n+ 1"
+        );
+        let fields = json!({ "content": "1\n" });
+        let kept = binary(("b", 3, true), fields.as_object().expect("fields")).expect("lines");
+        assert_eq!(kept[1], "a binary file of 3 bytes is replaced by this text:");
     }
 
     #[test]
