@@ -51,7 +51,7 @@ ABOVE = re.compile(f"(?:{'|'.join(COSTS)})(_above_(\\d+)k_tokens)")
 
 
 def tiers(entry):
-    """The prices of prompts above a size, the smallest first; a price that is missing is that of all prompts."""
+    """The prices of prompts above a size, the smallest first; an input or output price that is missing is that of all prompts."""
     found = {}
     for suffix, thousands in filter(None, (match and match.groups() for match in map(ABOVE.fullmatch, entry))):
         found[int(thousands) * 1000] = [entry.get(key + suffix) for key in COSTS]
