@@ -63,24 +63,22 @@ fn a_resumed_turn_has_those_before_its_question_too() {
     home.scratch.agent_toml(&config);
     let write = json!({ "calls": [{ "name": "local/write_file", "arguments": { "path": "b.txt", "content": "b" } }] });
     home.scratch.write("s.json", json!([{ "replies": [edit("one", "uno"), write, { "text": "Done." }] }]).to_string());
+    check_suspended_and_resumed(&home, "json");
+    assert_eq!(home.run(["sessions", "delete", "s"]).code, Some(0));
+    home.scratch.write("a.txt", "one\n");
+    std::fs::remove_file(home.scratch.join("b.txt")).expect("the file of the first round");
+    check_suspended_and_resumed(&home, "stream-json");
+}
+
+/// A turn edits `a.txt`, is suspended at the question whether `b.txt` is written, and is resumed with this form of output.
+#[track_caller]
+fn check_suspended_and_resumed(home: &Home, form: &str) {
     let (code, asked) = home.json(["--session", "s", "--approvals", "suspend", "go"]);
     assert_eq!((code, &asked["changes"]), (Some(4), &both()), "those so far: {asked}");
-    for form in ["json", "stream-json"] {
-        if form == "stream-json" {
-            assert_eq!(home.run(["sessions", "delete", "s"]).code, Some(0));
-            home.scratch.write("a.txt", "one\n");
-            std::fs::remove_file(home.scratch.join("b.txt")).expect("the file of the first round");
-        }
-        let (_, asked) = if form == "json" {
-            (code, asked.clone())
-        } else {
-            home.json(["--session", "s", "--approvals", "suspend", "go"])
-        };
-        let run = home.run(["resume", asked["token"].as_str().expect("a token"), "allow", "--output", form]);
-        let end = parsed(run.stdout.lines().last().unwrap_or_default());
-        let new = json!({ "path": "b.txt", "before": null, "after": "b" });
-        assert_eq!(end["changes"], json!([both()[0], new]), "{run:?}");
-    }
+    let run = home.run(["resume", asked["token"].as_str().expect("a token"), "allow", "--output", form]);
+    let end = parsed(run.stdout.lines().last().unwrap_or_default());
+    let new = json!({ "path": "b.txt", "before": null, "after": "b" });
+    assert_eq!(end["changes"], json!([both()[0], new]), "{run:?}");
 }
 
 #[cfg(feature = "sqlite")]

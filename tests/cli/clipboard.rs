@@ -43,6 +43,8 @@ fn an_image_on_the_clipboard_goes_with_the_message_and_its_file_with_the_chat() 
     terminal.wait_for("a pixel");
     let body = provider.requests().remove(0).body.to_string();
     assert!(body.contains("iVBORw0KGgoxMjM0NTY3OA==") && body.contains("image/png"), "{body}");
+    // The reply is on the screen before its turn has ended, and a turn that runs ignores this key.
+    terminal.wait_until("the prompt", |screen| screen.contents().trim_end().ends_with("you>"));
     terminal.press(CTRL_D);
     assert!(terminal.wait_exit().success());
     assert_eq!(images(), 0, "the file is removed with the chat");

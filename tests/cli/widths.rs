@@ -6,7 +6,8 @@ use std::time::Duration;
 use crate::home::{AGENT, Home};
 use crate::support::terminal::{CTRL_D, Terminal};
 
-/// Words of seven letters and a blank: 15 of them are a row of 120 columns, ten one of 80, and five one of 40.
+/// Words of seven letters and a blank: ten are a row of 80 columns, five one of 40; a row has 100 columns at most, which are
+/// twelve.
 fn words() -> String {
     (0..30).map(|word| format!("word{word:03}")).collect::<Vec<_>>().join(" ")
 }

@@ -15,9 +15,9 @@ fn ps_shows_every_actor_of_a_running_batch() {
     let hello = &greeting["answer"];
     assert_eq!((&greeting["v"], &hello["type"], &hello["command"]), (&1.into(), &"hello".into(), &"batch".into()));
     assert_eq!(hello["pid"], pid);
-    let look = far.until("two turns run", runs(2));
+    // The counter follows the reply.
+    let look = far.until("two turns run", |look| runs(2)(look) && look["metrics"]["turns"]["final"] == 1);
     assert_eq!(node(&look, "sessions/alpha").expect("a session")["state"], "running");
-    assert_eq!(look["metrics"]["turns"]["final"], 1);
     assert!(look["process"]["rss_bytes"].as_u64().is_some_and(|bytes| bytes > 1 << 20), "{look:#}");
 
     let run = home.run(["ps"]);

@@ -59,7 +59,10 @@ fn a_chat_that_drains_answers_and_leaves() {
     chat.wait_stdout("hello");
     chat.type_line("slow");
     let (mut far, _) = Far::connect(&home, chat.pid());
-    far.until("a turn runs", runs(1));
+    far.until("the second turn runs", |look| {
+        let turns = &look["metrics"]["turns"];
+        turns["submitted"] == 2 && turns["final"] == 1 && runs(1)(look)
+    });
     let run = home.run(["drain", "--no-wait"]);
     assert_eq!(run.code, Some(0), "{run:?}");
     let run = chat.finish();

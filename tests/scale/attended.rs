@@ -44,43 +44,50 @@ impl Places<'_> {
     }
 }
 
-/// Has a process begin a turn in the session `one`, which does not end by itself, sends to it, and cancels the turn.
+/// A model that asks which colour when it is told to, and does not answer otherwise.
+fn stuck() -> FakeProvider {
+    FakeProvider::answering(|request| match request.to_string().contains("ask me") {
+        true if !request.to_string().contains("blue") => {
+            Reply::call("c1", "ask_user", "{\"question\":\"Which colour?\"}")
+        }
+        _ => Reply::Silence,
+    })
+}
+
+/// Has a process begin a turn in the session `one`, which does not end by itself, sends to it, and cancels the turn: in one
+/// folder, and on two machines where there is a database.
 fn check(test: &str, begins: impl Fn(&Places<'_>, &FakeProvider) -> (Running, usize)) {
-    let database = Database::new(test);
-    for is_folder in [true, false] {
-        let provider = FakeProvider::answering(|request| match request.to_string().contains("ask me") {
-            true if !request.to_string().contains("blue") => {
-                Reply::call("c1", "ask_user", "{\"question\":\"Which colour?\"}")
-            }
-            _ => Reply::Silence,
-        });
-        let places = match (is_folder, &database) {
-            (true, _) => {
-                let home = Home::served_by(&provider).keeping("sqlite");
-                let elsewhere = home.scratch.folder("elsewhere");
-                Places::Folder(home, elsewhere)
-            }
-            (false, Some(database)) => {
-                Places::Machines(Box::new([database.machine(&provider), database.machine(&provider)]))
-            }
-            (false, None) => return,
-        };
-        let (mut running, asked) = begins(&places, &provider);
-        assert!(provider.asked_within(asked, SOON), "the turn asked the model");
-        places.sends(["submit", "--session", "one", "--steer", "to the left"], "added to the turn of one");
-        places.sends(["sessions", "set", "one", "--instructions", "be brief", "--submit"], "");
-        // It waits until the session is free, and a cancellation goes the same way.
-        places.sends(["submit", "--session", "one", "--no-wait", "and then?"], "");
-        places.sends(["cancel", "one"], "cancelled what ran in one");
-        // Its end is in the journal by then.
-        running.end_stdin();
-        let ended = running.finish();
-        let journal = places.sender(["sessions", "export", "one"]).run().stdout;
-        let records: Vec<Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let of = |kind: &str| records.iter().filter(|record| record["kind"] == kind).count();
-        assert_eq!((of("steered"), of("configured")), (1, 1), "{journal}");
-        assert!(journal.contains("\"finish_reason\":\"cancelled\""), "{}: {journal}", ended.stderr);
-    }
+    let provider = stuck();
+    let home = Home::served_by(&provider).keeping("sqlite");
+    let elsewhere = home.scratch.folder("elsewhere");
+    check_at(&Places::Folder(home, elsewhere), &provider, &begins);
+
+    let Some(database) = Database::new(test) else { return };
+    let provider = stuck();
+    let machines = Box::new([database.machine(&provider), database.machine(&provider)]);
+    check_at(&Places::Machines(machines), &provider, &begins);
+}
+
+fn check_at(
+    places: &Places<'_>,
+    provider: &FakeProvider,
+    begins: impl Fn(&Places<'_>, &FakeProvider) -> (Running, usize),
+) {
+    let (mut running, asked) = begins(places, provider);
+    assert!(provider.asked_within(asked, SOON), "the turn asked the model");
+    places.sends(["submit", "--session", "one", "--steer", "to the left"], "added to the turn of one");
+    places.sends(["sessions", "set", "one", "--instructions", "be brief", "--submit"], "");
+    // It waits until the session is free, and a cancellation goes the same way.
+    places.sends(["submit", "--session", "one", "--no-wait", "and then?"], "");
+    places.sends(["cancel", "one"], "cancelled what ran in one");
+    // Its end is in the journal by then.
+    running.end_stdin();
+    let ended = running.finish();
+    let journal = places.sender(["sessions", "export", "one"]).run().stdout;
+    let records: Vec<Value> = journal.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of = |kind: &str| records.iter().filter(|record| record["kind"] == kind).count();
+    assert_eq!((of("steered"), of("configured")), (1, 1), "{journal}");
+    assert!(journal.contains("\"finish_reason\":\"cancelled\""), "{}: {journal}", ended.stderr);
 }
 
 #[test]

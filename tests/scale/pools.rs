@@ -55,6 +55,10 @@ fn a_session_of_a_pool_waits_for_its_pool_and_is_run_nowhere_else() {
     let again = any.run(["submit", "--session", "one", "hi"]);
     assert_eq!((again.code, again.stdout.trim()), (Some(0), "on the gpu"), "{}", again.stderr);
     drop(ended(of_pool));
+    // A process that ends notes so itself; where that fails, its lease has to be over.
+    let alive =
+        "SELECT count(*) FROM bob_nodes WHERE 'gpu' = ANY (pools) AND NOT dead AND expires_at > clock_timestamp()";
+    database.until(alive, "0");
 
     let empty = any.run(["run", "--session", "one", "--take-over", "again"]);
     assert_eq!(empty.code, Some(75), "{}", empty.stderr);

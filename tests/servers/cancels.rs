@@ -78,13 +78,14 @@ async fn c4_a_cancelled_call_is_taken_back_at_once_and_its_effect_is_unknown() {
     for number in 0..CALLS {
         let running = spawned(&runtime, number, "call");
         until(folder.path(), "call", number + 1).await;
-        let began = now_ms();
+        let (watch, began) = (Stopwatch::start(), now_ms());
         assert!(within(runtime.cancel(session(&format!("s{number}")))).await);
         let outcome = within(running).await.expect("the caller is answered");
         assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
         let call = &outcome.tool_transcript[0];
         assert_eq!((outcome.tool_transcript.len(), call.status), (1, CallStatus::Unknown), "{call:?}");
         until(folder.path(), "cancelled", number + 1).await;
+        watch.assert_within(HEARD_WITHIN, "the server heard of a cancel");
         let log = log(folder.path());
         let (called, notice) = (of(&log, "call").last().unwrap(), of(&log, "cancelled").last().unwrap());
         assert_eq!(notice["id"], called["id"], "the notice names the call");
@@ -93,7 +94,6 @@ async fn c4_a_cancelled_call_is_taken_back_at_once_and_its_effect_is_unknown() {
     }
     heard.sort_unstable();
     eprintln!("from a cancel to its notice in the server, in ms: {heard:?}");
-    assert!(u128::from(heard[CALLS - 1]) < HEARD_WITHIN.as_millis(), "{heard:?}");
     assert_eq!(of(&log(folder.path()), "start").count(), 1, "the server lives on");
     within(runtime.shutdown()).await;
 }

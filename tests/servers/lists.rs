@@ -117,6 +117,8 @@ fn a_person_fills_in_the_form_of_a_server() {
     for said in ["accept", "red", "Ada", "7", "false"] {
         assert!(told.contains(said), "{said}: {told}");
     }
+    // A line that is typed before the turn has ended is for that turn.
+    terminal.wait_until("two prompts", |screen| screen.contents().matches("auto>").count() == 2);
     terminal.type_line("Are you there?");
     terminal.wait_for("Yes.");
     // The editor has the keyboard again.

@@ -9,6 +9,7 @@ use bob::sessions::OnParentEnd;
 use bob::store::{MemoryStore, Record, SessionStore};
 use bob::{AgentRuntime, Runtime};
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 
 use super::background::{assert_brought, ends, hears, staged, turns};
 use super::stage::{Gate, children};
@@ -26,6 +27,27 @@ async fn end(runtime: &Runtime, how: End) {
         End::ShutDown => within(runtime.shutdown()).await,
         End::HandOver => within(runtime.hand_over()).await,
     }
+}
+
+/// Has a process end. The end has begun when this returns: a turn is refused.
+async fn ending(runtime: &Runtime, how: End) -> JoinHandle<()> {
+    let ending = tokio::spawn({
+        let runtime = runtime.clone();
+        async move { end(&runtime, how).await }
+    });
+    within(async {
+        while runtime.run(bob::AgentRequest::text(session("other"), "anything")).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    ending
+}
+
+/// How many inputs the session of the caller has.
+async fn inputs(store: &Arc<MemoryStore>) -> usize {
+    let own = within(store.load(&session("s"))).await.unwrap();
+    own.iter().filter(|record| matches!(record.fact, bob::store::Fact::Input(_))).count()
 }
 
 async fn process(store: &Arc<MemoryStore>, gate: &Gate, grace: Duration) -> Runtime {
@@ -55,9 +77,7 @@ async fn one_that_works_at_the_end_of_the_process_goes_on_in_the_next() {
         turn(&runtime, say("go")).await;
         within(gate.entered.notified()).await;
         end(&runtime, how).await;
-        let own = within(store.load(&session("s"))).await.unwrap();
-        let inputs = own.iter().filter(|record| matches!(record.fact, bob::store::Fact::Input(_))).count();
-        assert_eq!(inputs, 1, "{how:?}: no result was recorded");
+        assert_eq!(inputs(&store).await, 1, "{how:?}: no result was recorded");
         let runtime = process(&store, &gate, Duration::from_secs(60)).await;
         assert_eq!(ends(&runtime, &session("s")).await, [(1, None)], "{how:?}: its turn is open");
         within(runtime.shutdown()).await;
@@ -74,24 +94,12 @@ async fn one_that_ends_while_the_process_ends_begins_no_turn_there() {
         turn(&runtime, say("go")).await;
         within(gate.entered.notified()).await;
         let child = children(&runtime, &session("s")).await.remove(0).session;
-        let ending = tokio::spawn({
-            let runtime = runtime.clone();
-            async move { end(&runtime, how).await }
-        });
-        // The end has begun once a turn is refused.
-        within(async {
-            while runtime.run(bob::AgentRequest::text(session("other"), "anything")).await.is_ok() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        let ending = ending(&runtime, how).await;
         gate.opened.notify_one();
         within(ending).await.unwrap();
         let left = within(store.load(&child)).await.unwrap();
         assert!(left.iter().any(|record| matches!(record.fact, bob::store::Fact::Outcome(_))), "{how:?}: it has ended");
-        let own = within(store.load(&session("s"))).await.unwrap();
-        let inputs = own.iter().filter(|record| matches!(record.fact, bob::store::Fact::Input(_))).count();
-        assert_eq!(inputs, 1, "{how:?}");
+        assert_eq!(inputs(&store).await, 1, "{how:?}");
         assert_brought_by_the_next(&store, &gate, how).await;
         assert_eq!(gate.passed.load(Ordering::SeqCst), 1, "{how:?}: it worked once");
     }
@@ -123,22 +131,11 @@ async fn a_result_that_its_caller_has_when_its_turn_ends_begins_no_turn_while_th
             }
         })
         .await;
-        let ending = tokio::spawn({
-            let runtime = runtime.clone();
-            async move { end(&runtime, how).await }
-        });
-        within(async {
-            while runtime.run(bob::AgentRequest::text(session("other"), "anything")).await.is_ok() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
+        let ending = ending(&runtime, how).await;
         hold.opened.notify_one();
         assert_eq!(within(running).await.unwrap().content, "it goes on", "{how:?}");
         within(ending).await.unwrap();
-        let own = within(store.load(&session("s"))).await.unwrap();
-        let inputs = own.iter().filter(|record| matches!(record.fact, bob::store::Fact::Input(_))).count();
-        assert_eq!(inputs, 1, "{how:?}: the result is left in the journal");
+        assert_eq!(inputs(&store).await, 1, "{how:?}: the result is left in the journal");
         assert_brought_by_the_next(&store, &gate, how).await;
     }
 }

@@ -90,6 +90,8 @@ async fn a_request_id_of_another_tenant_tells_nothing_of_its_turn() {
     let Inboxes { operator, acme, globex, .. } = &inboxes;
     let mut first = acme.put(message("r1", pays(None, None))).await.unwrap();
     let outcome = within(first.outcome()).await.unwrap();
+    // The message is removed behind the outcome.
+    within(acme.taken(&plans, &r1)).await.unwrap();
     let before = inboxes.looks(&plans).await;
     assert_eq!(before.1, 0);
 

@@ -6,6 +6,7 @@ use super::*;
 use crate::address::RETURNS_WITHIN;
 use crate::child::testing::{DEADLINE, group_is_gone, processes, soon, until};
 use crate::mcp::testing::{Fixture, arguments, judged, script, server};
+use crate::stopwatch::Stopwatch;
 use crate::tools::local::fixture::call;
 use bob_messages::chat::CallStatus;
 use bob_messages::ids::ServerId;
@@ -49,7 +50,7 @@ async fn a_killed_server_is_noticed_at_once_and_its_calls_are_unknown() {
     let (first, second) = (fixture.begin("hang").await, fixture.begin("hang").await);
     // The second call may still be on its way to the server when this one is answered.
     fixture.perform("echo").await;
-    let killed = Clock::now();
+    let killed = Stopwatch::start();
     kill(pid);
     for call in [first, second] {
         let returned = soon(call).await.expect("an answer");
@@ -58,9 +59,8 @@ async fn a_killed_server_is_noticed_at_once_and_its_calls_are_unknown() {
         assert!(text.contains("outcome unknown") && text.contains("signal 9"), "{text}");
     }
     let end = fixture.end().await;
-    let noticed = killed.elapsed();
+    killed.assert_within(Duration::from_millis(1000), "the kill was noticed");
     assert!(end.contains("`sh` was ended by signal 9"), "{end}");
-    assert!(noticed < Duration::from_millis(1000), "{noticed:?}");
     group_is_gone(pid).await;
 }
 
@@ -126,7 +126,8 @@ async fn a_start_that_fails_is_the_actors_end_and_leaves_nothing() {
         ),
     ] {
         let mut arguments = arguments(spec);
-        arguments.spec.startup_timeout_ms = 300;
+        // Those that are not to be late may be slow on a busy machine.
+        arguments.spec.startup_timeout_ms = if why.contains("300 ms") { 300 } else { 20_000 };
         let watcher = arguments.watcher.clone();
         let mut fixture = Fixture::start(arguments).await;
         let pid = fixture.status().pid;
@@ -213,9 +214,9 @@ async fn a_server_that_could_not_start_is_found_out_when_it_can() {
 async fn a_server_that_closes_its_output_is_ended() {
     let mut fixture = Fixture::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;
     let pid = fixture.ready().await.pid.expect("a process");
-    let begun = Clock::now();
+    let begun = Stopwatch::start();
     assert_eq!(fixture.perform("hang").await.status, CallStatus::Unknown);
-    assert!(begun.elapsed() < Duration::from_secs(1), "{:?}", begun.elapsed());
+    begun.assert_within(Duration::from_secs(1), "the closed output was noticed");
     assert!(fixture.end().await.contains("closed its output"));
     group_is_gone(pid).await;
 }
@@ -243,11 +244,11 @@ async fn a_stopped_actor_ends_its_server_however_deaf() {
     let begun = fixture.begin("hang").await;
     // The trap is set when the shell has started its first sleep.
     until("it is deaf", || processes().iter().filter(|process| process.group == pid).count() > 1).await;
-    let stopped = Clock::now();
+    let stopped = Stopwatch::start();
     fixture.server.actor.stop(None);
     assert_eq!(soon(begun).await, None);
     group_is_gone(pid).await;
-    assert!(stopped.elapsed() < Duration::from_secs(5), "{:?}", stopped.elapsed());
+    stopped.assert_within(Duration::from_secs(5), "the server was ended");
 }
 
 #[tokio::test]

@@ -16,6 +16,16 @@ pub(super) fn open(folder: &TempDir) -> Arc<dyn SessionStore> {
     open_in(folder.path(), StoreOptions::default())
 }
 
+/// Waits until a store that was dropped has closed its files: dropping it waits for a second at most.
+pub(super) fn closed(folder: &Path) {
+    let end = std::time::Instant::now() + Duration::from_secs(60);
+    let owners = || std::fs::read_dir(folder.join("sessions.db-owners")).map_or(0, Iterator::count);
+    while path(folder).with_extension("db-wal").exists() || owners() > 0 {
+        assert!(std::time::Instant::now() < end, "no owner is left, and the log was folded into the database");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 fn make() -> (Arc<dyn SessionStore>, TempDir) {
     let folder = TempDir::new().unwrap();
     (open(&folder), folder)
@@ -61,6 +71,7 @@ async fn g4_files_and_folders_are_the_users_own() {
     names.sort_unstable();
     assert_eq!(names, ["sessions.db", "sessions.db-owners", "sessions.db-shm", "sessions.db-wal"]);
     drop(store);
+    closed(&folder);
     let left = std::fs::read_dir(folder.join("sessions.db-owners")).unwrap().count();
     assert_eq!(left, 0, "no owner is left");
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "the log was folded into the database");

@@ -1,4 +1,6 @@
 use super::*;
+#[cfg(feature = "json-schema")]
+use crate::stopwatch::Stopwatch;
 use crate::tools::grant::Definition;
 use crate::tools::{FnTool, tool};
 use bob_messages::approvals::{Approved, AskedTool};
@@ -220,9 +222,9 @@ fn b7_a_hostile_pattern_is_matched_in_linear_time() {
     descriptor.schema = json!({"type": "object", "properties": {"text": {"type": "string", "pattern": "^(a+)+$"}}});
     let mut gate = Gate::new([vec![descriptor]], Policy::default()).expect("well formed");
     let text = format!("{}!", "a".repeat(50_000));
-    let started = std::time::Instant::now();
+    let started = Stopwatch::start();
     complaint(gate.check(&request("demo/slow", json!({"text": text})), &context()));
-    assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
+    started.assert_within(std::time::Duration::from_secs(5), "the check of a hostile text");
 }
 
 #[cfg(feature = "json-schema")]

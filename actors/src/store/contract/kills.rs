@@ -2,7 +2,7 @@
 //! what it was told to be stored is there for the next, as it was sent. A rule that is
 //! broken, and a process that cannot be started, panics: the test fails there.
 
-use super::owners::{Open, busy, enter};
+use super::owners::{Open, busy, claim_of_the_gone, enter};
 use super::processes::{given, second, start, tell, told};
 use super::{append, claim, record, session, store_one};
 use crate::store::SessionStore;
@@ -122,7 +122,7 @@ async fn write_until_killed(folder: &Path, open: Open) {
     let mut owned = Vec::new();
     for index in 0..SESSIONS {
         let one = session(&format!("s{index}"));
-        let claimed = store.claim(&one).await.expect("its last owner is dead");
+        let claimed = claim_of_the_gone(&store, &one).await.expect("its last owner is dead");
         owned.push((one, claimed.epoch, claimed.version));
     }
     loop {

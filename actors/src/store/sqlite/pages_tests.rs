@@ -1,6 +1,6 @@
 //! Databases and logs whose bytes were changed, cut or left behind by a kill.
 
-use super::tests::{open, path};
+use super::tests::{closed, open, path};
 use super::*;
 use crate::store::contract::{append, claim, many, session, store_one};
 use std::fs;
@@ -23,18 +23,22 @@ async fn written(folder: &TempDir) -> Vec<(SessionId, Vec<Arc<Record>>)> {
         store.release(&one, epoch).await;
         written.push((one, twenty.records));
     }
+    drop(store);
+    closed(folder.path());
     written
 }
 
-fn without_log(folder: &Path) {
-    for end in ["db-wal", "db-shm"] {
-        drop(fs::remove_file(path(folder).with_extension(end)));
-    }
+/// A folder with this database. Each has one of its own, since a store that was dropped may not have closed its files yet.
+fn copied(database: &[u8]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    fs::write(path(folder.path()), database).unwrap();
+    folder
 }
 
 /// Opens a damaged database and reads every session: each is as it was written, or an
 /// error. How many are errors; all of them where the database is refused as a whole.
-async fn check(folder: &TempDir, written: &[(SessionId, Vec<Arc<Record>>)], what: &str) -> usize {
+async fn check(damaged: &[u8], written: &[(SessionId, Vec<Arc<Record>>)], what: &str) -> usize {
+    let folder = copied(damaged);
     let Ok(store) = SqliteStore::open(&path(folder.path()), StoreOptions::default()) else { return written.len() };
     let mut refused = 0;
     for (one, records) in written {
@@ -60,9 +64,7 @@ async fn s2_s11_any_damaged_page_is_an_error_and_never_a_panic_or_another_story(
     for at in (0..whole.len()).step_by(2003) {
         let mut damaged = whole.clone();
         damaged[at] ^= 0xff;
-        fs::write(path(folder.path()), &damaged).unwrap();
-        check(&folder, &written, &format!("byte {at}")).await;
-        without_log(folder.path());
+        check(&damaged, &written, &format!("byte {at}")).await;
     }
 }
 
@@ -78,11 +80,9 @@ async fn s2_any_flipped_bit_of_a_database_is_noticed_or_harmless() {
         let bit = chance.usize(..whole.len() * 8);
         let mut damaged = whole.clone();
         damaged[bit / 8] ^= 1 << (bit % 8);
-        fs::write(path(folder.path()), &damaged).unwrap();
-        let refused = check(&folder, &written, &format!("bit {} of byte {}", bit % 8, bit / 8)).await;
+        let refused = check(&damaged, &written, &format!("bit {} of byte {}", bit % 8, bit / 8)).await;
         noticed += usize::from(refused > 0);
         others += usize::from(refused == 1);
-        without_log(folder.path());
     }
     assert!(noticed * 4 > flips, "{noticed} of {flips} flips were noticed");
     assert!(others * 2 > noticed, "{others} of {noticed} noticed flips concern one session alone");
@@ -90,7 +90,7 @@ async fn s2_any_flipped_bit_of_a_database_is_noticed_or_harmless() {
 
 #[tokio::test]
 async fn s5_s11_a_log_left_behind_and_cut_at_any_byte_loads_a_true_prefix_and_goes_on() {
-    let (alive, killed) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let alive = TempDir::new().unwrap();
     let (store, one) = (open(&alive), session("one"));
     let epoch = claim(&store, &one).await;
     let mut records = Vec::new();
@@ -110,8 +110,7 @@ async fn s5_s11_a_log_left_behind_and_cut_at_any_byte_loads_a_true_prefix_and_go
     cuts.dedup();
     let mut longest = 0;
     for (index, cut) in cuts.iter().enumerate() {
-        without_log(killed.path());
-        fs::write(path(killed.path()), &database).unwrap();
+        let killed = copied(&database);
         fs::write(wal(&killed), &log[..*cut]).unwrap();
         let store = open(&killed);
         let loaded = store.load(&one).await.unwrap();
@@ -139,7 +138,7 @@ async fn s2_a_session_hidden_by_a_damaged_index_does_not_begin_anew() {
     for at in ids {
         let mut damaged = whole.clone();
         damaged[at + 2] = b'x';
-        fs::write(path(folder.path()), &damaged).unwrap();
+        let folder = copied(&damaged);
         let store = open(&folder);
         let (one, records) = &written[13];
         match store.claim(one).await {
@@ -149,8 +148,6 @@ async fn s2_a_session_hidden_by_a_damaged_index_does_not_begin_anew() {
         }
         let (other, records) = &written[4];
         assert_eq!(store.load(other).await.as_ref(), Ok(records), "byte {at}: the others are read");
-        drop(store);
-        without_log(folder.path());
     }
     assert!(hidden > 0, "an id was hidden");
 }
