@@ -7,6 +7,7 @@
 
 mod actor;
 mod artifacts;
+mod below;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod encoded;
 #[cfg(test)]
@@ -37,6 +38,7 @@ pub mod contract;
 
 pub use actor::StoreActor;
 pub use artifacts::{ArtifactStorePort, Artifacts, FolderArtifacts, MemoryArtifacts, StoredArtifact, clipped};
+pub use below::below;
 pub use inbox::{Due, Inbox, StoreLease};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};

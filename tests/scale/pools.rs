@@ -98,3 +98,48 @@ fn a_pool_holds_in_a_store_of_one_machine_as_well() {
         drop(ended(works));
     }
 }
+
+#[test]
+fn a_message_for_a_pool_without_a_process_can_be_cancelled() {
+    let Some(database) = Database::new("a_message_for_a_pool_without_a_process") else { return };
+    let (any, gpu) = (machine(&database, "anywhere"), machine(&database, "on the gpu"));
+    let of_pool = gpu.agent(["work", "--pool", "gpu"]).spawn();
+    let bound = any.run(["submit", "--session", "bound", "--pool", "gpu", "hi"]);
+    assert_eq!(bound.code, Some(0), "{}", bound.stderr);
+    drop(ended(of_pool));
+    let works = worker(&any, "4");
+    for (session, pool) in [("new", Some("gqu")), ("bound", None)] {
+        let pool = pool.map(|pool| ["--pool", pool]);
+        let mut asked = vec!["submit", "--session", session];
+        asked.extend(pool.iter().flatten());
+        asked.push("hi");
+        let submitted = any.agent(asked).spawn();
+        submitted.wait_stderr("the message waits for one: `cli-agent work --pool");
+        let cancelled = any.run(["cancel", session]);
+        assert_eq!(cancelled.code, Some(0), "{session}: {}", cancelled.stderr);
+        assert!(cancelled.stderr.contains(&format!("cancelled in {session}")), "{}", cancelled.stderr);
+        let run = submitted.finish();
+        assert!(run.code == Some(130) && run.stderr.contains("before its turn began"), "{session}: {run:?}");
+        let nothing = any.run(["cancel", session]);
+        assert_eq!(nothing.code, Some(2), "{session}: {}", nothing.stderr);
+    }
+    let seen: Value = serde_json::from_str(&any.run(["ps", "--json"]).stdout).unwrap();
+    assert_eq!(seen["store"]["waiting"], 0, "{seen}");
+    drop(ended(works));
+}
+
+#[test]
+fn in_a_store_of_one_machine_a_message_for_a_pool_can_be_cancelled() {
+    for kind in ["sqlite", "json"] {
+        let home = Home::scripted(&serde_json::json!([{ "replies": [{ "text": "hello" }] }])).keeping(kind);
+        let put = home.run(["submit", "--no-wait", "--session", "two", "--pool", "gqu", "hi"]);
+        assert_eq!(put.code, Some(0), "{kind}: {}", put.stderr);
+        let cancelled = home.run(["cancel", "two"]);
+        assert_eq!(cancelled.code, Some(0), "{kind}: {}", cancelled.stderr);
+        let again = home.run(["submit", "--no-wait", "--session", "two", "hi"]);
+        assert_eq!(again.code, Some(0), "{kind}: {}", again.stderr);
+        let mut works = home.agent(["work", "--json"]).spawn();
+        assert!(works.next_line().is_some_and(|line| line.contains("hello")), "{kind}: its session goes on");
+        drop(ended(works));
+    }
+}

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use bob::approvals::Decision;
-use bob::sessions::FinishReason;
+use bob::sessions::{FinishReason, SessionFilter, SessionPage};
 use bob::store::{Claim, MemoryStore, SessionStore, StoreError};
 use bob::{AgentRuntime, BoxFuture, SessionId};
 
@@ -60,4 +60,41 @@ async fn a_decision_that_a_child_cannot_take_yet_is_asked_for_again() {
     assert_eq!((ended.finish_reason, ran.load(Ordering::SeqCst)), (FinishReason::Final, 1), "{ended:?}");
     let used = ended.delegated.unwrap();
     assert_eq!((used.sessions, used.steps, used.tool_calls, ended.steps), (2, 4, 2, 2));
+}
+
+/// A store that cannot list its sessions at times.
+struct Unlisted {
+    store: Arc<MemoryStore>,
+    fails: AtomicBool,
+}
+
+impl SessionStore for Unlisted {
+    pass_on!(store: claim, load, append, release, delete);
+
+    fn list<'a>(
+        &'a self,
+        filter: &'a SessionFilter,
+        cursor: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+        if self.fails.load(Ordering::SeqCst) {
+            return Box::pin(async { Err(StoreError::Unavailable("the disk is away".to_owned())) });
+        }
+        self.store.list(filter, cursor)
+    }
+}
+
+#[tokio::test]
+async fn a_session_whose_agents_cannot_be_listed_is_not_deleted() {
+    let (store, ran) = (MemoryStore::new(), Arc::default());
+    let unlisted = Arc::new(Unlisted { store: Arc::clone(&store), fails: true.into() });
+    let kept: Arc<dyn SessionStore> = Arc::<Unlisted>::clone(&unlisted);
+    let runtime = staged(three_levels, &store, &ran).store(kept).build().await.unwrap();
+    waits(&run(&runtime, suspending()).await);
+    let refused = within(runtime.delete(session("s"))).await;
+    assert!(refused.as_ref().is_err_and(|error| error.to_string().contains("the disk is away")), "{refused:?}");
+    assert!(!within(runtime.records(session("s"))).await.unwrap().is_empty(), "nothing was deleted");
+    unlisted.fails.store(false, Ordering::SeqCst);
+    assert!(within(runtime.delete(session("s"))).await.unwrap());
+    let left = store.list(&SessionFilter::default(), None).await.unwrap();
+    assert_eq!(left.sessions.len(), 0, "{left:?}");
 }

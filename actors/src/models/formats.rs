@@ -110,7 +110,8 @@ fn price(table: &Map<String, Value>, keys: [&str; 4], a_million: f64) -> Option<
     Some(ModelPrice { cached_input: rate(cached), cache_write: rate(written), ..price })
 }
 
-/// A price of prompts above so many tokens, of which a rate that is missing is that of all prompts.
+/// A price of prompts above so many tokens. A rate of input or output that is missing is that of all prompts; one of a cache that
+/// is missing stays so.
 fn tier(
     above_tokens: u64,
     table: &Map<String, Value>,

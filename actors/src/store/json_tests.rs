@@ -136,3 +136,30 @@ async fn a_session_of_a_pool_is_given_to_its_processes_alone() {
     let open: crate::store::contract::Open = |folder, options| FileStore::open(folder, options).unwrap();
     crate::store::contract::a_session_of_a_pool_is_given_to_its_processes_alone(folder.path(), open).await;
 }
+
+#[tokio::test]
+async fn a_session_with_long_options_is_listed_with_its_parent() {
+    let folder = TempDir::new().unwrap();
+    let (store, one) = (open(&folder, "test"), session("one"));
+    let epoch = store.claim(&one).await.unwrap().epoch;
+    let parent = bob_messages::options::ParentTurn {
+        session: session("above"),
+        turn: bob_messages::ids::TurnId::new("t"),
+        call: bob_messages::ids::CallId::new("c1"),
+        depth: 1,
+        line: None,
+        on_parent_end: None,
+    };
+    let options = bob_messages::options::SessionOptions {
+        instructions: Some("x".repeat(200_000)),
+        parent: Some(parent),
+        ..Default::default()
+    };
+    let mut all = append(&one, epoch, 0, 500);
+    let told = bob_messages::store::Fact::Options(Arc::new(options));
+    all.records[0] = Arc::new(Record { fact: told, ..(*all.records[0]).clone() });
+    assert_eq!(store.append(vec![all]).await, [Ok(500)]);
+    let filter = SessionFilter { parent: Some(session("above")), ..SessionFilter::default() };
+    let page = store.list(&filter, None).await.unwrap();
+    assert_eq!(page.sessions.into_iter().map(|found| found.session).collect::<Vec<_>>(), [one]);
+}

@@ -182,13 +182,16 @@ pub trait SessionStore: Send + Sync + 'static {
         None
     }
 
-    /// The pools of machines in which this process is; none, as this default says, where sessions are not bound to any.
+    /// The pools of machines in which this process is. A store that binds sessions to pools answers those it was opened with. One
+    /// that does not answers none, as this default does: each process may have each of its sessions, and a message that names a
+    /// pool waits for a program that answers it.
     fn pools(&self) -> Pools {
         Pools::default()
     }
 
     /// Which of the processes this one is that run turns with this store, so that a limit of all of them can be divided. It changes
-    /// as they come and go. `None`, as this default says, where processes do not share limits. Does not wait.
+    /// as they come and go; one in all pools runs none, and in a store without pools each counts. `None`, as this default says,
+    /// where processes do not share limits: each has all of them. Does not wait.
     fn share(&self) -> Option<Share> {
         None
     }

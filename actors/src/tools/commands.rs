@@ -85,7 +85,7 @@ const WRAPPERS: [&str; 61] = [
 const NAMES_OF_FIND: [&str; 8] =
     ["-name", "-iname", "-path", "-ipath", "-wholename", "-iwholename", "-regex", "-iregex"];
 
-/// Options of `find` behind which a command stands. What looks like a test is a word of that, up to its `;`.
+/// Options of `find` behind which a command stands, up to a `;`: a word of it may look like a test.
 const EXECUTES_OF_FIND: [&str; 4] = ["-exec", "-execdir", "-ok", "-okdir"];
 
 /// Words of the shell itself that a command may follow.

@@ -27,15 +27,19 @@ const BESIDE: usize = 8;
 /// One call that must have a result: the tool's full name, and arguments that fit its schema.
 pub type Example = (&'static str, Value);
 
-/// A call of a tool with these arguments, in a session whose working folder is `folder`.
-pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
-    let call = ToolCall {
+/// A call of a tool with these arguments, as a model makes it.
+pub fn call(tool: &str, arguments: Value) -> Arc<ToolCall> {
+    Arc::new(ToolCall {
         id: CallId::new("c1"),
         name: ToolName::new(tool),
         argument_bytes: arguments.to_string().len(),
         arguments: arguments.into(),
         signatures: Vec::new(),
-    };
+    })
+}
+
+/// A call of a tool with these arguments, in a session whose working folder is `folder`.
+pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
     let context = CallContext {
         session: session(),
         turn: TurnId::new("turn"),
@@ -53,7 +57,7 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         depth: 0,
     };
     Invocation {
-        call: Arc::new(call),
+        call: call(tool, arguments),
         context: Arc::new(context),
         deadline: Instant::now() + Duration::from_secs(30),
         may_repeat: false,

@@ -78,7 +78,7 @@ pub use bob_actors::store::SqliteStore;
 pub use bob_actors::store::{EmptyPool, SessionOwner, SessionStore, StoreNode, StoreOverview};
 pub use bob_actors::store::{
     FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
-    StoredArtifact, make_folder, page_of,
+    StoredArtifact, below, make_folder, page_of,
 };
 pub use bob_messages::agent::{Delegation, Task};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};

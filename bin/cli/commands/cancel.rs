@@ -130,10 +130,13 @@ async fn in_inbox(store: &Arc<dyn SessionStore>, session: &SessionId) -> Result<
             }
             () = &mut told, if !is_told => {
                 is_told = true;
-                print::note(
-                    "[waiting for a worker that has the session, or the process that runs its turn; Ctrl-C ends the \
+                let of_pool = submit::bound(&**store, session).await;
+                let of_pool = of_pool.map(|pool| format!(" (of the pool {pool}: `cli-agent work --pool {pool}`)"));
+                print::note(&format!(
+                    "[waiting for a worker that has the session, or the process that runs its turn{}; Ctrl-C ends the \
                      waiting, and the cancellation stays]",
-                );
+                    of_pool.unwrap_or_default()
+                ));
             }
             caught = signals.next() => return Ok(Some(caught.exit())),
         }

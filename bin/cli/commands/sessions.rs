@@ -150,7 +150,9 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         }
         SessionsAction::Delete { id, json } => {
             let id = listing.find(id).await?;
-            let below = family::below(&*store, &id).await;
+            let from = &*store;
+            let list = |filter, cursor: Option<String>| async move { from.list(&filter, cursor.as_deref()).await };
+            let below = bob::store::below(&id, list).await?;
             if !store.delete(&id).await? {
                 return Err(no_such(&id));
             }

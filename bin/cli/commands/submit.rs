@@ -85,19 +85,18 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
     }
 }
 
-/// Says that no process of the pool is alive in which a message waits, each time this begins. Never ready.
-async fn explained(store: &dyn SessionStore, pool: Option<PoolName>, session: &SessionId) -> Infallible {
-    let mut is_told = false;
+/// Says that no process of the pool is alive in which a message waits, each time this begins. Asks more and more seldom. Never ready.
+async fn explained(store: &dyn SessionStore, named: Option<PoolName>, session: &SessionId) -> Infallible {
+    let (mut is_told, mut pause, mut pool) = (false, TOLD_AFTER, named);
     loop {
-        tokio::time::sleep(TOLD_AFTER).await;
-        // A session that is bound already names its pool.
-        let bound = match store.load_part(session, Part::Latest).await {
-            Ok(records) => pool_of(session, &records).or_else(|| pool.clone()),
-            Err(_its_reader_says_so) => continue,
-        };
-        let Some(pool) = bound else { continue };
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(TOLD_EACH);
+        if pool.is_none() {
+            pool = bound(store, session).await;
+        }
+        let Some(pool) = &pool else { continue };
         let Ok(Some(seen)) = store.overview().await else { continue };
-        let is_empty = seen.empty_pools.iter().any(|empty| empty.name == pool);
+        let is_empty = seen.empty_pools.iter().any(|empty| empty.name == *pool);
         if is_empty && !is_told {
             print::note(&format!(
                 "[no process of the pool {pool} is alive; the message waits for one: `cli-agent work --pool {pool}`]"
@@ -105,6 +104,11 @@ async fn explained(store: &dyn SessionStore, pool: Option<PoolName>, session: &S
         }
         is_told = is_empty;
     }
+}
+
+/// The pool to which a session is bound, as far as it can be read.
+pub(crate) async fn bound(store: &dyn SessionStore, session: &SessionId) -> Option<PoolName> {
+    pool_of(session, &store.load_part(session, Part::Latest).await.ok()?)
 }
 
 /// The name of a message: the one that was given, or a new one.
@@ -195,6 +199,9 @@ async fn steered(
 
 /// After how long a message that no process has taken is explained.
 const TOLD_AFTER: Duration = Duration::from_secs(2);
+
+/// Between two looks at the processes of a pool, at most.
+const TOLD_EACH: Duration = Duration::from_secs(60);
 
 /// Waits until the process that has the session, or takes it next, is done with a message that runs no turn.
 ///

@@ -98,6 +98,19 @@ impl TextEncoding {
         let mark = (!has_mark).then_some(BYTE_ORDER_MARK);
         Ok(mark.into_iter().chain(text.encode_utf16()).flat_map(unit).collect())
     }
+
+    /// The bytes of a text in this encoding, if [`decode`](Self::decode) has this text of them, but for a byte order mark.
+    ///
+    /// # Errors
+    /// The first character that the encoding does not have; `None` where the bytes would be read as another text, or as none.
+    pub fn encode_exactly(self, text: &str) -> Result<Cow<'_, [u8]>, Option<char>> {
+        fn unmarked(text: &str) -> &str {
+            text.strip_prefix('\u{feff}').unwrap_or(text)
+        }
+        let bytes = self.encode(text).map_err(Some)?;
+        let is_read = self.is_utf8() || Self::decode(&bytes).is_some_and(|(read, _)| unmarked(&read) == unmarked(text));
+        if is_read { Ok(bytes) } else { Err(None) }
+    }
 }
 
 impl fmt::Display for TextEncoding {

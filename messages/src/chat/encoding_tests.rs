@@ -47,6 +47,23 @@ fn a_character_that_an_encoding_does_not_have_is_named() {
 }
 
 #[test]
+fn a_text_that_would_be_read_as_another_one_is_not_encoded_exactly() {
+    for (encoding, text, expected) in [
+        (TextEncoding::Windows1252, "the é", Ok(&b"the \xe9"[..])),
+        (TextEncoding::Windows1252, "ascii", Ok(b"ascii")),
+        (TextEncoding::Windows1252, "the ☃", Err(Some('☃'))),
+        (TextEncoding::Windows1252, "Größe", Err(None)),
+        (TextEncoding::Windows1252, "Ã©", Err(None)),
+        (TextEncoding::Utf16Le, "é", Ok(b"\xff\xfe\xe9\0")),
+        (TextEncoding::Utf16Be, "\u{feff}é", Ok(b"\xfe\xff\0\xe9")),
+        (TextEncoding::Utf16Be, "a\0", Err(None)),
+        (TextEncoding::Utf8, "a\0Größe", Ok("a\0Größe".as_bytes())),
+    ] {
+        assert_eq!(encoding.encode_exactly(text).as_deref().map_err(|why| *why), expected, "{encoding}: {text:?}");
+    }
+}
+
+#[test]
 fn windows_1252_has_these_characters() {
     let assigned: Vec<u8> = (0xa0..=0xff).chain((0x80..=0x9f).filter(|byte| char_of(*byte).is_some())).collect();
     let text: String = assigned.iter().filter_map(|byte| char_of(*byte)).collect();

@@ -41,11 +41,13 @@ pub struct Unfinished {
     pub steered: Vec<RequestId>,
     /// The pool to which the session is bound.
     pub pool: Option<PoolName>,
+    /// The messages that wait and have their outcome already: an earlier owner did not live to remove them.
+    pub ended: Vec<RequestId>,
 }
 
 impl Unfinished {
-    /// Of a session as its journal has it.
-    pub fn of(session: &Session) -> Self {
+    /// Of a session as its journal has it, and the messages that wait for it.
+    pub fn of(session: &Session, messages: &[InboxEntry]) -> Self {
         let open = session.running();
         let named = open.iter().flat_map(|open| {
             let repliers = open.repliers.iter().filter_map(|replier| replier.request_id.clone());
@@ -55,7 +57,13 @@ impl Unfinished {
         let waiting = session.waiting.iter().filter_map(|input| input.request_id.clone());
         let requests = named.chain(waiting).collect();
         let pool = session.latest_options().pool.clone();
-        Self { requests, is_open: open.is_some(), steered: session.steers.iter().cloned().collect(), pool }
+        let has_ended = |request: &&RequestId| {
+            session.first_outcome(request).is_some()
+                || session.has_forgotten(request)
+                || session.submissions.contains_request(request)
+        };
+        let ended = messages.iter().map(|entry| &entry.request_id).filter(has_ended).cloned().collect();
+        Self { requests, is_open: open.is_some(), steered: session.steers.iter().cloned().collect(), pool, ended }
     }
 }
 
@@ -85,17 +93,28 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished, po
         Some(InboxRequest::Cancel { of }) => of == request,
         _ => false,
     };
+    // One that has its outcome is recognised when it is repeated, and not cancelled.
+    let is_cancelled = |entry: &InboxEntry| {
+        !unfinished.ended.contains(&entry.request_id) && waiting.iter().any(|other| cancels(other, &entry.request_id))
+    };
     // What a newer program wrote is not overtaken by turns.
     let first = waiting.iter().position(is_turn);
+    let of_first = first.and_then(|at| waiting.get(at)).and_then(InboxEntry::request);
+    let away = of_first.filter(|_| runs == Runs::Nothing).and_then(|asked| elsewhere(asked, unfinished, pools));
     let step = |at: usize, entry: &InboxEntry| match (&entry.message, runs) {
         (Err(StoreError::TooNew { .. }), _) => Step::Wait,
         (Err(error), _) => Step::Settle(Some(AgentError::Invalid(error.to_string()))),
         (Ok(message), runs) => match (&message.request, runs) {
-            (request @ (InboxRequest::Submit(_) | InboxRequest::Resume { .. }), Runs::Nothing) if first == Some(at) => {
-                if let Some(step) = elsewhere(request, unfinished, pools) {
-                    return step;
-                }
-                Step::Run { is_cancelled: waiting.iter().any(|other| cancels(other, &entry.request_id)) }
+            // The pool may be empty for ever; no process of it is needed to forget what has not begun.
+            (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, Runs::Nothing)
+                if away == Some(Step::Wait)
+                    && is_cancelled(entry)
+                    && !unfinished.requests.contains(&entry.request_id) =>
+            {
+                Step::Settle(Some(cancelled_before()))
+            }
+            (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, Runs::Nothing) if first == Some(at) => {
+                away.clone().unwrap_or_else(|| Step::Run { is_cancelled: is_cancelled(entry) })
             }
             (InboxRequest::Submit(_) | InboxRequest::Resume { .. }, _) => Step::Wait,
             (InboxRequest::Cancel { of }, Runs::Message(running)) if running == of => Step::Cancel(of.clone()),
@@ -134,6 +153,11 @@ pub fn steps(waiting: &[InboxEntry], runs: Runs<'_>, unfinished: &Unfinished, po
         },
     };
     waiting.iter().enumerate().map(|(at, entry)| step(at, entry)).collect()
+}
+
+/// Why a message is refused that was cancelled before its turn began.
+pub fn cancelled_before() -> AgentError {
+    AgentError::Stopped("cancelled before its turn began; nothing was kept of the message".to_owned())
 }
 
 /// What is done with a message that asks for a turn in another pool.

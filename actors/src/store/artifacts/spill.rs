@@ -77,7 +77,7 @@ impl Artifacts {
                 Some(Box::new(Artifact { uri, ..Artifact::of_bytes(id, ArtifactKind::Blob, bytes) }))
             }
             Err(error) => {
-                tracing::warn!(%session, %error, "a change of a file cannot be undone: the artifact store did not take what it held");
+                tracing::warn!(%session, %error, "a change of a file cannot be undone: the artifact store did not take what the file held before");
                 None
             }
         }
@@ -144,7 +144,7 @@ impl Artifacts {
         match kept {
             Ok(id) => Ok(Artifact { id, ..artifact }),
             Err(error) => {
-                tracing::warn!(%session, %error, "a large part is kept in its record: the artifact store did not take it");
+                tracing::warn!(%session, %error, "a large part is not in the artifact store, which did not take it");
                 Err(again(&artifact, Arc::unwrap_or_clone(content), part))
             }
         }

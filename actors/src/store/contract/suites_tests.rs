@@ -1,11 +1,11 @@
 //! Each rule of stores is broken by a store in memory with a fault.
 
 use crate::contract::Suite;
-use crate::store::{MemoryStore, SessionStore};
 #[cfg(feature = "sqlite")]
-use crate::store::{SqliteStore, StoreOptions};
-use bob_messages::ids::SessionId;
-use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
+use crate::store::SqliteStore;
+use crate::store::{FileStore, MemoryStore, SessionStore, StoreOptions};
+use bob_messages::ids::{PoolName, SessionId};
+use bob_messages::store::{Append, Claim, Part, Pools, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeSet;
 #[cfg(feature = "sqlite")]
@@ -225,4 +225,16 @@ async fn each_rule_of_owners_is_kept_by_a_database_and_broken_by_a_store_that_fo
         (8, &["a_session_of_a_pool_is_given_to_its_processes_alone"][..]),
         "{forgotten}"
     );
+}
+
+/// The rule of pools would ask nothing of a store that had forgotten them.
+#[test]
+fn the_stores_that_come_with_bob_are_in_the_pools_they_were_opened_with() {
+    let (folder, ours) = (tempfile::TempDir::new().unwrap(), PoolName::parse("gpu").unwrap());
+    let ours: Pools = [ours].into_iter().collect();
+    let options = || StoreOptions { pools: ours.clone(), ..StoreOptions::default() };
+    assert_eq!(MemoryStore::in_pools(ours.clone()).pools(), ours);
+    assert_eq!(FileStore::open(&folder.path().join("files"), options()).unwrap().pools(), ours);
+    #[cfg(feature = "sqlite")]
+    assert_eq!(SqliteStore::open(&folder.path().join("sessions.db"), options()).unwrap().pools(), ours);
 }

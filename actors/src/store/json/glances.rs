@@ -13,6 +13,9 @@ use std::os::unix::fs::FileExt;
 /// How much of the beginning is looked at, in bytes.
 const HEAD: usize = 16 * 1024;
 
+/// How much of the beginning is looked at where the first record is longer: it has the options of a session, of up to 1 MiB.
+const MOST_HEAD: usize = 8 * 1024 * 1024;
+
 /// How much of the end is looked at, in bytes.
 const TAIL: usize = 16 * 1024;
 
@@ -35,7 +38,13 @@ pub(super) fn seen(file: &File, summary: SessionSummary) -> SessionSummary {
         // A torn line at its end is none.
         return summary.seen(&glance(&head, false));
     }
-    let begun = glance(&head[..HEAD], true);
+    let mut begun = glance(&head[..HEAD], true);
+    let (mut most, mut has_first) = (HEAD, has_record(&head[..HEAD]));
+    while !has_first && most < MOST_HEAD && (most as u64) < summary.bytes {
+        most *= 8;
+        let Ok(head) = read(0, most) else { break };
+        (begun, has_first) = (glance(&head, true), has_record(&head));
+    }
     let tail = read(summary.bytes.saturating_sub(TAIL as u64), TAIL).unwrap_or_default();
     let (mut state, mut cwd, mut tenant) = (None, begun.cwd, begun.tenant);
     for line in lines(&tail) {
@@ -63,6 +72,13 @@ fn glance(bytes: &[u8], only_begun: bool) -> Glance {
         }
     }
     glance
+}
+
+/// Whether a line behind the first ends in these bytes that is no claim: a record, or what cannot be read.
+fn has_record(bytes: &[u8]) -> bool {
+    lines(bytes)
+        .skip(1)
+        .any(|line| !matches!(line::parse(line, &Formats::KNOWN), Ok(Line::Claim(_) | Line::Release(_))))
 }
 
 /// The lines that end in these bytes; the first one may lack its beginning.

@@ -23,6 +23,20 @@ use tokio_postgres::types::ToSql;
 /// The most sessions that are taken in one statement.
 const MOST_AT_ONCE: usize = 250;
 
+/// How many messages one look walks over at most: those in front may be of sessions that are not given to this process.
+macro_rules! walked {
+    () => {
+        5000
+    };
+}
+
+/// How many sessions one look considers at most.
+macro_rules! considered {
+    () => {
+        300
+    };
+}
+
 /// Owners that are noted as dead.
 macro_rules! dead {
     () => {
@@ -54,10 +68,11 @@ macro_rules! newest {
 /// Takes sessions: first turns that were left open, then those whose oldest message waits longest, whether they exist or not. A
 /// damaged one has its messages refused.
 ///
-/// The messages behind `$7` are walked one by one in their order, as far as is needed and no further than [`WALKED`]: one that is
+/// The messages behind `$7` are walked one by one in their order, as far as is needed and no further than `walked!`: one that is
 /// the oldest of its session stands for that, whose row is looked up. More sessions are considered than are taken, since other
 /// processes take some of them at the same time. A session that is bound to no pool yet is bound by its first message that names
-/// one; `$6` are the pools of this process, and `$5` is whether it is in all of them.
+/// one; `$6` are the pools of this process, and `$5` is whether it is in all of them. Where no more are considered than that, a row
+/// without a session has the message at which the walk ended.
 ///
 /// The state `running` is that of a session whose turn has begun and not ended; one that works for another session is taken up
 /// by the turn of that one. A row that another process has locked is being taken by it; what was taken meanwhile is looked at
@@ -70,7 +85,9 @@ pub(super) const FREE: &str = concat!(
              (SELECT i.number, i.session FROM bob_inbox i WHERE i.refusal IS NULL AND i.number > w.number
               ORDER BY i.number LIMIT 1) n),
      messages AS MATERIALIZED (
-         SELECT i.session AS id, i.number AS oldest FROM (SELECT number, session FROM walk LIMIT 5000) i
+         SELECT i.session AS id, i.number AS oldest FROM (SELECT number, session FROM walk LIMIT ",
+    walked!(),
+    ") i
          LEFT JOIN LATERAL (SELECT x.number, x.node, x.pool FROM bob_sessions x WHERE x.id = i.session OFFSET 0) s ON true
          CROSS JOIN LATERAL (
              SELECT coalesce(s.pool, (SELECT p.pool FROM bob_inbox p WHERE p.session = i.session AND p.refusal IS NULL
@@ -79,13 +96,17 @@ pub(super) const FREE: &str = concat!(
          AND i.number = (SELECT min(e.number) FROM bob_inbox e WHERE e.session = i.session AND e.refusal IS NULL)
          AND (s.number IS NULL OR ",
     is_free!("s"),
-    ") AND ($5 OR b.pool IS NULL OR b.pool = ANY ($6)) LIMIT 300),
+    ") AND ($5 OR b.pool IS NULL OR b.pool = ANY ($6)) LIMIT ",
+    considered!(),
+    "),
      open AS MATERIALIZED (
          SELECT x.id, 0::bigint AS oldest FROM bob_sessions x
          WHERE x.state = 'running' AND x.parent IS NULL AND x.damage IS NULL AND NOT x.id = ANY ($4)
          AND ($5 OR x.pool IS NULL OR x.pool = ANY ($6)) AND ",
     is_free!("x"),
-    "    ORDER BY x.number LIMIT 300),
+    "    ORDER BY x.number LIMIT ",
+    considered!(),
+    "),
      waiting AS (SELECT id, oldest FROM messages UNION ALL SELECT id, oldest FROM open),
      ranked AS MATERIALIZED (
          SELECT w.id, s.number IS NULL AS is_new, row_number() OVER (ORDER BY min(w.oldest), w.id) AS place
@@ -115,11 +136,16 @@ pub(super) const FREE: &str = concat!(
     " AS epoch, ",
     newest!(),
     " AS newest)
-     SELECT id, epoch, newest FROM taken UNION ALL SELECT id, epoch, newest FROM new"
+     SELECT id, epoch, newest FROM taken UNION ALL SELECT id, epoch, newest FROM new
+     UNION ALL SELECT NULL, NULL, max(oldest) FROM messages HAVING count(*) = ",
+    considered!()
 );
 
-/// How many messages one look walks over at most: those in front may be of sessions that are not given to this process.
-const WALKED: i64 = 5_000;
+const WALKED: i64 = walked!();
+
+/// How many looks begin at one place, one after the other, before the next one begins in front: what was not given to this
+/// process there may be now.
+const LOOKS_AT_A_PLACE: u32 = 100;
 
 /// Where a walk ended that was not the last one.
 const WALKED_TO: &str = "SELECT number FROM bob_inbox WHERE refusal IS NULL AND number > $1 ORDER BY number
@@ -131,11 +157,13 @@ pub(super) struct Walk {
     pools: Pools,
     /// Behind this message; 0 is the beginning.
     after: Cell<i64>,
+    /// How many looks began there.
+    looks: Cell<u32>,
 }
 
 impl Walk {
     pub(super) fn of(pools: Pools) -> Self {
-        Self { pools, after: Cell::default() }
+        Self { pools, ..Self::default() }
     }
 
     /// Takes at most so many.
@@ -144,16 +172,33 @@ impl Walk {
         let (version, (is_in_all, names)) = (STEPS.len() as i32, names(&self.pools));
         let after = self.after.get();
         let values: [&(dyn ToSql + Sync); 7] = [&ours, &(most as i64), &version, &known, &is_in_all, &names, &after];
-        let taken = sessions(&up.ask(up.client.query(&statement, &values)).await?);
-        let goes_on = match taken.len() < most {
-            true => {
+        let rows = up.ask(up.client.query(&statement, &values)).await?;
+        let taken = sessions(&rows);
+        let considered = rows.iter().find(|row| row.get::<_, Option<&str>>(0).is_none());
+        let goes_on = match considered {
+            _ if taken.len() >= most => None,
+            // Other processes took some of them at the same time.
+            Some(row) => Some(row.get(2)),
+            None => {
                 let statement = up.prepared(WALKED_TO).await?;
                 up.ask(up.client.query_opt(&statement, &[&after, &(WALKED - 1)])).await?.map(|row| row.get(0))
             }
-            false => None,
         };
-        self.after.set(goes_on.unwrap_or_default());
+        self.next(goes_on);
         Ok(taken)
+    }
+
+    /// Where the next look begins: there, or at the same place, where there is more, or where new messages are put.
+    pub(super) fn next(&self, at: Option<i64>) -> i64 {
+        let looks = self.looks.get() + 1;
+        let (after, looks) = match at {
+            Some(at) => (at, 0),
+            None if looks < LOOKS_AT_A_PLACE => (self.after.get(), looks),
+            None => (0, 0),
+        };
+        self.after.set(after);
+        self.looks.set(looks);
+        after
     }
 }
 
@@ -221,7 +266,7 @@ pub(super) async fn due(
 
 fn sessions(rows: &[Row]) -> Vec<Due> {
     let due = |row: &Row| {
-        let session = SessionId::parse(row.get(0)).ok()?;
+        let session = SessionId::parse(row.get::<_, Option<&str>>(0)?).ok()?;
         let epoch = row.get::<_, Option<i64>>(1).and_then(|epoch| u64::try_from(epoch).ok());
         let mark = u64::try_from(row.get::<_, i64>(2)).unwrap_or_default();
         Some(Due { session, epoch, mark })

@@ -200,13 +200,13 @@ impl Task {
         let entered = async {
             up.ask(up.client.execute(SWEEP.as_str(), &[])).await?;
             sent = std::time::Instant::now();
-            // A process that runs no turns is in all pools.
+            // A process in all pools runs no turns; no pool has this name.
             let (is_in_all, names) = names(&self.options.pools);
             let pools = if is_in_all { vec!["*"] } else { names };
             let row = up.ask(up.client.query_one(ENTER, &[&self.options.owner_name, &LEASE_MS, &pools])).await?;
             let number: i32 = row.get(0);
             self.take_lock(&up, number).await?;
-            self.note_share(&up, number).await?;
+            self.note_share(&up, number).await;
             Ok::<_, Error>(number)
         };
         let number = entered.await.map_err(|error| self.link.address.failed("write", &error))?;
@@ -270,19 +270,26 @@ impl Task {
             if is_renewed {
                 let is_locked = self.locked.strong_count() > 0;
                 self.shared.hold(sent + if is_locked { LEASE } else { SUSPECTED_FOR });
-                self.note_share(&up, number).await?;
+                self.note_share(&up, number).await;
             }
             Ok::<_, Error>(is_renewed)
         };
         renewed.await.map_err(|error| self.link.address.failed("write", &error))
     }
 
-    async fn note_share(&self, up: &Up, number: i32) -> Result<(), Error> {
-        let statement = up.prepared(SHARE).await?;
-        let row = up.ask_within(LEASE, up.client.query_one(&statement, &[&number])).await?;
-        let count = |column: usize| u64::try_from(row.get::<_, i64>(column)).unwrap_or_default();
-        self.shared.shares(Share { before: count(0), processes: count(1) });
-        Ok(())
+    /// Counts the processes. Without an answer the last one counts: the row and its sessions are no worse for that.
+    async fn note_share(&self, up: &Up, number: i32) {
+        let asked = async {
+            let statement = up.prepared(SHARE).await?;
+            up.ask_within(LEASE, up.client.query_one(&statement, &[&number])).await
+        };
+        match asked.await {
+            Ok(row) => {
+                let count = |column: usize| u64::try_from(row.get::<_, i64>(column)).unwrap_or_default();
+                self.shared.shares(Share { before: count(0), processes: count(1) });
+            }
+            Err(error) => tracing::warn!(%error, "the processes that share the limits could not be counted"),
+        }
     }
 
     /// Takes the lock, unless another connection has it: one of ours that broke, and that the server has still.

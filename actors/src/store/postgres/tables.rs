@@ -24,7 +24,8 @@ macro_rules! epoch {
 }
 pub(super) use epoch;
 
-/// The columns of a session's row (the last one by its name in the row, since tables of an older program are read that lack it), as [`Entry::of`] reads them.
+/// The columns of a session's row, as [`Entry::of`] reads them. The last one is taken by its name, since tables of an older program
+/// are read that lack it.
 macro_rules! entry_columns {
     () => {
         concat!(

@@ -73,18 +73,14 @@ fn edit(invocation: &Invocation, arguments: EditFile, seen: &Seen) -> Result<Too
         .ok_or_else(|| ToolError::new(format!("{shown:?} is not a text file: {NO_TEXT}")))?;
     let refused = |reason: String| ToolError::new(format!("{shown:?} cannot be edited: {reason}"));
     let Edited { text: after, count, lines } = apply(&before, &edits).map_err(refused)?;
-    let unencodable = |c: char| {
-        format!(
-            "it is {encoding}, which does not have {c:?}; nothing was changed; use other characters, or convert it to UTF-8 first"
-        )
-    };
-    let written = encoding.encode(&after).map_err(|c| refused(unencodable(c)))?;
     // What reads differently afterwards would not be what was asked for.
-    if TextEncoding::decode(&written).is_none_or(|(read, _)| read != after) {
-        return Err(refused(format!(
-            "the text would not be {encoding} any more; nothing was changed; convert it to UTF-8 first"
-        )));
-    }
+    let unencodable = |character: Option<char>| match character {
+        Some(c) => format!(
+            "it is {encoding}, which does not have {c:?}; nothing was changed; use other characters, or convert it to UTF-8 first"
+        ),
+        None => format!("the text would not be {encoding} any more; nothing was changed; convert it to UTF-8 first"),
+    };
+    let written = encoding.encode_exactly(&after).map_err(|character| refused(unencodable(character)))?;
     Target::find(&place)?.replace(&written).map_err(|error| place.explain(&error))?;
     seen.note(session, &full, &written);
     let line = lines.first().and_then(|line| u32::try_from(*line).ok());

@@ -1,8 +1,7 @@
 //! A folder to work in, for the tests of the tools.
 
 use crate::tools::{FnTool, Invocation, ProgressRoom, ToolError, ToolPort};
-use bob_messages::chat::ToolCall;
-use bob_messages::ids::{CallId, SessionId, TurnId};
+use bob_messages::ids::{SessionId, TurnId};
 use bob_messages::permission::PermissionMode;
 use bob_messages::tools::{CallContext, ToolOutput};
 use serde_json::Value;
@@ -101,8 +100,4 @@ impl Workspace {
     }
 }
 
-pub(crate) fn call(name: &str, arguments: Value) -> Arc<ToolCall> {
-    let argument_bytes = arguments.to_string().len();
-    let (id, name) = (CallId::new("c1"), bob_messages::ids::ToolName::new(name));
-    Arc::new(ToolCall { id, name, arguments: arguments.into(), argument_bytes, signatures: Vec::new() })
-}
+pub(crate) use crate::tools::contract::call;

@@ -126,7 +126,8 @@ impl Window {
     }
 }
 
-/// Reads a file that is not kept in memory. Without the mark of UTF-16 it is UTF-8, else what Windows-1252 has.
+/// Reads a file that is not kept in memory. Without the mark of UTF-16 it is UTF-8, else Windows-1252 if the lines that are shown
+/// are read so by themselves: a fault in a text of UTF-8 makes no other text of it.
 fn large(file: File, wanted: &ReadFile, length: u64, unwanted: &Unwanted) -> Result<Window, Stopped> {
     let mut file = file.into_std();
     let mut mark = [0; 2];
@@ -140,14 +141,38 @@ fn large(file: File, wanted: &ReadFile, length: u64, unwanted: &Unwanted) -> Res
         }
         None => window(&mut Lines { from: BufReader::new(&file), at: 0, unwanted }, wanted, length),
     };
-    let Err(no_text @ Stopped::NoText(_)) = read else {
-        return read.map(|window| window.of(encoding.unwrap_or_default()));
+    let no_text = match (read, encoding) {
+        (Ok(window), Some(encoding)) => {
+            let is_faulty = window.text.contains('\0')
+                || window.text.contains(char::REPLACEMENT_CHARACTER) && !is_utf16(&mut file, encoding)?;
+            return if is_faulty { Err(Stopped::NoText(0)) } else { Ok(window.of(encoding)) };
+        }
+        (Err(no_text @ Stopped::NoText(_)), None) => no_text,
+        (read, _) => return read,
     };
     file.rewind()?;
     let from = DecodeReaderBytesBuilder::new().encoding(Some(WINDOWS_1252)).build(&file);
     let read = window(&mut Lines { from: BufReader::new(from), at: 0, unwanted }, wanted, length)?;
-    let is_control = |c: char| c.is_control() && !"\t\n\r\x0c\x1b".contains(c);
-    if read.text.contains(is_control) { Err(no_text) } else { Ok(read.of(TextEncoding::Windows1252)) }
+    // Without their numbers.
+    let lines: Vec<_> = read.text.split('\n').filter_map(|line| Some(line.split_once('\t')?.1)).collect();
+    match TextEncoding::Windows1252.encode_exactly(&lines.join("\n")) {
+        Ok(_) => Ok(read.of(TextEncoding::Windows1252)),
+        Err(_read_differently) => Err(no_text),
+    }
+}
+
+/// Whether a file is UTF-16 without a fault, as far as is looked at: the sign that stands for one is a character as well.
+fn is_utf16(file: &mut std::fs::File, encoding: TextEncoding) -> io::Result<bool> {
+    file.rewind()?;
+    let mut bytes = BufReader::new(file).take(MAX_COUNTED_BYTES).bytes();
+    let units = std::iter::from_fn(|| {
+        let pair = [bytes.next()?.ok()?, bytes.next()?.ok()?];
+        Some(match encoding {
+            TextEncoding::Utf16Be => u16::from_be_bytes(pair),
+            TextEncoding::Utf16Le | TextEncoding::Utf8 | TextEncoding::Windows1252 => u16::from_le_bytes(pair),
+        })
+    });
+    Ok(char::decode_utf16(units).all(|read| read.is_ok()))
 }
 
 /// Why nothing is shown of a file.

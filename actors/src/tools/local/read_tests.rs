@@ -144,3 +144,32 @@ async fn a_large_file_of_another_encoding_is_read() {
         "{told}"
     );
 }
+
+#[tokio::test]
+async fn a_large_text_with_a_fault_is_not_shown_as_another_text() {
+    let workspace = Workspace::new();
+    let lines: String = (1..=100_000).map(|n| format!("thé {n}\n")).collect();
+    let error = async |bytes: Vec<u8>, offset: u64| {
+        workspace.put("large.txt", bytes);
+        let arguments = json!({"path": "large.txt", "offset": offset, "limit": 5_000});
+        workspace.error(&read_file(&Arc::default()), arguments).await
+    };
+    // UTF-8 with one byte that is none, near the lines that are shown, and behind those that fit as Windows-1252.
+    for line in ["thé 3\n", "thé 3500\n"] {
+        let at = lines.find(line).expect("it is there");
+        let bad = [&lines.as_bytes()[..at], b"\xe9", &lines.as_bytes()[at..]].concat();
+        let told = error(bad, 2).await;
+        assert!(told.contains(&format!("byte {at} is not UTF-8")), "{told}");
+    }
+    for unit in [0x0000_u16, 0xd83d] {
+        let mut bytes = TextEncoding::Utf16Le.encode(&lines).expect("it has all").into_owned();
+        bytes.splice(10..12, unit.to_le_bytes());
+        let told = error(bytes, 1).await;
+        assert!(told.contains("is not a text file"), "{unit:x}: {told}");
+    }
+    // The sign that stands for what cannot be read is a character as well.
+    let signed = lines.replacen("thé 2", "th\u{fffd} 2", 1);
+    workspace.put("large.txt", TextEncoding::Utf16Le.encode(&signed).expect("it has all"));
+    let shown = read(&workspace, json!({"path": "large.txt", "limit": 2})).await;
+    assert!(shown.starts_with("1\tthé 1\n2\tth\u{fffd} 2\n"), "{shown}");
+}

@@ -137,11 +137,11 @@ fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolError> 
 /// The files of a type, by their names.
 fn types(kind: &str) -> Result<Types, ToolError> {
     let mut builder = TypesBuilder::new();
-    let names = builder.add_defaults().definitions().into_iter().map(|known| known.name().to_owned());
-    let mut near: Vec<(f64, String)> = names.map(|name| (strsim::jaro_winkler(&name, kind), name)).collect();
-    near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let near: Vec<String> = near.into_iter().take(MAX_TYPES_TOLD).map(|(_, name)| name).collect();
-    builder.select(kind).build().map_err(|_unknown| {
+    builder.add_defaults().select(kind).build().map_err(|_unknown| {
+        let known = builder.definitions();
+        let mut near: Vec<_> = known.iter().map(|of| (strsim::jaro_winkler(of.name(), kind), of.name())).collect();
+        near.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let near: Vec<_> = near.into_iter().take(MAX_TYPES_TOLD).map(|(_, name)| name).collect();
         let near = near.join(", ");
         ToolError::new(format!("there is no type of files {kind:?}; the nearest are {near}; or use `glob`"))
     })

@@ -32,6 +32,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+use tokio::time::timeout_at;
 
 /// How long a command may run when its call does not say, in milliseconds.
 const DEFAULT_MS: u64 = 120_000;
@@ -40,6 +41,11 @@ const MOST_MS: u64 = 600_000;
 /// How long the outputs may stay open after the group is gone. Only a process that
 /// left the group can hold them open.
 const LAST_WORDS: Duration = Duration::from_millis(200);
+/// How long before the end of its call the outputs of a command are no longer put into the artifact store: it has ended, and how
+/// is told in time.
+const TIME_TO_RETURN: Duration = Duration::from_millis(250);
+/// The least that is shown of an output that is too long, in bytes, however long the other one is.
+const LEAST_SHOWN: usize = 8 * 1024;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -115,7 +121,7 @@ async fn run(shell: &Shell, command: &str, folder: &Path, invocation: &Invocatio
     let Started { mut running, stdout: from_stdout, stderr: from_stderr } =
         shell.start(command, folder, &invocation.context.roots)?;
     let has_store = invocation.progress.runtime().artifacts().port().is_some();
-    let (mut stdout, mut stderr) = (Kept::whole_if(has_store), Kept::whole_if(has_store));
+    let (mut stdout, mut stderr) = (Kept::of("", has_store), Kept::of("[stderr]\n", has_store));
     let exit = {
         let (so_far, progress, total) = (invocation.so_far(), invocation.progress(), AtomicU64::new(0));
         let heard = |bytes: &[u8]| {
@@ -140,18 +146,18 @@ async fn run(shell: &Shell, command: &str, folder: &Path, invocation: &Invocatio
         }
         exit
     };
-    Ok(report(exit, [("", stdout), ("[stderr]\n", stderr)], invocation).await)
+    Ok(report(exit, [stdout, stderr], invocation).await)
 }
 
 /// The end of a command is a result, with any exit code.
-async fn report(exit: Exit, outputs: [(&str, Kept); 2], invocation: &Invocation) -> ToolOutput {
-    let beside: usize = outputs.iter().filter_map(|(_, kept)| kept.uncut()).sum();
-    let cut = outputs.iter().filter(|(_, kept)| kept.uncut().is_none()).count().max(1);
+async fn report(exit: Exit, outputs: [Kept; 2], invocation: &Invocation) -> ToolOutput {
+    let beside: usize = outputs.iter().filter_map(Kept::uncut).sum();
+    let cut = outputs.iter().filter(|kept| kept.uncut().is_none()).count().max(1);
     // All that is shown is what a model is sent of a result.
     let shown = MODEL_RESULT_BYTES.saturating_sub(beside + NOTICE_BYTES * (cut + 1)) / cut;
     let mut parts = Vec::new();
-    for (title, kept) in outputs.into_iter().filter(|(_, kept)| !kept.is_empty()) {
-        parts.push(part(title, kept, shown, invocation).await);
+    for kept in outputs.into_iter().filter(|kept| !kept.is_empty()) {
+        parts.push(part(kept, shown.max(LEAST_SHOWN), invocation).await);
     }
     parts.push(ContentPart::text(format!("[{}]", command::ending(exit))));
     let (status, signal) = command::status(exit);
@@ -160,14 +166,20 @@ async fn report(exit: Exit, outputs: [(&str, Kept); 2], invocation: &Invocation)
 }
 
 /// An output: of one that is too long for a result, all goes into the artifact store.
-async fn part(title: &str, mut kept: Kept, shown: usize, invocation: &Invocation) -> ContentPart {
+async fn part(mut kept: Kept, shown: usize, invocation: &Invocation) -> ContentPart {
     let (artifacts, session) = (invocation.progress.runtime().artifacts(), &invocation.context.session);
-    if let Some(whole) = kept.take_whole()
-        && let Some(part) = artifacts.keep_text(session, format!("{title}{whole}"), shown).await
-    {
-        return part;
+    let until = invocation.deadline.checked_sub(TIME_TO_RETURN).unwrap_or(invocation.deadline);
+    // Its room is taken until it is there.
+    if let Some((whole, _room)) = kept.take_whole() {
+        match timeout_at(until, artifacts.keep_text(session, whole, shown)).await {
+            Ok(Some(part)) => return part,
+            Ok(None) => {}
+            Err(_late) => {
+                tracing::warn!(%session, "of a long output the ends are kept: the artifact store did not take it in time")
+            }
+        }
     }
-    ContentPart::text(format!("{title}{}", kept.text()))
+    ContentPart::text(kept.text())
 }
 
 #[cfg(test)]

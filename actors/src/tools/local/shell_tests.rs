@@ -2,13 +2,17 @@ use super::command::INHERITED;
 use super::kept::MAX_OUTPUT_BYTES;
 use super::*;
 use crate::child::Watcher;
-use crate::store::{ArtifactStorePort, MemoryArtifacts};
+use crate::store::{ArtifactStorePort, MemoryArtifacts, StoredArtifact};
 use crate::tools::local::fixture::Workspace;
 use crate::tools::local::sandbox::Sandbox;
 use crate::tools::{ProgressRoom, RuntimeHandle, ToolPort};
-use bob_messages::ids::ToolName;
+use bob_messages::artifact::ArtifactId;
+use bob_messages::ids::{SessionId, ToolName};
+use bob_messages::store::StoreError;
+use futures_util::future::BoxFuture;
 use rustix::process::{Pid, Signal};
 use serde_json::json;
+use std::ops::Range;
 
 fn shell() -> FnTool {
     shell_exec(&Shell::new(inherited(), Watcher::new(), Sandbox::default()), &Arc::default(), &[])
@@ -140,11 +144,13 @@ async fn a_long_output_is_an_artifact_with_all_of_it() {
     let workspace = Workspace::new();
     let line =
         |stream: &str, bytes: usize| format!("head -c {bytes} /dev/zero | tr '\\0' x {stream}; echo end {stream}");
-    for (stdout, stderr) in [(100_000, 0), (300_000, 90_000), (10, 70_000)] {
+    for (stdout, stderr) in [(100_000, 0), (300_000, 90_000), (10, 70_000), (65_000, 100_000)] {
         let command = format!("{}; {}", line("", stdout), line(">&2", stderr));
         let (output, store) = run_keeping(&workspace, &command).await;
         assert!(output.for_model().len() <= MODEL_RESULT_BYTES, "{stdout} {stderr}");
         assert!(output.for_model().ends_with("[exit code 0]"), "{stdout} {stderr}");
+        let has_end = output.for_model().ends_with(&format!("{}end\n[exit code 0]", "x".repeat(1000)));
+        assert!(stderr < MAX_OUTPUT_BYTES || has_end, "the end of stderr is shown: {stdout} {stderr}");
         for (part, title, bytes) in [(&output.parts[0], "", stdout), (&output.parts[1], "[stderr]\n", stderr)] {
             let whole = format!("{title}{}end", "x".repeat(bytes));
             let Some(artifact) = part.artifact() else {
@@ -160,6 +166,68 @@ async fn a_long_output_is_an_artifact_with_all_of_it() {
     let too_long = kept::MAX_WHOLE_BYTES + 1;
     let (output, _store) = run_keeping(&workspace, &line("", too_long)).await;
     assert!(output.parts[0].artifact().is_none() && output.plain().contains("bytes are not shown"));
+}
+
+/// Artifacts of a disk that does not answer a write.
+struct Hanging(Arc<MemoryArtifacts>);
+
+impl ArtifactStorePort for Hanging {
+    fn put<'a>(&'a self, _: &'a SessionId, _: Arc<Vec<u8>>) -> BoxFuture<'a, Result<ArtifactId, StoreError>> {
+        Box::pin(std::future::pending())
+    }
+
+    fn get<'a>(
+        &'a self,
+        session: &'a SessionId,
+        id: &'a ArtifactId,
+        range: Range<u64>,
+    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        self.0.get(session, id, range)
+    }
+
+    fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<StoredArtifact>, StoreError>> {
+        self.0.list(session)
+    }
+
+    fn share<'a>(
+        &'a self,
+        from: &'a SessionId,
+        to: &'a SessionId,
+        ids: &'a [ArtifactId],
+    ) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.share(from, to, ids)
+    }
+
+    fn recorded<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, ()> {
+        self.0.recorded(session, ids)
+    }
+
+    fn unrecorded(&self, most: usize) -> BoxFuture<'_, Result<Vec<(SessionId, Vec<ArtifactId>)>, StoreError>> {
+        self.0.unrecorded(most)
+    }
+
+    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.delete(session, ids)
+    }
+
+    fn delete_all<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<usize, StoreError>> {
+        self.0.delete_all(session)
+    }
+}
+
+#[tokio::test]
+async fn a_store_that_does_not_answer_makes_no_time_out_of_the_end_of_a_command() {
+    let (workspace, runtime) = (Workspace::new(), RuntimeHandle::default());
+    runtime.artifacts().come_from(Arc::new(Hanging(MemoryArtifacts::new())));
+    let shell = shell();
+    let command = "head -c 100000 /dev/zero | tr '\\0' x; echo end; exit 3";
+    let invocation = workspace.invocation(shell.name().as_str(), json!({"command": command}));
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(2);
+    let invocation = Invocation { deadline, progress: ProgressRoom::nobody().within(&runtime), ..invocation };
+    // As the host does, whose limit comes a little later where the processor is busy.
+    let called = tokio::time::timeout(Duration::from_secs(60), shell.call_tool(invocation)).await;
+    let text = called.expect("it does not wait for the store").expect("the shell starts").plain();
+    assert!(text.contains("bytes are not shown") && text.ends_with("xend\n[exit code 3]"), "{}", text.len());
 }
 
 #[test]

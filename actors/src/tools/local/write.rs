@@ -54,18 +54,16 @@ fn write(invocation: &Invocation, arguments: WriteFile, seen: &Seen) -> Result<T
     };
     let had = before.as_ref().map_or(TextEncoding::Utf8, |before| before.encoding);
     // A text that does not fit the encoding of the file before is no reason not to write it.
-    let (written, encoding) = match had.encode(&content) {
-        Ok(written) => (written, had),
-        Err(_character) => (content.as_bytes().into(), TextEncoding::Utf8),
+    let as_utf8 = |why| (content.as_bytes().into(), TextEncoding::Utf8, why);
+    let (written, encoding, why) = match had.encode_exactly(&content) {
+        Ok(written) => (written, had, ""),
+        Err(Some(_character)) => as_utf8("which does not have all of it"),
+        Err(None) => as_utf8("in which it would be read as another text"),
     };
     target.replace(&written).map_err(|error| place.explain(&error))?;
     seen.note(session, &full, &written);
     let done = if before.is_some() { "replaced" } else { "created" };
-    let was = if encoding == had {
-        String::new()
-    } else {
-        format!(", in UTF-8; it was {had}, which does not have all of it")
-    };
+    let was = if encoding == had { String::new() } else { format!(", in UTF-8; it was {had}, {why}") };
     let told = format!("{done} {} ({} bytes){}{was}", place.shown, written.len(), in_encoding(encoding));
     // A byte order mark may have been added.
     let after = TextEncoding::decode(&written).filter(|(_, read)| *read == encoding);

@@ -128,3 +128,24 @@ async fn a_file_is_written_in_the_encoding_it_has() {
     let told = "replaced b.txt (3 bytes), in UTF-8; it was Windows-1252, which does not have all of it";
     assert_eq!(write("b.txt", "☕").await, (told.into(), "☕".into()));
 }
+
+#[tokio::test]
+async fn what_would_read_differently_in_the_encoding_of_the_file_is_written_in_utf8() {
+    let workspace = Workspace::new();
+    for (before, content, was) in [
+        // Most of it is outside ASCII, it looks like UTF-8, and it has a character that no text has.
+        (&b"caf\xe9 au lait"[..], "Größe", TextEncoding::Windows1252),
+        (b"caf\xe9 au lait", "Ã©", TextEncoding::Windows1252),
+        (b"\xff\xfea\0", "a\0b", TextEncoding::Utf16Le),
+    ] {
+        workspace.put("a.txt", before);
+        let arguments = json!({"path": "a.txt", "content": content});
+        let output = workspace.run(&write_file(&Arc::default()), arguments).await.expect("written");
+        assert_eq!(workspace.get("a.txt"), content);
+        let change = &output.changes[0];
+        assert_eq!((change.after.as_deref(), change.encoding_before), (Some(content), was));
+        assert_eq!(change.content_after().unwrap().unwrap(), content.as_bytes());
+        let told = format!(", in UTF-8; it was {was}, in which it would be read as another text");
+        assert!(output.plain().ends_with(&told), "{}", output.plain());
+    }
+}

@@ -182,8 +182,8 @@ pub struct SessionLook {
 impl SessionLook {
     /// A session of which there is nothing but its name.
     pub fn bare(session: SessionId) -> Self {
-        let (options, next_options, title, state) = Default::default();
-        Self { session, options, next_options, title, state, turns: 0, waiting: 0, last: None }
+        let (options, next_options, title, state, turns, waiting, last) = Default::default();
+        Self { session, options, next_options, title, state, turns, waiting, last }
     }
 }
 

@@ -4,11 +4,12 @@ use super::options::bounded;
 use super::request::{AgentResponse, SessionLook};
 use super::runtime::Runtime;
 use bob_actors::address::Again;
+use bob_actors::store::below;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::options::{Change, Configuring, OptionsPatch, SessionChange, SessionOptions};
 use bob_messages::reply::Reply;
-use bob_messages::store::{Glance, Part, Record, SessionFilter, SessionState, SessionSummary, StoreMessage};
+use bob_messages::store::{Glance, Part, Record, SessionState, StoreMessage};
 use bob_messages::submission::SessionsMessage;
 use std::sync::Arc;
 
@@ -105,12 +106,13 @@ pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
 /// Deletes the session with everything stored for it, and the sessions of its sub-agents.
 ///
 /// # Errors
-/// `Busy` while a turn of it is running; errors of the store.
+/// `Busy` while a turn of it is running; errors of the store, also where its sub-agents cannot be listed: nothing is deleted then.
 pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool, AgentError> {
     if !close(runtime, &session).await {
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
     }
-    let below = below(runtime, &session).await;
+    let list = |filter, cursor| runtime.ask_store(move |reply| StoreMessage::List { filter, cursor, reply });
+    let below = below(&session, list).await?;
     let is_deleted = runtime.ask_store(move |reply| StoreMessage::Delete { session, reply }).await?;
     for session in below {
         let name = session.clone();
@@ -123,30 +125,6 @@ pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool
         }
     }
     Ok(is_deleted)
-}
-
-/// The sessions of sub-agents below this one, at all levels. What cannot be listed has none: the session can be deleted all
-/// the same.
-async fn below(runtime: &Runtime, session: &SessionId) -> Vec<SessionId> {
-    let mut all = vec![session.clone()];
-    let mut at = 0;
-    while let Some(parent) = all.get(at).cloned() {
-        at += 1;
-        let (filter, mut cursor) = (SessionFilter { parent: Some(parent), ..SessionFilter::default() }, None);
-        loop {
-            let filter = filter.clone();
-            let page = runtime.ask_store(move |reply| StoreMessage::List { filter, cursor, reply }).await;
-            let Ok(page) = page else { break };
-            let agents = page.sessions.into_iter().filter(SessionSummary::is_of_agent).map(|below| below.session);
-            let new: Vec<_> = agents.filter(|below| !all.contains(below)).collect();
-            all.extend(new);
-            cursor = page.cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-    }
-    all.split_off(1)
 }
 
 fn take_away(runtime: &Runtime, session: &SessionId) {

@@ -148,8 +148,9 @@ impl Channels {
         self
     }
 
-    /// Is told each message that was given up, of whatever reason: also one that the tool was asked to send, and one for
-    /// which the time of its call was over. It must not block. A message whose delivery is dropped, since its turn was cancelled, is not told.
+    /// Is told each message that was given up, for any reason: also one that the tool was asked to send, and one for which the
+    /// time of its call was over. It must not block. A message whose delivery is dropped, since its turn was cancelled, is not
+    /// told.
     #[must_use]
     pub fn on_failure(mut self, told: impl Fn(&DeliveryFailure) + Send + Sync + 'static) -> Self {
         self.on_failure = Some(Arc::new(told));

@@ -8,19 +8,26 @@ use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
 use bob_messages::event::Rebuild;
 use bob_messages::ids::{RequestId, SessionId, TenantId, TurnId};
+use bob_messages::inbox::attend::{Runs, Step, Unfinished, steps};
 use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::{OpenTurn, Session};
+use bob_messages::store::Pools;
 use std::sync::Arc;
-use tokio::time::timeout;
+use std::time::Duration;
+use tokio::time::{Instant, timeout};
 
 /// The most bytes of a message, as JSON: twice what the input of a turn may have with its attachments.
 const MOST_BYTES: usize = 32 << 20;
 
+/// How long the processes of a pool have for a cancelled message before it is withdrawn without them. What one of them took before
+/// the cancellation came is in the journal by then.
+const WITHDRAWN_AFTER: Duration = Duration::from_secs(1);
+
 /// Puts messages into the inbox of a store. It runs nothing.
 ///
-/// One without a tenant is the operator's: it sees every session, and each message is put except a submission whose context names
-/// another tenant than that of its session. One [of a tenant](Self::of_tenant) sees the sessions of that tenant.
+/// One without a tenant is the operator's: it sees every session, and refuses a submission whose context names another tenant than
+/// that of its session. One [of a tenant](Self::of_tenant) sees the sessions of that tenant.
 #[derive(Clone)]
 pub struct Submitter {
     at: Place,
@@ -191,21 +198,27 @@ impl Submitter {
     }
 
     /// Waits for the end of a request that was to be [cancelled](Self::cancel), and answers its outcome; `None` for one whose turn
-    /// had not begun. The process that ran the turn may have ended with it: the cancellation is removed then.
+    /// had not begun. The process that ran the turn may have ended with it: the cancellation is removed then. A message that waits
+    /// for a pool, which may have no process for ever, is withdrawn here.
     ///
     /// # Errors
     /// Errors of the store.
     pub async fn cancelled(&self, session: &SessionId, of: &RequestId) -> Result<Option<Box<TurnOutcome>>, AgentError> {
         let key = InboxKey { session: session.clone(), request: Self::cancellation_of(of) };
+        let mut withdrawn_at = Instant::now() + WITHDRAWN_AFTER;
         loop {
             let standing = self.at.inbox.standing(key.clone()).await?;
             let folded = journal::folded(&*self.at.store, session).await?;
-            let (outcome, is_over) = match self.sees(&folded) {
+            let (outcome, mut is_over) = match self.sees(&folded) {
                 true => ended(&folded, of),
                 // What is cancelled may have been about to begin the session.
                 false if folded.tenant.is_none() => (None, false),
                 false => return Ok(None),
             };
+            if standing == InboxStanding::Waiting && !is_over && Instant::now() >= withdrawn_at {
+                withdrawn_at = Instant::now() + WITHDRAWN_AFTER;
+                is_over = self.is_withdrawn(&folded, of).await?;
+            }
             match standing {
                 InboxStanding::Gone => return Ok(outcome),
                 InboxStanding::Refused(error) => return Err(*error),
@@ -216,6 +229,22 @@ impl Submitter {
                 InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
             }
         }
+    }
+
+    /// Withdraws a message that was cancelled and waits for a pool in which this process is not. Whether it did so. Whoever takes it
+    /// from now on takes its cancellation, too, and a store of several machines refuses nothing for an owner.
+    async fn is_withdrawn(&self, folded: &Session, of: &RequestId) -> Result<bool, AgentError> {
+        let waiting = self.at.inbox.take(&folded.id).await?;
+        let pools = match self.at.store.pools() {
+            // It runs no turns.
+            Pools::All => Pools::default(),
+            ours => ours,
+        };
+        let steps = steps(&waiting, Runs::Nothing, &Unfinished::of(folded, &waiting), &pools);
+        let step = waiting.iter().zip(steps).find(|(entry, _)| entry.request_id == *of).map(|(_, step)| step);
+        let Some(Step::Settle(Some(why @ AgentError::Stopped(_)))) = step else { return Ok(false) };
+        let key = InboxKey { session: folded.id.clone(), request: of.clone() };
+        Ok(self.at.inbox.settle(key, Some(why)).await?)
     }
 
     /// The outcome of a request, as far as the session's journal has it still; `None` while it has none.

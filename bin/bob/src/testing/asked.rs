@@ -3,8 +3,9 @@
 use crate::approvals::{ApprovalId, ApprovalQuestion, CHOICES};
 use crate::model::{CondenseRequest, Message};
 use crate::sessions::TurnId;
-use crate::tools::{CallId, Risk, ToolCall, ToolName};
+use crate::tools::Risk;
 use crate::{ModelName, SessionId};
+use bob_actors::tools::contract::call;
 use bob_messages::condense::MAX_SUMMARY_BYTES;
 use serde_json::Value;
 use std::sync::Arc;
@@ -29,18 +30,11 @@ fn session() -> SessionId {
 /// assert_eq!(card(&question("bank/pay", json!({"to": "Ann"}))), r#"bank/pay {"to":"Ann"}"#);
 /// ```
 pub fn question(tool: &str, arguments: Value) -> ApprovalQuestion {
-    let call = ToolCall {
-        id: CallId::new("c1"),
-        name: ToolName::new(tool),
-        argument_bytes: arguments.to_string().len(),
-        arguments: arguments.into(),
-        signatures: Vec::new(),
-    };
     ApprovalQuestion {
         session: session(),
         turn: TurnId::new("turn"),
         approval_id: ApprovalId::new("a1"),
-        call: Arc::new(call),
+        call: call(tool, arguments),
         risk: Risk::High,
         reason: "it has a high risk".to_owned(),
         title: tool.to_owned(),

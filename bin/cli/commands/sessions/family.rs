@@ -3,29 +3,7 @@
 use std::collections::BTreeMap;
 
 use bob::SessionId;
-use bob::sessions::{SessionFilter, SessionSummary};
-use bob::store::SessionStore;
-
-/// The sessions of sub-agents below this one, at all levels. What cannot be listed has none: the session can be deleted all
-/// the same.
-pub(super) async fn below(store: &dyn SessionStore, id: &SessionId) -> Vec<SessionId> {
-    let mut all = vec![id.clone()];
-    let mut at = 0;
-    while let Some(parent) = all.get(at).cloned() {
-        at += 1;
-        let (filter, mut cursor) = (SessionFilter { parent: Some(parent), ..SessionFilter::default() }, None::<String>);
-        while let Ok(page) = store.list(&filter, cursor.as_deref()).await {
-            let agents = page.sessions.into_iter().filter(SessionSummary::is_of_agent).map(|below| below.session);
-            let new: Vec<_> = agents.filter(|below| !all.contains(below)).collect();
-            all.extend(new);
-            cursor = page.cursor;
-            if cursor.is_none() {
-                break;
-            }
-        }
-    }
-    all.split_off(1)
-}
+use bob::sessions::SessionSummary;
 
 /// The sessions of a list: without those that work for another one of it, or each with those behind it. For people their
 /// titles are set in by how far they are below.

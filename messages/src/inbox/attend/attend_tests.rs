@@ -140,6 +140,31 @@ fn a_turn_runs_in_the_pool_of_its_message_or_of_its_session() {
 }
 
 #[test]
+fn what_waits_for_another_pool_can_be_cancelled() {
+    let name = |name: &str| PoolName::parse(name).unwrap();
+    for (names, open, ended, expected) in [
+        ("r1 r2 cancel-r1", "", "", "refuse, wait, wait"),
+        ("r1 r2 cancel-r2", "", "", "wait, refuse, wait"),
+        ("q1 cancel-q1", "", "", "refuse, wait"),
+        // Its turn is open, or has ended: that pool has to do with it.
+        ("r1 cancel-r1", "r1", "", "wait, wait"),
+        ("r1 cancel-r1", "", "r1", "wait, wait"),
+    ] {
+        let of = |names: &str| names.split(' ').filter(|name| !name.is_empty()).map(RequestId::new).collect();
+        let (requests, ended): (Vec<_>, _) = (of(open), of(ended));
+        let is_open = !requests.is_empty();
+        let unfinished = Unfinished { requests, is_open, ended, pool: Some(name("gpu")), ..Unfinished::default() };
+        let steps = steps(&waiting(names), Runs::Nothing, &unfinished, &Pools::default());
+        let steps = steps.iter().map(shown).collect::<Vec<_>>().join(", ");
+        assert_eq!(steps, expected, "{names}, open: {open}");
+    }
+    let ended = vec![RequestId::new("r1")];
+    let unfinished = Unfinished { ended, ..Unfinished::default() };
+    let here = steps(&waiting("r1 cancel-r1"), Runs::Nothing, &unfinished, &Pools::default());
+    assert_eq!(here[0], Step::Run { is_cancelled: false }, "it is recognised, and not cancelled");
+}
+
+#[test]
 fn what_fails_each_time_is_refused_and_rests_longer_until_then() {
     let failed = |counts| Attempt::Again(Failed { why: "it panicked".to_owned(), counts });
     for failures in 0..MOST_ATTEMPTS - 1 {

@@ -2,12 +2,19 @@
 //! the end.
 
 use super::super::MAX_TEXT_BYTES;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 /// How much of each output is kept: half from its beginning, half from its end.
 pub(super) const MAX_OUTPUT_BYTES: usize = 64 * 1024;
 /// How much of each output is kept whole for the artifact store, if there is one. Of a longer one the rest is as above.
 pub(super) const MAX_WHOLE_BYTES: usize = 16 * 1024 * 1024;
+/// How much all commands of the process keep whole at once. Of an output for which there is no room the rest is as above.
+pub(super) const MAX_WHOLE_AT_ONCE: usize = 256 * 1024 * 1024;
+/// By how much the room of an output that is kept whole grows at once, at least and at most.
+const ROOM_STEPS: (usize, usize) = (8 * 1024, 1024 * 1024);
+/// How many bytes a byte has as text that is none.
+const SIGN_BYTES: usize = char::REPLACEMENT_CHARACTER.len_utf8();
 /// How much is kept of a command in the background, both outputs together.
 pub(super) const MAX_RING_BYTES: usize = 128 * 1024;
 /// How much of a line is told while a command runs.
@@ -28,9 +35,81 @@ pub(super) fn last_line(bytes: &[u8]) -> Option<String> {
     Some(String::from_utf8_lossy(&line[..line.len().min(MAX_LINE_BYTES)]).trim().to_owned())
 }
 
+/// What all commands keep whole now.
+static WHOLE_NOW: AtomicUsize = AtomicUsize::new(0);
+
+/// A part of what may be kept whole at once, given back when it is dropped.
+#[derive(Debug)]
+pub(super) struct Room {
+    of: &'static AtomicUsize,
+    taken: usize,
+}
+
+impl Room {
+    /// Takes so many bytes more, if there are as many.
+    fn grow(&mut self, bytes: usize) -> bool {
+        let more = |now: usize| now.checked_add(bytes).filter(|then| *then <= MAX_WHOLE_AT_ONCE);
+        let is_there = self.of.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok();
+        if is_there {
+            self.taken += bytes;
+        }
+        is_there
+    }
+}
+
+impl Drop for Room {
+    fn drop(&mut self) {
+        self.of.fetch_sub(self.taken, Ordering::Relaxed);
+    }
+}
+
+/// All of an output behind its title.
+#[derive(Debug)]
+struct Whole {
+    bytes: Vec<u8>,
+    room: Room,
+}
+
+impl Whole {
+    fn of(now: &'static AtomicUsize, title: &str) -> Option<Self> {
+        let mut whole = Self { bytes: Vec::new(), room: Room { of: now, taken: 0 } };
+        whole.push(title.as_bytes()).then_some(whole)
+    }
+
+    /// Whether there was room for it.
+    fn push(&mut self, bytes: &[u8]) -> bool {
+        let (least, most) = ROOM_STEPS;
+        if self.bytes.capacity() - self.bytes.len() < bytes.len() {
+            let more = self.bytes.len().clamp(least, most).max(bytes.len());
+            if !self.room.grow(more) {
+                return false;
+            }
+            self.bytes.reserve_exact(more);
+        }
+        self.bytes.extend_from_slice(bytes);
+        true
+    }
+
+    /// The text without a copy, where it is one.
+    fn text(self) -> Option<(String, Room)> {
+        let Self { bytes, mut room } = self;
+        let mut text = match String::from_utf8(bytes) {
+            Ok(text) => text,
+            Err(no_text) if room.grow(SIGN_BYTES * no_text.as_bytes().len()) => {
+                String::from_utf8_lossy(no_text.as_bytes()).into_owned()
+            }
+            Err(_no_room) => return None,
+        };
+        text.truncate(text.trim_end_matches('\n').len());
+        Some((text, room))
+    }
+}
+
 /// The beginning and the end of an output of any length.
 #[derive(Default)]
 pub(super) struct Kept {
+    /// What is in front of it.
+    title: &'static str,
     head: Vec<u8>,
     /// The last bytes after the head; up to twice as many as are shown, so that it
     /// need not be moved at each read.
@@ -38,15 +117,16 @@ pub(super) struct Kept {
     /// How many bytes there were in all.
     total: usize,
     /// All of it, as long as that is wanted and not too much.
-    whole: Option<Vec<u8>>,
+    whole: Option<Whole>,
 }
 
 impl Kept {
     pub(super) const HALF: usize = MAX_OUTPUT_BYTES / 2;
 
-    /// An output of which all is wanted.
-    pub(super) fn whole_if(is_wanted: bool) -> Self {
-        Self { whole: is_wanted.then(Vec::new), ..Self::default() }
+    /// An output behind this title, of which perhaps all is wanted.
+    pub(super) fn of(title: &'static str, is_whole: bool) -> Self {
+        let whole = is_whole.then(|| Whole::of(&WHOLE_NOW, title)).flatten();
+        Self { title, whole, ..Self::default() }
     }
 
     /// Reads to the end. Dropped before, it has kept what was read until then; `heard` is given everything.
@@ -60,11 +140,9 @@ impl Kept {
 
     pub(super) fn take(&mut self, bytes: &[u8]) {
         self.total += bytes.len();
-        if self.total > MAX_WHOLE_BYTES {
+        let is_too_long = self.total > MAX_WHOLE_BYTES;
+        if self.whole.as_mut().is_some_and(|whole| is_too_long || !whole.push(bytes)) {
             self.whole = None;
-        }
-        if let Some(whole) = &mut self.whole {
-            whole.extend_from_slice(bytes);
         }
         let (to_head, to_tail) = bytes.split_at(bytes.len().min(Self::HALF - self.head.len()));
         self.head.extend_from_slice(to_head);
@@ -83,21 +161,27 @@ impl Kept {
         (self.total <= MAX_OUTPUT_BYTES).then_some(self.total)
     }
 
-    /// All of it, if [`text`](Self::text) has not.
-    pub(super) fn take_whole(&mut self) -> Option<String> {
-        let whole = self.whole.take().filter(|whole| whole.len() > MAX_OUTPUT_BYTES)?;
-        Some(String::from_utf8_lossy(&whole).trim_end_matches('\n').to_owned())
+    /// All of it behind its title, if [`text`](Self::text) has not all; and its room, which is to be kept as long as it is.
+    pub(super) fn take_whole(&mut self) -> Option<(String, Room)> {
+        let is_cut = self.uncut().is_none();
+        self.whole.take().filter(|_| is_cut)?.text()
     }
 
+    /// The ends of it behind its title.
     pub(super) fn text(&self) -> String {
+        let title = self.title;
         let tail = &self.tail[self.tail.len().saturating_sub(Self::HALF)..];
         let left_out = self.total - self.head.len() - tail.len();
         if left_out == 0 {
             let whole = [self.head.as_slice(), tail].concat();
-            return String::from_utf8_lossy(&whole).trim_end_matches('\n').to_owned();
+            return format!("{title}{}", String::from_utf8_lossy(&whole).trim_end_matches('\n'));
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(tail));
-        format!("{head}\n[… {left_out} of {} bytes are not shown …]\n{}", self.total, tail.trim_end_matches('\n'))
+        format!(
+            "{title}{head}\n[… {left_out} of {} bytes are not shown …]\n{}",
+            self.total,
+            tail.trim_end_matches('\n')
+        )
     }
 }
 
@@ -153,6 +237,31 @@ mod tests {
         assert!(shown.starts_with(&format!("[… the first {missing} of {new} bytes are not shown …]\nxxx")));
         assert!(ring.show(true).starts_with(&format!("[… the first {} of {}", missing + 8, new + 8)));
         assert_eq!(ring.show(false), "");
+    }
+
+    #[test]
+    fn outputs_that_are_kept_whole_share_a_room() {
+        let now: &'static AtomicUsize = Box::leak(Box::default());
+        let mut other = Room { of: now, taken: 0 };
+        let mut kept = Kept { title: "[t]\n", whole: Whole::of(now, "[t]\n"), ..Kept::default() };
+        kept.take(&[b'x'; MAX_OUTPUT_BYTES]);
+        kept.take(b"y\n\n");
+        let (text, room) = kept.take_whole().expect("there is room");
+        assert_eq!((text.len(), text.ends_with("xy")), (MAX_OUTPUT_BYTES + 5, true));
+        let taken = now.load(Ordering::Relaxed);
+        assert!((text.capacity()..=text.capacity() + 8 * 1024).contains(&taken), "{taken} {}", text.capacity());
+        drop((text, room));
+        assert_eq!(now.load(Ordering::Relaxed), 0, "it is given back");
+
+        assert!(other.grow(MAX_WHOLE_AT_ONCE - 200_000) && !other.grow(200_001));
+        let mut kept = Kept { whole: Whole::of(now, ""), ..Kept::default() };
+        // As text each byte would have three.
+        kept.take(&[0xff; MAX_OUTPUT_BYTES + 1]);
+        assert!(kept.take_whole().is_none() && kept.text().contains("1 of 65537 bytes are not shown"));
+        let mut kept = Kept { whole: Whole::of(now, ""), ..Kept::default() };
+        (0..8).for_each(|_| kept.take(&[b'x'; 64 * 1024]));
+        assert!(kept.whole.is_none() && kept.text().contains("bytes are not shown"));
+        assert_eq!(now.load(Ordering::Relaxed), MAX_WHOLE_AT_ONCE - 200_000);
     }
 
     #[test]

@@ -15,7 +15,7 @@ use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{PoolName, RequestId, ResumeToken, SessionId, TurnId};
 use bob_messages::inbox::InboxRequest;
-use bob_messages::inbox::attend::{Attempt, Failed, Runs};
+use bob_messages::inbox::attend::{Attempt, Failed, Runs, cancelled_before};
 use bob_messages::input::ResumeReply;
 use bob_messages::options::{Change, OptionsPatch};
 use bob_messages::outcome::TurnOutcome;
@@ -213,6 +213,8 @@ impl SessionWork {
             InboxRequest::Submit(submit) => {
                 let asked = message::request(&session, request.clone(), *submit, cancel.clone());
                 let of = request.clone();
+                // One that was cancelled runs nothing, so it binds its session to no pool.
+                let pool = pool.filter(|_| !is_cancelled);
                 async move {
                     if let Some(pool) = pool {
                         bind(&runtime, session, pool, &of).await?;
@@ -243,8 +245,7 @@ impl SessionWork {
             Ok(None) => return Ok(true),
             Ok(Some(outcome)) => match &of {
                 RunningOf::Request(_, cancel) if cancel.is_cancelled() && is_unheard(outcome) => {
-                    let why = "cancelled before its turn began; nothing was kept of the message".to_owned();
-                    Attempt::Refused(AgentError::Stopped(why))
+                    Attempt::Refused(cancelled_before())
                 }
                 // It has no place yet, which is not its fault.
                 RunningOf::LeftOpen if is_unheard(outcome) => {

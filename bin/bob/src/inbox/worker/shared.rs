@@ -39,7 +39,7 @@ impl Shared {
     pub(super) fn new(runtime: Runtime, store: Arc<dyn SessionStore>, inbox: Arc<dyn Inbox>) -> Self {
         let (until, full) = (CancellationToken::new(), AtomicBool::new(false));
         let pools = store.pools();
-        Self { runtime, store, inbox, pools, told: Box::new(|_nobody_is_told| ()), until, full }
+        Self { runtime, store, inbox, pools, told: Box::new(|_worked| ()), until, full }
     }
 
     pub(super) fn is_full(&self) -> bool {

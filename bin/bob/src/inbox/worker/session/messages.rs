@@ -47,7 +47,10 @@ impl SessionWork {
         let asks_the_journal = |entry: &InboxEntry| {
             let asks = |request: &InboxRequest| match request {
                 InboxRequest::Cancel { .. } | InboxRequest::Steer { .. } | InboxRequest::Configure { .. } => true,
-                InboxRequest::Submit(_) | InboxRequest::Resume { .. } => request.pool().is_some(),
+                // A change of options may have bound the session elsewhere while a turn ran. The owner begins no turn for it.
+                InboxRequest::Submit(_) | InboxRequest::Resume { .. } => {
+                    (runs == Runs::Nothing && !self.is_owner) || request.pool().is_some()
+                }
                 InboxRequest::Decide { .. } => false,
             };
             entry.request().is_some_and(asks)
@@ -56,21 +59,14 @@ impl SessionWork {
             true => self.folded().await?,
             false => None,
         };
-        let unfinished = folded.as_ref().map(Unfinished::of).unwrap_or_default();
+        let unfinished = folded.as_ref().map(|folded| Unfinished::of(folded, &waiting)).unwrap_or_default();
         let mut found = Found::default();
         for (entry, step) in waiting.iter().zip(steps(&waiting, runs, &unfinished, &self.shared.pools)) {
             match (step, entry.request()) {
                 // What is asked for behind a change runs with it.
                 (Step::Run { .. }, _) if found.is_held => found.waits = true,
                 (Step::Run { is_cancelled }, Some(asked)) => {
-                    // One that has its outcome is recognised when it is repeated, and not cancelled.
                     let request = entry.request_id.clone();
-                    let has_ended = folded.as_ref().is_some_and(|folded| {
-                        folded.first_outcome(&request).is_some()
-                            || folded.has_forgotten(&request)
-                            || folded.submissions.contains_request(&request)
-                    });
-                    let is_cancelled = is_cancelled && !has_ended;
                     let pool = asked.pool().filter(|pool| unfinished.pool.as_ref() != Some(pool)).cloned();
                     found.next = Some(Next { request, asked: asked.clone(), is_cancelled, pool });
                 }
@@ -104,9 +100,9 @@ impl SessionWork {
                         _ => {}
                     }
                 }
-                // The turn that runs, or is next, comes first.
-                (Step::Wait, Some(asked)) if asked.runs_a_turn() && (runs != Runs::Nothing || found.next.is_some()) => {
-                }
+                // The turn that runs, or is next, comes first; an owner begins none for it.
+                (Step::Wait, Some(asked))
+                    if asked.runs_a_turn() && (self.is_owner || runs != Runs::Nothing || found.next.is_some()) => {}
                 (Step::Wait | Step::Run { .. } | Step::Try, _) => found.waits = true,
             }
         }
@@ -202,7 +198,7 @@ impl SessionWork {
                     && !self.is_owner
                     && !self.shared.pools.reach(Some(pool))
                 {
-                    // It goes on in that pool.
+                    // It goes on in that pool. What is behind the change was looked at before it.
                     return Err(Rests(false));
                 }
             }
@@ -258,8 +254,8 @@ impl SessionWork {
         }
         match store.claim_latest(session).await {
             Ok(claim) => Ok(Some(claim.epoch)),
-            // A damaged session has no owner.
-            Err(StoreError::Corrupt(_)) => Ok(None),
+            // A damaged session has no owner; neither has one of another pool, or its store refuses nothing for it.
+            Err(StoreError::Corrupt(_) | StoreError::Unreachable { .. }) => Ok(None),
             Err(error) => {
                 tracing::debug!(%session, %error, "a message is left to the owner of its session");
                 Err(Rests(false))
