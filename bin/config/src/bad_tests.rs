@@ -123,7 +123,7 @@ fn b1_pools_and_tenants() {
             > mcp.pool.min_processes = 1
             2:10 unknown key `min_processes` in `mcp.pool` (did you mean `max_processes`?)
             > runtime.pools = ['a.1', '.a']
-            2:25 `runtime.pools[1]` must be a pool: 1 to 64 letters, digits, `.`, `_` or `-`, beginning with a letter or digit
+            2:25 `runtime.pools` must be a pool: 1 to 64 letters, digits, `.`, `_` or `-`, beginning with a letter or digit
             > tenants.'' = {}
             2:9 `tenants` has a tenant with an empty name; leave it out for none
             > tenants.acme.max_cost_per_day = -1.0
