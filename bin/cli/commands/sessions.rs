@@ -156,14 +156,22 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             if !store.delete(&id).await? {
                 return Err(no_such(&id));
             }
+            let mut with_it = 0_usize;
             for below in below {
-                if let Err(error) = store.delete(&below).await {
-                    print::note(&format!("warning: {below}, the session of a sub-agent, is left: {error}"));
+                match store.delete(&below).await {
+                    Ok(was_there) => with_it += usize::from(was_there),
+                    Err(error) => {
+                        print::note(&format!("warning: {below}, the session of a sub-agent, is left: {error}"));
+                    }
                 }
             }
-            match json {
-                true => print::json(&json!({ "deleted": id }))?,
-                false => print::note(&format!("deleted {id}")),
+            match (json, with_it) {
+                (true, _) => print::json(&json!({ "deleted": id }))?,
+                (false, 0) => print::note(&format!("deleted {id}")),
+                (false, with_it) => {
+                    let below = print::counted(with_it as u64, "session");
+                    print::note(&format!("deleted {id}, with {below} of its sub-agents"));
+                }
             }
         }
     }
