@@ -7,9 +7,9 @@
 
 mod actor;
 mod artifacts;
-mod below;
 #[cfg(any(feature = "postgres", feature = "sqlite"))]
 mod encoded;
+mod family;
 #[cfg(test)]
 mod fixtures_tests;
 mod folder;
@@ -38,7 +38,7 @@ pub mod contract;
 
 pub use actor::StoreActor;
 pub use artifacts::{ArtifactStorePort, Artifacts, FolderArtifacts, MemoryArtifacts, StoredArtifact, clipped};
-pub use below::below;
+pub use family::below;
 pub use inbox::{Due, Inbox, StoreLease};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};

@@ -103,7 +103,7 @@ fn a_pool_holds_in_a_store_of_one_machine_as_well() {
 fn a_message_for_a_pool_without_a_process_can_be_cancelled() {
     let Some(database) = Database::new("a_message_for_a_pool_without_a_process") else { return };
     let (any, gpu) = (machine(&database, "anywhere"), machine(&database, "on the gpu"));
-    let of_pool = gpu.agent(["work", "--pool", "gpu"]).spawn();
+    let of_pool = gpu.agent(["work", "--json", "--pool", "gpu"]).spawn();
     let bound = any.run(["submit", "--session", "bound", "--pool", "gpu", "hi"]);
     assert_eq!(bound.code, Some(0), "{}", bound.stderr);
     drop(ended(of_pool));

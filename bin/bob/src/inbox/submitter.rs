@@ -231,8 +231,8 @@ impl Submitter {
         }
     }
 
-    /// Withdraws a message that was cancelled and waits for a pool in which this process is not. Whether it did so. Whoever takes it
-    /// from now on takes its cancellation, too, and a store of several machines refuses nothing for an owner.
+    /// Withdraws a message that was cancelled and waits for a pool in which this process is not. Whether it did so. A process that
+    /// takes it from now on takes its cancellation, too, and a store of several machines refuses nothing for an owner.
     async fn is_withdrawn(&self, folded: &Session, of: &RequestId) -> Result<bool, AgentError> {
         let waiting = self.at.inbox.take(&folded.id).await?;
         let pools = match self.at.store.pools() {
