@@ -37,6 +37,8 @@
 pub mod address;
 pub mod approvals;
 pub mod at_work;
+#[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
+mod cause;
 pub mod child;
 pub mod clock;
 pub mod compactor;

@@ -160,7 +160,7 @@ async fn a_provider_that_is_not_there_is_named() {
     drop(provider);
     let error = ask(&port, hello()).await.unwrap_err();
     assert_eq!(error.kind, LlmErrorKind::Unavailable);
-    assert!(error.message.starts_with("provider fake cannot be reached"), "{error}");
+    assert!(error.message.starts_with("provider fake cannot be reached (Connection refused"), "{error}");
 }
 
 #[tokio::test]

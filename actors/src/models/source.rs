@@ -1,6 +1,8 @@
 //! Where a catalogue comes from.
 
 use super::formats::{self, MAX_BYTES};
+#[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
+use crate::cause::root_cause;
 use bob_messages::models::ModelEntry;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -75,28 +77,18 @@ async fn body(url: &str) -> Result<String, String> {
         builder
     };
     let client = builder.build().map_err(|error| format!("the HTTP client cannot start: {error}"))?;
-    let mut response = client.get(url).send().await.map_err(|error| innermost(&error))?;
+    let mut response = client.get(url).send().await.map_err(|error| root_cause(&error).to_string())?;
     if !response.status().is_success() {
         return Err(format!("the answer was {}", response.status()));
     }
     let mut bytes = Vec::new();
-    while let Some(more) = response.chunk().await.map_err(|error| innermost(&error))? {
+    while let Some(more) = response.chunk().await.map_err(|error| root_cause(&error).to_string())? {
         bytes.extend_from_slice(&more);
         if bytes.len() > MAX_BYTES {
             return Err(format!("the answer has more than {MAX_BYTES} bytes"));
         }
     }
     String::from_utf8(bytes).map_err(|_no_text| "the answer is no text".to_owned())
-}
-
-/// The words of the last cause: those before repeat the address.
-#[cfg(any(feature = "genai", feature = "mcp", feature = "web"))]
-fn innermost(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(next) = cause.source() {
-        cause = next;
-    }
-    cause.to_string()
 }
 
 #[cfg(not(any(feature = "genai", feature = "mcp", feature = "web")))]

@@ -131,7 +131,7 @@ impl View<'_> {
         let rows = tools.iter().map(|tool| format!("{}\n", tools::row(tool)));
         let servers = self.opened.runtime.servers();
         let down = servers.iter().filter(|server| server.state != ServerState::Ready);
-        let down = down.map(|server| format!("[the tool server {} is {}]\n", server.id, mcp::word(server.state)));
+        let down = down.map(|server| format!("[tool server {}: {}]\n", server.id, mcp::word(server.state)));
         rows.chain(down).collect()
     }
 

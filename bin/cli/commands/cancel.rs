@@ -54,6 +54,10 @@ pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, F
     {
         return Ok(exit);
     }
+    // No process has it in memory; where there are several, none of them is meant.
+    if args.pid.is_none() && client::processes(config).await.len() > 1 {
+        return Err(Failure::usage(format!("nothing runs in the session {session}")));
+    }
     in_process(client::the_one(config, args.pid).await?, &session).await
 }
 

@@ -267,7 +267,7 @@ fn advice(error: &AgentError) -> String {
         LlmErrorKind::Unauthorized => "; check the key",
         LlmErrorKind::QuotaExhausted => "; check the account of the provider",
         LlmErrorKind::UnknownModel => "; check the name of the model",
-        LlmErrorKind::Unavailable | LlmErrorKind::Timeout => "; check base_url and the network",
+        LlmErrorKind::Timeout => "; check base_url and the network",
         _its_text_says_enough => "",
     };
     format!("{failed}{advice}")
@@ -299,8 +299,10 @@ async fn store(config: &Config) -> Result<String, String> {
             expected_version: 0,
             records: vec![Arc::new(record)],
         };
-        store.append(vec![append]).await.into_iter().collect::<Result<Vec<_>, _>>()?;
-        store.delete(&session).await
+        let appended = store.append(vec![append]).await.into_iter().collect::<Result<Vec<_>, _>>();
+        // Also where nothing could be appended: a claim alone may be listed.
+        let deleted = store.delete(&session).await;
+        appended.and(deleted)
     };
     tried.await.map(|_deleted| format!("{} can be written", config.store_shown())).map_err(|error| error.to_string())
 }

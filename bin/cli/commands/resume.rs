@@ -41,9 +41,12 @@ fn decisions(offers_always: bool) -> &'static str {
 pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let token = ResumeToken::new(args.token.as_str());
-    let session = token
-        .session()
-        .ok_or_else(|| Failure::usage("invalid token; copy all of SESSION~SECRET as the suspended turn printed it"))?;
+    let session = token.session().ok_or_else(|| {
+        Failure::usage(
+            "invalid token; copy all of SESSION~SECRET as the suspended turn printed it, or continue a session with \
+                 `cli-agent chat --resume ID`",
+        )
+    })?;
     if args.submit {
         return submitted::submit(args, &config, session, token, &mut signals).await;
     }

@@ -29,8 +29,9 @@ pub(crate) fn skills(
 ) -> Result<Exit, Failure> {
     match action {
         SkillsAction::List(args) => {
-            let index = index(&configured()?)?;
-            list(&index, args.json)
+            let config = configured()?;
+            let index = index(&config)?;
+            list(&index, !config.skills.sources.is_empty(), args.json)
         }
         SkillsAction::Show { name, json } => {
             let index = index(&configured()?)?;
@@ -103,7 +104,7 @@ fn read_one(path: &Path) -> Result<SkillIndex, Failure> {
     }
 }
 
-fn list(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
+fn list(index: &SkillIndex, is_configured: bool, as_json: bool) -> Result<Exit, Failure> {
     let mut skills: Vec<&Arc<Skill>> = index.skills.iter().collect();
     skills.sort_by_key(|skill| skill.name());
     if as_json {
@@ -119,7 +120,10 @@ fn list(index: &SkillIndex, as_json: bool) -> Result<Exit, Failure> {
         print::note(&told(finding));
     }
     if skills.is_empty() && index.findings.is_empty() {
-        print::note("no skills found; add [[skills.sources]] to agent.toml");
+        print::note(match is_configured {
+            true => "no skills found in the folders of [[skills.sources]]",
+            false => "no skills found; add [[skills.sources]] to agent.toml",
+        });
     }
     Ok(Exit::Success)
 }

@@ -41,18 +41,27 @@ async fn greeted(stream: UnixStream) -> Option<Process> {
 pub(crate) async fn the_one(config: &Config, pid: Option<u32>) -> Result<Process, Failure> {
     let mut all = processes(config).await;
     if let Some(pid) = pid {
-        let named = all.into_iter().find(|process| process.hello.pid == pid);
-        return named.ok_or_else(|| Failure::usage(format!("{}: process {pid} is not among them", nobody(config))));
+        let Some(at) = all.iter().position(|process| process.hello.pid == pid) else {
+            return Err(Failure::usage(match all.is_empty() {
+                true => nobody(config),
+                false => format!("process {pid} does not use this store; these do: {}", listed(&all)),
+            }));
+        };
+        return Ok(all.swap_remove(at));
     }
     match all.len() {
         0 => Err(Failure::usage(nobody(config))),
         1 => Ok(all.remove(0)),
         _ => {
-            let named = all.iter().map(|process| format!("{} ({})", process.hello.pid, process.hello.command));
-            let named = named.collect::<Vec<_>>().join(", ");
+            let named = listed(&all);
             Err(Failure::usage(format!("several processes use this store: {named}; name one with --pid")))
         }
     }
+}
+
+fn listed(all: &[Process]) -> String {
+    let named = all.iter().map(|process| format!("{} ({})", process.hello.pid, process.hello.command));
+    named.collect::<Vec<_>>().join(", ")
 }
 
 fn nobody(config: &Config) -> String {

@@ -8,6 +8,7 @@ use super::direct::Unreadable;
 use super::pace::Halt;
 use super::wire::{Fault, MOST_ANSWER_BYTES, MOST_CALLS, MOST_WIRE_BYTES};
 use super::{Attempt, retry_after, said};
+use crate::cause::root_cause;
 use ::genai::Error;
 use ::genai::webc::{Error as WebError, StreamTimeout};
 use bob_messages::llm::{LlmError, LlmErrorKind as Kind};
@@ -16,6 +17,9 @@ use serde_json::Value;
 
 /// As much of an error body as is looked at, in bytes.
 const MOST_BODY_BYTES: usize = 16 * 1024;
+
+/// How much is told of what the system said, characters.
+const MOST_CAUSE: usize = 120;
 
 /// Words by which providers say that the quota is used up and waiting is no use.
 const QUOTA: &[&str] = &[
@@ -154,7 +158,9 @@ pub(super) fn transport(error: &reqwest::Error, attempt: &Attempt<'_>) -> LlmErr
     if error.is_timeout() {
         failure(attempt, Kind::Timeout, "did not answer in time")
     } else if error.is_connect() {
-        failure(attempt, Kind::Unavailable, "cannot be reached: check that it runs and that its base_url is right")
+        let cause: String = root_cause(error).to_string().chars().take(MOST_CAUSE).collect();
+        let what = format!("cannot be reached ({cause}): check that it runs and that its base_url is right");
+        failure(attempt, Kind::Unavailable, &what)
     } else {
         failure(attempt, Kind::Unavailable, "broke the connection in the middle of its answer")
     }

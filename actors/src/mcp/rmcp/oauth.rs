@@ -20,7 +20,8 @@ mod kept;
 mod metadata;
 mod steps;
 
-use super::trouble::{clip, root_cause};
+use super::trouble::clip;
+use crate::cause::root_cause;
 use crate::mcp::sign_in::{SignInPort, SignIns};
 use crate::panics::Panics;
 use crate::secrets::Secrets;

@@ -3,12 +3,12 @@
 //! A server's text is shortened and stripped, and keys in it are redacted. A challenge (`WWW-Authenticate`) is followed
 //! by `oauth` alone, for a server whose client signs in.
 
+use crate::cause::root_cause;
 use crate::secrets::Secrets;
 use bob_messages::options::HttpSpec;
 use reqwest::Url;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 use std::borrow::Cow;
-use std::error::Error;
 use std::sync::{Mutex, PoisonError};
 
 /// How much of a server's complaint is repeated, in bytes.
@@ -183,15 +183,6 @@ fn status_and_words(said: &str) -> Option<(u16, &str)> {
 
 fn said_by(words: &str, key: &Key) -> String {
     clip(&key.hidden_in(words))
-}
-
-/// The innermost of an error's causes; the outer ones repeat the whole URL.
-pub(super) fn root_cause<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause
 }
 
 /// Foreign text, shortened for an error, without control characters.

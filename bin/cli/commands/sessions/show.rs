@@ -159,7 +159,13 @@ fn spoken(message: &Message) -> String {
             lines
         }
         Message::Tool { result } => {
-            let status = if result.status == CallStatus::Ok { "ok" } else { "failed" };
+            let status = match result.status {
+                CallStatus::Ok => "ok",
+                CallStatus::Denied => "denied",
+                CallStatus::Cancelled => "not run",
+                CallStatus::Unknown => "interrupted",
+                CallStatus::Error => "failed",
+            };
             format!("  {}: {status}: {}\n", result.name, print::first_line(&result.output.plain(), MOST_SHOWN))
         }
     }
