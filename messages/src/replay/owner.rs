@@ -3,7 +3,7 @@
 //! A predecessor ends by an orderly stop, by a crash of its actor, or by the end of its program; the records that
 //! close the open turn tell which.
 
-use super::cause::{is_settled, reason_of};
+use super::cause::is_settled;
 use super::driver::Driver;
 use crate::error::AgentError;
 use crate::outcome::EndReason;
@@ -98,10 +98,12 @@ impl Driver<'_> {
                 // A repeated input is deduplicated and only causes the journal to be read.
                 return TurnMessage::Start { input: Arc::clone(&open.input), turn_config };
             }
-            Some(_) if !in_doubt => match self.closing().and_then(reason_of) {
-                Some(reason) => Recover::Close(reason),
-                None => Recover::Continue,
-            },
+            Some(_) if !in_doubt => {
+                match self.closing().and_then(|ended| EndReason::of(ended.finish_reason, ended.guard_reason)) {
+                    Some(reason) => Recover::Close(reason),
+                    None => Recover::Continue,
+                }
+            }
             // It was being closed when this owner died, too.
             None if !in_doubt
                 && self.next().is_some_and(|next| matches!(next.fact, Fact::Result(_)) && is_settled(next)) =>

@@ -91,7 +91,8 @@ impl Turn {
     pub(super) fn told_and_not_kept(&self) -> Vec<TurnMessage> {
         let Some(session) = &self.session else { return Vec::new() };
         let last = session.last.as_ref().filter(|last| self.outbox.ends(&last.turn_id));
-        let last = last.and_then(|last| Some((session.last_submission.clone()?, EndReason::of(last)?)));
+        let reason = |last: &TurnOutcome| EndReason::of(last.finish_reason, last.guard_reason);
+        let last = last.and_then(|last| Some((session.last_submission.clone()?, reason(last)?)));
         let withdrawn = self.outbox.withdrawn().map(|turn| (turn.clone(), EndReason::Cancelled));
         last.into_iter()
             .chain(withdrawn)

@@ -19,7 +19,7 @@ pub(super) struct Unsaved(VecDeque<(SessionId, TurnId, EndReason)>);
 impl Unsaved {
     /// Keeps how a submission ended, or forgets it when the store has it.
     pub(super) fn note(&mut self, session: &SessionId, submission: &TurnId, outcome: &TurnOutcome) {
-        match EndReason::of(outcome) {
+        match EndReason::of(outcome.finish_reason, outcome.guard_reason) {
             _ if outcome.saved => self.forget(session, submission),
             Some(reason) if !self.0.iter().any(|(_, known, _)| known == submission) => {
                 if self.0.len() >= MOST_KEPT {
