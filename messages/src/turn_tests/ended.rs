@@ -5,7 +5,7 @@ use crate::chat::FinishReason;
 use crate::event::{AgentEvent, StepEvent};
 use crate::ids::{RequestId, TurnId};
 use crate::limits::Limits;
-use crate::options::{Configuring, OptionsPatch, SessionChange};
+use crate::options::{Configuring, SessionChange};
 use crate::outcome::EndReason;
 use crate::replay::replay;
 use crate::store::{Fact, StoreError};
@@ -64,7 +64,7 @@ fn run_all(world: &mut World) -> u32 {
 
 /// A change of the options, under this name.
 fn configure(world: &mut World, name: &str) {
-    let change = SessionChange::Patch(Box::new(OptionsPatch::default()));
+    let change = SessionChange::Patch(Box::default());
     let asked = Arc::new(Configuring { request_id: RequestId::new(name), change });
     world.say(TurnMessage::Configure { asked, turn_config: Arc::clone(&world.turn_config) });
 }
