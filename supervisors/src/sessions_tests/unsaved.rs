@@ -230,6 +230,7 @@ async fn a_cancelled_turn_does_not_go_on_although_no_actor_lived_to_close_it() {
     held.close();
     let second = paid(fixture.say(&session(), "t2", limits(90_000), &turn_config)).await;
     assert_eq!((second.finish_reason, second.content.as_str()), (FinishReason::Final, "stall|t2"));
+    assert_eq!(ends(&fixture).await, [FinishReason::Cancelled, FinishReason::Final], "it does not go on");
 }
 
 /// An input that is repeated may be in the journal from before, although it waits for a place here.
@@ -252,10 +253,14 @@ async fn a_queued_input_that_was_cancelled_does_not_run_although_the_journal_has
     assert!(outcome.content.ends_with("it is closed there."), "{}", outcome.content);
     assert_eq!(paid(busy).await.guard_reason, Some(GuardReason::TurnTimeout));
     assert_eq!(paid(fixture.say(&session(), "t2", limits(90_000), &turn_config)).await.content, "t1|t2");
+    assert_eq!(ends(&fixture).await, [FinishReason::Cancelled, FinishReason::Final]);
+}
+
+/// How the turns of the session ended, by its journal.
+async fn ends(fixture: &Fixture) -> Vec<FinishReason> {
     let ended = |record: &Arc<Record>| match &record.fact {
         Fact::Outcome(ended) => Some(ended.finish_reason),
         _another => None,
     };
-    let ends: Vec<_> = fixture.records().await.iter().filter_map(ended).collect();
-    assert_eq!(ends, [FinishReason::Cancelled, FinishReason::Final]);
+    fixture.records().await.iter().filter_map(ended).collect()
 }
