@@ -95,7 +95,8 @@ impl InboxRequest {
         match self {
             // An older program would run it outside of its pool.
             Self::Submit(submit) if submit.pool.is_some() => 3,
-            Self::Configure { patch } if patch.pool != Change::Keep => 3,
+            // An older program would not tell its model of the notice.
+            Self::Configure { patch } if patch.pool != Change::Keep || patch.notice.is_some() => 3,
             Self::Submit(_) | Self::Cancel { .. } | Self::Decide { .. } | Self::Steer { .. } => 1,
             Self::Resume { .. } | Self::Configure { .. } => 2,
         }

@@ -50,7 +50,7 @@ pub struct SessionOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<Box<str>>,
     /// The pool of machines to which the session is bound, since its files, servers or shell are there; by default any process of
-    /// the store may have it.
+    /// the store may have it. An input that has to wait behind a turn is refused if it names another one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool: Option<PoolName>,
 }

@@ -159,8 +159,8 @@ pub enum TurnNews {
     Closed,
     /// The turn ends: these sessions and turns, which work for it in the background, end with it.
     TasksEnd { children: Vec<(SessionId, TurnId)> },
-    /// A turn begins that waited behind another one or that an earlier process left: only now does its time run. Or one
-    /// goes on that was suspended. Not reported for a turn that begins as soon as it is accepted.
+    /// A turn begins that waited behind another one or that an earlier process left, and its time runs from now on; or a
+    /// suspended one goes on. Not reported for a turn that begins as soon as it is accepted.
     Began {
         /// The submission; perhaps one without a caller in this process.
         submission: TurnId,

@@ -94,10 +94,9 @@ pub(crate) struct PendingChange {
 /// A turn without a caller: an earlier process left it.
 #[derive(Debug)]
 pub(crate) struct RecoveredTurn {
-    /// Its submission.
+    pub(crate) submission: TurnId,
+    /// Another one than the submission, if it was resumed.
     pub(crate) turn: TurnId,
-    /// The turn itself, which may have been resumed.
-    pub(crate) of: TurnId,
     pub(crate) clock: Clock,
 }
 
@@ -105,7 +104,7 @@ pub(crate) struct RecoveredTurn {
 #[derive(Debug)]
 pub(crate) struct PendingReply {
     pub(crate) submission: TurnId,
-    /// The turn: another one than the submission, once that is known to have resumed it.
+    /// The turn that it begins, or resumes: until that is known, it has the name of the submission.
     pub(crate) turn: TurnId,
     /// The tenant it is made for, where it is known.
     pub(crate) tenant: Option<TenantId>,
@@ -219,13 +218,13 @@ impl SessionEntry {
 
     /// The submission of the running turn, as far as the supervisor knows.
     pub(crate) fn running(&self) -> Option<&TurnId> {
-        let recovered = self.recovered.as_ref().map(|recovered| &recovered.turn);
+        let recovered = self.recovered.as_ref().map(|recovered| &recovered.submission);
         recovered.or_else(|| self.pending.front().filter(|first| first.admitted).map(|first| &first.submission))
     }
 
     /// The running turn itself, of which its children and its outcome have the name.
     pub(crate) fn running_turn(&self) -> Option<&TurnId> {
-        let recovered = self.recovered.as_ref().map(|recovered| &recovered.of);
+        let recovered = self.recovered.as_ref().map(|recovered| &recovered.turn);
         recovered.or_else(|| self.pending.front().filter(|first| first.admitted).map(|first| &first.turn))
     }
 
@@ -256,9 +255,14 @@ impl SessionEntry {
         self.actor.is_some() && self.stopping.is_none() && self.has_nothing_to_do()
     }
 
-    /// Whether no caller waits, no recovered turn runs, and no child, which would report to the actor, works.
+    /// Whether there is a submission without an answer, a recovered turn, or one that is to be closed.
+    fn has_turn(&self) -> bool {
+        !self.pending.is_empty() || self.recovered.is_some() || self.given_up.is_some()
+    }
+
+    /// Whether no turn is left, no change waits, and no child, which would report to the actor, works.
     pub(crate) fn has_nothing_to_do(&self) -> bool {
-        self.pending.is_empty() && self.recovered.is_none() && self.changes.is_empty() && self.children.is_empty()
+        !self.has_turn() && self.changes.is_empty() && self.children.is_empty()
     }
 
     /// Whether the entry can be removed.
@@ -326,10 +330,7 @@ impl SessionTable {
 
     /// Whether any session has a pending reply or change, or a running turn, or one that is being closed.
     pub(crate) fn has_work(&self) -> bool {
-        self.sessions.values().any(|entry| {
-            let has_turn = !entry.pending.is_empty() || entry.recovered.is_some() || entry.given_up.is_some();
-            has_turn || !entry.changes.is_empty()
-        })
+        self.sessions.values().any(|entry| entry.has_turn() || !entry.changes.is_empty())
     }
 }
 

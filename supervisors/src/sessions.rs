@@ -330,7 +330,7 @@ impl SessionsState {
             TurnNews::Began { submission, turn, limits, asks_at_limits, tenant } => {
                 self.began(session, (submission, turn, tenant), (&limits, asks_at_limits), myself);
             }
-            TurnNews::Refused { submission, error } => self.settle(session, &submission, Err(error), myself),
+            TurnNews::Refused { submission, error } => self.turn_refused(session, &submission, error, myself),
             TurnNews::Finished { submission, outcome } => {
                 self.unsaved.note(session, &submission, &outcome);
                 self.settle(session, &submission, Ok(outcome), myself);
@@ -348,7 +348,7 @@ impl SessionsState {
             TurnNews::Steered { request_id, result } => self.steered(session, &request_id, &result),
             TurnNews::Flushed => self.flushed(session),
             TurnNews::ChildGivenUp { child, turn } => self.give_up_child(session, &child, turn, myself),
-            TurnNews::Closed => self.closed(session),
+            TurnNews::Closed => self.closed(session, myself),
             TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
             TurnNews::TasksEnd { children } => self.end_tasks(&children, myself),
             TurnNews::Left => self.reported_all(session, myself),

@@ -81,10 +81,7 @@ impl TreeSpec {
             .with_readiness(Arc::new(rooms.model_servers.clone()))
             .with_artifacts(artifacts)
             .with_tenants(rooms.tenants.clone());
-        let arguments = match store.share() {
-            Some(_changes) => arguments.with_share(share_of(&store)),
-            None => arguments,
-        };
+        let arguments = if store.share().is_some() { arguments.with_share(share_of(&store)) } else { arguments };
         let llm = llm_child(&rooms, arguments);
         let mut children = vec![store_child(&rooms, store), llm];
         children.extend(further);

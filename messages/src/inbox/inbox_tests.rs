@@ -41,6 +41,10 @@ fn a_message_has_the_format_that_first_had_its_kind() {
     assert!(!configure.runs_a_turn());
     let text = shown(configure);
     assert!(text.starts_with(r#"{"type":"configure","patch":{"#) && text.ends_with(r#"{"format":2"#), "{text}");
+    let notice = Some("a file was put back".into());
+    let configure = InboxRequest::Configure { patch: Box::new(OptionsPatch { notice, ..OptionsPatch::default() }) };
+    let text = shown(configure);
+    assert!(text.ends_with(r#"{"format":3"#), "an older program would lose what the model is told: {text}");
     let cancel = InboxRequest::Cancel { of: RequestId::new("r") };
     assert_eq!(shown(cancel), r#"{"type":"cancel","of":"r"}} {"format":1"#);
 }

@@ -1,7 +1,7 @@
 //! A second, naive selection to compare with: each rule as a sentence of its own, no order, no early exit.
 
 use super::selection::EXPECTED_OUTPUT_TOKENS;
-use super::{ModelBook, ModelEntry, ModelSelector, Needs, Preference, Standing};
+use super::{ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, Standing};
 use crate::ids::ModelName;
 
 /// All candidates, and the selected one: the candidate that no other candidate beats.
@@ -29,17 +29,29 @@ fn fits(book: &ModelBook, selector: &ModelSelector, needs: &Needs, entry: &Model
     let holds = entry.context_tokens.is_none() || needs.input_tokens <= u64::from(entry.context_tokens.unwrap());
     let price = entry.price.clone().filter(|price| &*price.currency == "USD");
     let is_cheap_in = match (selector.max_input_price_per_mtok, &price) {
-        (Some(most), Some(price)) => price.input.amount() <= most.amount(),
+        (Some(most), Some(price)) => rates(price, needs).0 <= most.amount(),
         (Some(_), None) => false,
         (None, _) => true,
     };
     let is_cheap_out = match (selector.max_output_price_per_mtok, &price) {
-        (Some(most), Some(price)) => price.output.amount() <= most.amount(),
+        (Some(most), Some(price)) => rates(price, needs).1 <= most.amount(),
         (Some(_), None) => false,
         (None, _) => true,
     };
     let is_priced = price.is_some() || selector.preference != Preference::CostFirst;
     is_ready && can && is_large && holds && is_cheap_in && is_cheap_out && is_priced
+}
+
+/// What a million tokens of this prompt and of its answer cost.
+fn rates(price: &ModelPrice, needs: &Needs) -> (f64, f64) {
+    let (mut input, mut output) = (price.input.amount(), price.output.amount());
+    for tier in price.tiers.iter() {
+        if tier.above_tokens < needs.input_tokens {
+            input = f64::max(input, tier.input.amount());
+            output = f64::max(output, tier.output.amount());
+        }
+    }
+    (input, output)
 }
 
 /// Whether `one` is better than `other`.
@@ -53,8 +65,9 @@ fn badness(book: &ModelBook, selector: &ModelSelector, needs: &Needs, entry: &Mo
         Preference::CostFirst => {
             let price = entry.price.as_ref().unwrap();
             let micros = |amount: f64| format!("{:.0}", amount * 1e6).parse::<u128>().unwrap();
-            let picos = u128::from(needs.input_tokens) * micros(price.input.amount())
-                + u128::from(EXPECTED_OUTPUT_TOKENS) * micros(price.output.amount());
+            let (input, output) = rates(price, needs);
+            let picos =
+                u128::from(needs.input_tokens) * micros(input) + u128::from(EXPECTED_OUTPUT_TOKENS) * micros(output);
             // A cost is whole billionths, and at most a million.
             picos.div_ceil(1_000).min(1_000_000_000_000_000)
         }

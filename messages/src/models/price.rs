@@ -71,7 +71,7 @@ pub struct ModelPrice {
     #[serde(default = "usd", skip_serializing_if = "is_usd")]
     pub currency: Arc<str>,
     /// What long prompts cost, and the answers to them.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "has_no_tiers")]
     pub tiers: Arc<[PriceTier]>,
 }
 
@@ -103,7 +103,7 @@ fn is_usd(currency: &Arc<str>) -> bool {
     **currency == *USD
 }
 
-fn is_none(tiers: &Arc<[PriceTier]>) -> bool {
+fn has_no_tiers(tiers: &Arc<[PriceTier]>) -> bool {
     tiers.is_empty()
 }
 

@@ -177,6 +177,7 @@ fn refusal(book: &ModelBook, selector: &ModelSelector, needs: &Needs, entry: &Mo
         let needs_one = selector.preference == Preference::CostFirst || bounds != (None, None);
         return needs_one.then_some(Refusal::NoPrice);
     };
+    let price = price.for_prompt(needs.input_tokens);
     match bounds {
         (Some(most), _) if price.input > most => Some(Refusal::InputPrice(most)),
         (_, Some(most)) if price.output > most => Some(Refusal::OutputPrice(most)),

@@ -25,9 +25,14 @@ fn entry(name: &str, input: f64, output: f64, abilities: &[Requirement]) -> Mode
 fn any_entry() -> impl Strategy<Value = ModelEntry> {
     let rate = || one_of(vec![0.0, 0.1, 0.15, 1.0, 2.5]);
     let currency = one_of(vec!["USD", "USD", "USD", "EUR"]);
-    let price = maybe((rate(), rate(), currency)).prop_map(|price| {
-        price.map(|(input, output, currency)| ModelPrice {
+    let tier = (one_of(vec![10_u64, 1_000, 8_000]), rate(), rate()).prop_map(|(above_tokens, input, output)| {
+        let (input, output) = (Rate::from_amount(input), Rate::from_amount(output));
+        PriceTier { above_tokens, input, output, cached_input: None, cache_write: None }
+    });
+    let price = maybe((rate(), rate(), currency, vec(tier, 0..3))).prop_map(|price| {
+        price.map(|(input, output, currency, tiers)| ModelPrice {
             currency: currency.into(),
+            tiers: tiers.into(),
             ..ModelPrice::usd(Rate::from_amount(input), Rate::from_amount(output))
         })
     });
@@ -142,6 +147,25 @@ fn an_explanation_names_the_candidates_and_what_refused_each() {
     let impossible = select(&book, &selector.requiring([Requirement::Audio]), &needs);
     assert_eq!(impossible.model, None);
     assert_eq!(impossible.why, "no model fits: lacks audio (3); no key: C_API_KEY is not set (1); lacks vision (1)");
+}
+
+#[test]
+fn a_bound_on_prices_holds_for_those_of_the_prompt() {
+    let tiered = |name, input| {
+        let mut entry = entry(name, 1.0, 1.0, &[]);
+        let (input, output) = (Rate::from_amount(input), Rate::from_amount(1.0));
+        let tier = PriceTier { above_tokens: 50_000, input, output, cached_input: None, cache_write: None };
+        entry.price.as_mut().unwrap().tiers = [tier].into();
+        entry
+    };
+    let book = ModelBook::of([tiered("a:dear", 4.0), tiered("b:long", 1.5)]);
+    let most = Some(Rate::from_amount(2.0));
+    let selector = ModelSelector { max_input_price_per_mtok: most, ..ModelSelector::new(Preference::LatencyFirst) };
+    let chosen = |input_tokens| select(&book, &selector, &Needs { input_tokens, ..Needs::default() });
+    assert_eq!(chosen(50_000).model, Some(model("a:dear")), "its price for long prompts is not that of this one");
+    let long = chosen(50_001);
+    assert_eq!(long.model, Some(model("b:long")));
+    assert_eq!(long.refused[0].why, "prompts above 2 USD per million tokens");
 }
 
 #[test]

@@ -101,10 +101,11 @@ pub struct ModelSelector {
     pub explicit: Option<ModelName>,
     /// What it must be able to do.
     pub require: BTreeSet<Requirement>,
-    /// The most a million tokens of prompts may cost, in US dollars.
+    /// The most a million tokens of prompts may cost, in US dollars; of a model whose price depends on the length of the prompt,
+    /// at the estimated length of the request's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_input_price_per_mtok: Option<Rate>,
-    /// The most a million tokens of answers may cost, in US dollars.
+    /// The most a million tokens of answers may cost, in US dollars, likewise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_output_price_per_mtok: Option<Rate>,
     /// The least its context must hold, in tokens.

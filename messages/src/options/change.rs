@@ -65,7 +65,8 @@ pub struct OptionsPatch {
     pub title: Change<Box<str>>,
     /// The pool of machines to which the session is bound.
     pub pool: Change<PoolName>,
-    /// What happened outside of the conversation, which the model is told once, before the next message. It is no option.
+    /// What happened outside of the conversation, which the model is told once, before the next message: a text of at most
+    /// 64 KiB, and while a turn runs at most 8 of them. It is no option.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub notice: Option<Arc<str>>,
 }

@@ -37,9 +37,9 @@ impl EndReason {
         }
     }
 
-    /// The reason for which a turn with this outcome was ended from outside; `None` for one that ended by itself.
-    pub fn of(outcome: &TurnOutcome) -> Option<Self> {
-        match (outcome.finish_reason, outcome.guard_reason) {
+    /// The reason for which a turn that finished so was ended from outside; `None` for one that ended by itself.
+    pub fn of(finished: FinishReason, guard: Option<GuardReason>) -> Option<Self> {
+        match (finished, guard) {
             (FinishReason::Cancelled, _) => Some(Self::Cancelled),
             (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => Some(Self::TurnTimeout),
             (FinishReason::GuardExceeded, Some(GuardReason::NoProgress)) => Some(Self::NoProgress),

@@ -2,7 +2,7 @@
 
 use super::driver::{Driver, Owner};
 use crate::approvals::Decision;
-use crate::chat::{CallStatus, ContentPart, FinishReason, GuardReason};
+use crate::chat::{CallStatus, ContentPart, GuardReason};
 use crate::ids::{ModelName, RequestId};
 use crate::input::{ResumeReply, Steer, TurnInput};
 use crate::models::{ModelBook, Recorded};
@@ -206,7 +206,7 @@ impl Driver<'_> {
         {
             return None;
         }
-        let reason = reason_of(ended)?;
+        let reason = EndReason::of(ended.finish_reason, ended.guard_reason)?;
         let words = TurnMessage::Dismissed { words: ended.content.clone() };
         let stopped = TurnMessage::Stopped { reason, submission: None };
         // An owner that continues was not stopped; its input was withdrawn.
@@ -236,16 +236,6 @@ impl Driver<'_> {
     fn goes_on(&self) -> bool {
         let mut behind = self.ahead().skip_while(|record| !matches!(record.fact, Fact::Outcome(_))).skip(1);
         behind.next().is_some()
-    }
-}
-
-/// Why a turn was ended from outside that ended so.
-pub(super) fn reason_of(ended: &Ended) -> Option<EndReason> {
-    match (ended.finish_reason, ended.guard_reason) {
-        (FinishReason::Cancelled, _) => Some(EndReason::Cancelled),
-        (FinishReason::GuardExceeded, Some(GuardReason::TurnTimeout)) => Some(EndReason::TurnTimeout),
-        (FinishReason::GuardExceeded, Some(GuardReason::NoProgress)) => Some(EndReason::NoProgress),
-        _the_turn_ended_itself => None,
     }
 }
 

@@ -3,9 +3,10 @@
 //! A predecessor ends by an orderly stop, by a crash of its actor, or by the end of its program; the records that
 //! close the open turn tell which.
 
-use super::cause::{is_settled, reason_of};
+use super::cause::is_settled;
 use super::driver::Driver;
 use crate::error::AgentError;
+use crate::ids::TurnId;
 use crate::outcome::EndReason;
 use crate::session_state::{OpenTurn, Session};
 use crate::store::{Ended, Fact, Record};
@@ -27,6 +28,7 @@ impl Driver<'_> {
         for first in (1..=arrivals.len()).rev() {
             ways.push(self.beginning().into_iter().chain(arrivals[..first].iter().cloned()).collect());
         }
+        ways.extend(self.told_of_ends(session.as_ref().and_then(Session::running)));
         if let Some(open) = session.as_ref().and_then(Session::running) {
             let wake = |recover| TurnMessage::Wake { turn_config: self.turn_config(OnRestart::Report), recover };
             let start = |on_restart| TurnMessage::Start {
@@ -41,6 +43,28 @@ impl Driver<'_> {
                 ways.push(std::iter::once(other.clone()).chain(arrivals.iter().cloned()).collect());
                 ways.push(vec![other]);
             }
+        }
+        ways
+    }
+
+    /// Ways of an owner that was told first what an earlier one had answered as ended: inputs that waited, or the open turn,
+    /// which it closed although only a change of the options came.
+    fn told_of_ends(&self, open: Option<&OpenTurn>) -> Vec<Vec<TurnMessage>> {
+        let ended = |submission: &TurnId, reason| TurnMessage::Ended { submission: submission.clone(), reason };
+        let first = self.ahead().take_while(|record| matches!(record.fact, Fact::Withdrawn));
+        let withdrawn: Vec<_> =
+            first.filter_map(|record| Some(ended(record.turn.as_ref()?, EndReason::Cancelled))).collect();
+        let mut ways = Vec::new();
+        if !withdrawn.is_empty() {
+            let taken_up = || withdrawn.iter().cloned().chain(self.taken_up());
+            ways.push(taken_up().collect());
+            ways.push(taken_up().chain(self.arrivals()).collect());
+        }
+        let change = || self.ahead().find_map(|record| self.change(record));
+        let reason = self.closing().and_then(|ended| EndReason::of(ended.finish_reason, ended.guard_reason));
+        if let (Some(open), Some(reason), Some(change)) = (open, reason, change()) {
+            let closed = [ended(&open.submission, reason), change];
+            ways.push(withdrawn.into_iter().chain(closed).collect());
         }
         ways
     }
@@ -60,10 +84,19 @@ impl Driver<'_> {
     }
 
     fn beginning(&self) -> Vec<TurnMessage> {
+        let mut begins = self.taken_up();
+        // An input that was withdrawn before the journal was read never begins.
+        let first = self.next().filter(|next| matches!(next.fact, Fact::Withdrawn));
+        begins.extend(first.and_then(|next| Some(TurnMessage::Withdrawn { submission: next.turn.clone()? })));
+        begins
+    }
+
+    /// The messages by which what an earlier owner left is taken up.
+    fn taken_up(&self) -> Vec<TurnMessage> {
         let Some(next) = self.next() else { return Vec::new() };
         let session = Session::fold(next.session.clone(), &self.journal[..self.done]);
         let wake = |recover| TurnMessage::Wake { turn_config: self.turn_config(OnRestart::Report), recover };
-        let mut begins = match (session.running(), &next.fact) {
+        match (session.running(), &next.fact) {
             (Some(open), _) => vec![self.recovery(open)],
             (None, Fact::Options(_) | Fact::Input(_)) => self.input().into_iter().collect(),
             (None, Fact::Resumed { submission, .. }) => {
@@ -72,12 +105,7 @@ impl Driver<'_> {
                 vec![resumes.filter(|_| !waits).unwrap_or_else(|| wake(Recover::Continue))]
             }
             (None, _) => vec![wake(Recover::Continue)],
-        };
-        // An input that was withdrawn before the journal was read never begins.
-        if let (Fact::Withdrawn, Some(turn)) = (&next.fact, &next.turn) {
-            begins.push(TurnMessage::Withdrawn { submission: turn.clone() });
         }
-        begins
     }
 
     /// How the open turn of the previous owner was handled.
@@ -98,10 +126,12 @@ impl Driver<'_> {
                 // A repeated input is deduplicated and only causes the journal to be read.
                 return TurnMessage::Start { input: Arc::clone(&open.input), turn_config };
             }
-            Some(_) if !in_doubt => match self.closing().and_then(reason_of) {
-                Some(reason) => Recover::Close(reason),
-                None => Recover::Continue,
-            },
+            Some(_) if !in_doubt => {
+                match self.closing().and_then(|ended| EndReason::of(ended.finish_reason, ended.guard_reason)) {
+                    Some(reason) => Recover::Close(reason),
+                    None => Recover::Continue,
+                }
+            }
             // It was being closed when this owner died, too.
             None if !in_doubt
                 && self.next().is_some_and(|next| matches!(next.fact, Fact::Result(_)) && is_settled(next)) =>

@@ -61,7 +61,7 @@ pub struct OpenTurn {
     /// Steer messages that came while a step was open or the model was asked.
     pub steered: Vec<Arc<Message>>,
     /// How many steer messages no model call has had.
-    #[serde(default, skip_serializing_if = "none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub unread: usize,
     /// The plain inputs that answered its questions, oldest first. The last one's caller
     /// is owed the outcome, under its own name and labels.
@@ -81,7 +81,7 @@ pub struct OpenTurn {
     pub at_limit: Option<Box<AtLimit>>,
 }
 
-fn none(many: &usize) -> bool {
+fn is_zero(many: &usize) -> bool {
     *many == 0
 }
 

@@ -10,6 +10,7 @@ use crate::ids::{ModelName, SessionId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::Spent;
 use crate::models::Selected;
+use crate::options::SessionOptions;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::store::Ended;
 use crate::tools::ToolOutput;
@@ -31,7 +32,7 @@ impl Session {
         let Some(input) = self.waiting.pop_front() else { return };
         if let Some(options) = &input.options {
             // It may have waited: what it brings holds from its own turn on.
-            self.options = Arc::clone(options);
+            self.options = self.in_its_pool(options);
         }
         let message_at = self.history.len();
         // What a task used after the end of its turn is told with the turn that its result begins.
@@ -69,12 +70,22 @@ impl Session {
         });
     }
 
+    /// The options that an input brings, in the pool to which the session is bound: a record of options binds it, and no
+    /// input does.
+    fn in_its_pool(&self, options: &Arc<SessionOptions>) -> Arc<SessionOptions> {
+        let pool = &self.latest_options().pool;
+        if options.pool == *pool {
+            return Arc::clone(options);
+        }
+        Arc::new(SessionOptions { pool: pool.clone(), ..(**options).clone() })
+    }
+
     pub(super) fn resume(&mut self, submission: &TurnId, reply: &str, replier: RunCaller, at: Millis) {
         // An input that waited behind the question is its reply.
         let waited = self.waiting.iter().position(|input| input.turn == *submission);
         let waited = waited.and_then(|at| self.waiting.remove(at));
         if let Some(options) = waited.and_then(|input| input.options.clone()) {
-            self.next_options = Some(options);
+            self.next_options = Some(self.in_its_pool(&options));
         }
         let Some(turn) = &mut self.open else { return };
         // A reply that begins something else carries the id of the caller that received the question.

@@ -124,10 +124,12 @@ impl Glance {
         if let Some(options) = Self::options_told_by(&record.fact) {
             self.parent = options.parent.as_ref().map(|parent| parent.session.clone());
             self.cwd = options.cwd.as_deref().map(Into::into);
-            self.pool = options.pool.clone();
             if let Some(title) = options.title.as_deref().and_then(first_words) {
                 self.title = Some(title);
             }
+        }
+        if let Some(options) = Self::options_set_by(&record.fact) {
+            self.pool = options.pool.clone();
         }
         match &record.fact {
             Fact::Input(input) if self.title.is_none() => self.title = title(&input.parts),
@@ -139,8 +141,15 @@ impl Glance {
     /// The session's options, if this record sets them, also for a later turn.
     pub fn options_told_by(fact: &Fact) -> Option<&SessionOptions> {
         match fact {
-            Fact::Options(options) | Fact::Configured { options, .. } => Some(options),
             Fact::Input(input) => input.options.as_deref(),
+            fact => Self::options_set_by(fact),
+        }
+    }
+
+    /// The session's options, if this is a record of them: one that binds it to a pool, or to none.
+    pub(crate) fn options_set_by(fact: &Fact) -> Option<&SessionOptions> {
+        match fact {
+            Fact::Options(options) | Fact::Configured { options, .. } => Some(options),
             _of_something_else => None,
         }
     }

@@ -25,7 +25,7 @@ impl Turn {
                     let text = "the session asked a question while this input was taken in; send it again";
                     return effects.push(refused(&input.turn, AgentError::busy(text)));
                 }
-                if let Some(error) = no_answer(&input) {
+                if let Some(error) = no_answer(&input).or_else(|| self.binds_to_another_pool(&input)) {
                     return effects.push(refused(&input.turn, error));
                 }
                 let reply = ResumeReply::Answer(input.text());
@@ -50,8 +50,23 @@ impl Turn {
             let text = format!("the session has {waiting} inputs waiting; try again when it has answered");
             return effects.push(refused(&input.turn, AgentError::busy(text)));
         }
+        if let Some(error) = self.binds_to_another_pool(&input) {
+            return effects.push(refused(&input.turn, error));
+        }
         self.accept(input, false);
         self.flush(effects);
+    }
+
+    /// Why an input cannot join a turn that runs or waits, if it names another pool than the session is bound to: a record of
+    /// options would move the session at once.
+    fn binds_to_another_pool(&self, input: &TurnInput) -> Option<AgentError> {
+        let pool = input.options.as_ref()?.pool.as_ref()?;
+        let bound = self.session.as_ref()?.latest_options().pool.as_ref();
+        let text = format!(
+            "the session is in a turn, and an input that waits cannot bind it to the pool {pool}; change its options, or send \
+             the input when the turn has ended"
+        );
+        (bound != Some(pool)).then(|| AgentError::busy(text))
     }
 
     fn accept(&mut self, input: Arc<TurnInput>, changes_options: bool) {

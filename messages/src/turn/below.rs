@@ -158,7 +158,9 @@ impl Turn {
                 self.close_suspended(effects);
                 self.flush(effects);
             }
-            Some(false) if std::mem::take(&mut self.unrecovered) => self.close(EndReason::Cancelled, effects),
+            Some(false) if self.unrecovered && matches!(self.state, State::Idle) => {
+                self.close(EndReason::Cancelled, effects);
+            }
             Some(false) | None => {}
         }
         self.tell_given_up(effects);

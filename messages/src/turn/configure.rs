@@ -13,6 +13,9 @@ use crate::options::{Configuring, SessionChange};
 use crate::store::Fact;
 use std::sync::Arc;
 
+/// The most notices that wait for the end of a turn; a further one is refused.
+const MOST_NOTICES: usize = 8;
+
 impl Turn {
     /// Applies a change once: a known one is only acknowledged when it is durable.
     pub(super) fn configure(&mut self, asked: &Configuring, effects: &mut Vec<Effect>) {
@@ -34,6 +37,10 @@ impl Turn {
                 SessionChange::Open(_) => {
                     let text = "the session is there and has other options; change them with configure";
                     return effects.push(configured(request_id, Err(AgentError::Invalid(text.to_owned()))));
+                }
+                SessionChange::Patch(patch) if patch.notice.is_some() && session.notices.len() >= MOST_NOTICES => {
+                    let text = format!("{MOST_NOTICES} notices wait for the end of the session's turn; try again then");
+                    return effects.push(configured(request_id, Err(AgentError::busy(text))));
                 }
                 SessionChange::Patch(patch) => {
                     let options = Arc::new(patch.applied_to(session.latest_options()));

@@ -154,6 +154,10 @@ impl Turn {
         self.report_outcome(finishing.submission, saved, effects);
         self.close_deferred(effects);
         self.tell_given_up(effects);
+        if self.unrecovered {
+            self.frame = None;
+            return;
+        }
         self.bring_result(effects);
         self.begin_next(effects);
         self.follow_tasks(effects);
@@ -180,13 +184,13 @@ impl Turn {
             // the sessions supervisor sends the others again. What an earlier actor may have written is closed by the
             // next one, which reads the journal.
             let came = self.deferred.iter().filter(|request| request.submission().is_some());
-            let mut new = came.filter(|request| !self.came_before && !request.is_of_a_call());
+            let mut not_read = came.filter(|request| !self.came_before && !request.is_of_a_call());
             if reason == EndReason::HandedOver {
                 // The next process finds nothing of them.
                 let why = "the runtime was shut down before it had read the session; this input was not stored";
-                effects.extend(new.filter_map(|request| refused_request(request, AgentError::overloaded(why))));
+                effects.extend(not_read.filter_map(|request| refused_request(request, AgentError::overloaded(why))));
             } else if let Some((submission, limits)) =
-                new.next().and_then(|first| Some((first.submission()?, first.limits())))
+                not_read.next().and_then(|first| Some((first.submission()?, first.limits())))
             {
                 let outcome = unread(self.id.clone(), submission.clone(), reason, limits);
                 effects.push(finished(submission.clone(), outcome));

@@ -125,8 +125,8 @@ pub struct Turn {
     turn_config: Option<Arc<TurnConfig>>,
     /// What the prompts of the running turn share.
     frame: Option<Frame>,
-    /// Whether a turn that an earlier owner left open is not run here: the journal was read only for a change of the
-    /// options, and no input has come since, or the actor has stopped.
+    /// Whether nothing begins or goes on that an earlier owner left: the journal was read only for a change of the
+    /// options, or to close a turn, and no input has come since, or the actor has stopped.
     unrecovered: bool,
     /// What to do with a turn that had begun when the journal is read.
     recover: Option<Recover>,

@@ -60,8 +60,8 @@ impl Turn {
             |request: &TurnMessage| matches!(request, TurnMessage::Configure { .. } | TurnMessage::GivenUp { .. });
         let takes_none_up = self.deferred.iter().any(takes_none_up);
         if takes_none_up && !asks_for_turn && self.recover.is_none() {
-            // What is open goes on only for an input.
-            self.unrecovered = matches!(self.state, State::Idle);
+            // What is open goes on only for an input, and what waits begins only then.
+            self.unrecovered = true;
             return self.take_deferred(effects);
         }
         self.recovered(effects);

@@ -60,16 +60,16 @@ impl Turn {
         self.take_out(TurnOutcome { finish_reason, guard_reason, content, ..cancelled });
     }
 
-    /// The journal was read: what an earlier actor answered as ended is closed before anything goes on.
+    /// Closes what was answered as ended before this actor, as soon as the journal was read.
     pub(super) fn end_all_again(&mut self, effects: &mut Vec<Effect>) {
-        let is_it = |request: &mut TurnMessage| matches!(request, TurnMessage::Ended { .. });
-        let ended: Vec<_> = self.deferred.extract_if(.., is_it).collect();
+        let is_end = |request: &mut TurnMessage| matches!(request, TurnMessage::Ended { .. });
+        let ended: Vec<_> = self.deferred.extract_if(.., is_end).collect();
         for request in ended {
             self.step(request, effects);
         }
     }
 
-    /// Closes what is open or waits of a submission that was answered as ended.
+    /// Closes what is open or waits of a submission that was answered as ended. That alone begins nothing.
     pub(super) fn end_again(&mut self, submission: &TurnId, reason: EndReason, effects: &mut Vec<Effect>) {
         let Some(session) = &self.session else { return };
         if session.waiting.iter().any(|input| input.turn == *submission) {
@@ -78,7 +78,6 @@ impl Turn {
         } else if self.submission().as_ref() != Some(submission) {
             effects.push(Effect::Report(TurnNews::NotOpen { submission: submission.clone() }));
         } else if matches!(self.state, State::Idle) {
-            self.unrecovered = false;
             // Its end was told to subscribers.
             let unwatched = std::mem::replace(&mut self.unwatched, true);
             self.close(reason, effects);
@@ -91,7 +90,8 @@ impl Turn {
     pub(super) fn told_and_not_kept(&self) -> Vec<TurnMessage> {
         let Some(session) = &self.session else { return Vec::new() };
         let last = session.last.as_ref().filter(|last| self.outbox.ends(&last.turn_id));
-        let last = last.and_then(|last| Some((session.last_submission.clone()?, EndReason::of(last)?)));
+        let reason = |last: &TurnOutcome| EndReason::of(last.finish_reason, last.guard_reason);
+        let last = last.and_then(|last| Some((session.last_submission.clone()?, reason(last)?)));
         let withdrawn = self.outbox.withdrawn().map(|turn| (turn.clone(), EndReason::Cancelled));
         last.into_iter()
             .chain(withdrawn)

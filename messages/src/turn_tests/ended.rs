@@ -3,9 +3,11 @@
 use super::world::{Question, World, answer, input, model};
 use crate::chat::FinishReason;
 use crate::event::{AgentEvent, StepEvent};
-use crate::ids::TurnId;
+use crate::ids::{RequestId, TurnId};
 use crate::limits::Limits;
+use crate::options::{Configuring, SessionChange};
 use crate::outcome::EndReason;
+use crate::replay::replay;
 use crate::store::{Fact, StoreError};
 use crate::submission::TurnNews;
 use crate::turn::{Recover, TurnMessage};
@@ -60,6 +62,19 @@ fn run_all(world: &mut World) -> u32 {
     asked
 }
 
+/// A change of the options, under this name.
+fn configure(world: &mut World, name: &str) {
+    let change = SessionChange::Patch(Box::default());
+    let asked = Arc::new(Configuring { request_id: RequestId::new(name), change });
+    world.say(TurnMessage::Configure { asked, turn_config: Arc::clone(&world.turn_config) });
+}
+
+/// The machine writes the journal again, from the journal alone.
+fn assert_replayed(world: &World, case: &str) {
+    let replayed = replay(&world.stored).map(|same| same.records);
+    assert_eq!(replayed, Ok(world.stored.len()), "{case}: {:#?}", world.stored);
+}
+
 /// The outcomes in the journal.
 fn kept(world: &World) -> Vec<(TurnId, FinishReason)> {
     let outcome = |record: &Arc<crate::store::Record>| match &record.fact {
@@ -95,6 +110,7 @@ fn a_turn_that_was_answered_as_ended_is_closed_before_anything_goes_on() {
                 assert_eq!(kept(&world), [(id(1), finish_reason), (id(2), FinishReason::Final)], "{case}");
                 let tripped = |event: &StepEvent| matches!(event.event, AgentEvent::GuardTripped { .. });
                 assert!(!world.events.iter().any(tripped), "{case}: that was told");
+                assert_replayed(&world, &case);
             }
         }
     }
@@ -110,6 +126,55 @@ fn an_input_whose_withdrawal_was_not_kept_does_not_begin() {
     start(&mut world, 1);
     assert_eq!(run_all(&mut world), 1);
     assert_eq!((kept(&world), begun(&world, 2)), (vec![(id(1), FinishReason::Final)], false));
+    assert_replayed(&world, "withdrawn");
+}
+
+/// The turn that goes on has a call of which it is not known whether it ran.
+#[test]
+fn an_input_that_was_withdrawn_is_closed_before_the_doubts_of_the_turn_that_goes_on() {
+    let mut world = running(OnRestart::Report, 1);
+    world.llm(Ok(answer("", &[("local_write", "{}")])));
+    for number in [2, 3] {
+        start(&mut world, number);
+        world.settle();
+        world.say(TurnMessage::Withdrawn { submission: id(number) });
+    }
+    world.crash();
+    for number in [2, 3] {
+        ended(&mut world, number, EndReason::Cancelled);
+    }
+    wake(&mut world);
+    start(&mut world, 1);
+    assert_eq!(run_all(&mut world), 1);
+    let kinds: Vec<_> = world.stored.iter().map(|record| matches!(record.fact, Fact::Withdrawn)).collect();
+    assert_eq!(kinds.iter().filter(|is_withdrawn| **is_withdrawn).count(), 2);
+    assert_eq!(kept(&world), [(id(1), FinishReason::Final)]);
+    assert_replayed(&world, "withdrawn before a doubt");
+}
+
+/// A session whose journal was read for a change alone is left as it is, apart from what had ended.
+#[test]
+fn a_change_of_options_begins_nothing_although_a_turn_is_closed_with_it() {
+    for is_told_first in [true, false] {
+        let mut world = stopped(OnRestart::Resume, 2, EndReason::Cancelled);
+        if is_told_first {
+            ended(&mut world, 1, EndReason::Cancelled);
+        }
+        configure(&mut world, "c1");
+        if !is_told_first {
+            world.settle();
+            ended(&mut world, 1, EndReason::Cancelled);
+        }
+        let case = format!("told of the end first: {is_told_first}");
+        assert_eq!(run_all(&mut world), 0, "{case}");
+        assert_eq!((kept(&world), begun(&world, 2)), (vec![(id(1), FinishReason::Cancelled)], false), "{case}");
+        configure(&mut world, "c2");
+        assert_eq!(run_all(&mut world), 0, "{case}");
+        start(&mut world, 3);
+        assert_eq!(run_all(&mut world), 2, "{case}: what waited begins with an input");
+        assert!(begun(&world, 2) && begun(&world, 3), "{case}");
+        assert_replayed(&world, &case);
+    }
 }
 
 #[test]
@@ -123,6 +188,7 @@ fn what_the_journal_has_as_ended_or_never_had_is_reported_and_may_come_again() {
     assert_eq!(run_all(&mut world), 1);
     assert!(is_not_open(&world, 1) && is_not_open(&world, 2), "{:?}", world.news);
     assert_eq!(kept(&world), [(id(1), FinishReason::Final), (id(2), FinishReason::Final)]);
+    assert_replayed(&world, "not open");
 }
 
 #[test]
@@ -136,6 +202,7 @@ fn it_is_known_until_the_journal_can_be_read() {
     start(&mut world, 3);
     assert_eq!(run_all(&mut world), 1);
     assert_eq!(kept(&world), [(id(1), FinishReason::Cancelled), (id(3), FinishReason::Final)]);
+    assert_replayed(&world, "known until then");
 }
 
 /// The actor that closes the turn loses the session to another owner, and reads it again.
@@ -158,6 +225,7 @@ fn it_is_known_until_its_end_is_durable() {
     start(&mut world, 3);
     assert_eq!(run_all(&mut world), 1);
     assert_eq!(kept(&world), [(id(1), FinishReason::Cancelled), (id(3), FinishReason::Final)]);
+    assert_replayed(&world, "known until then");
 }
 
 /// What was said of it while a sub-agent asked a person is no longer true.

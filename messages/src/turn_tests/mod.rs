@@ -17,6 +17,7 @@ mod notices;
 mod outside;
 mod owners;
 mod pairing;
+mod pools;
 mod recovery;
 mod replies;
 mod resume;

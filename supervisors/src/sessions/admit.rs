@@ -33,6 +33,7 @@ impl SessionsState {
                 // about it.
                 if let Some(same) = entry.pending.iter_mut().find(|known| known.submission == pending.submission) {
                     if let Err(reply) = same.share_with(pending.reply) {
+                        self.metrics().refused();
                         return reply.send(Err(AgentError::busy("too many callers wait for this submission already")));
                     }
                     return self.metrics().repeated();
@@ -42,7 +43,8 @@ impl SessionsState {
             None => (0, 0, false),
         };
         if self.draining.is_some() {
-            return self.refuse(pending, closing());
+            let why = refusal_at_the_end(&pending);
+            return self.refuse(pending, why);
         }
         if pending_replies > turn_config.max_waiting {
             let waiting = pending_replies - 1;
@@ -83,6 +85,26 @@ impl SessionsState {
     fn refuse(&self, pending: PendingReply, why: AgentError) {
         self.metrics().refused();
         pending.reply.send(Err(why));
+    }
+
+    /// The actor has not taken a submission.
+    pub(super) fn turn_refused(
+        &mut self,
+        session: &SessionId,
+        submission: &TurnId,
+        error: AgentError,
+        myself: &Myself,
+    ) {
+        self.close_later(session, submission);
+        let Some(entry) = self.table.get_mut(session) else { return };
+        let is_left = entry.stopping.as_ref().is_some_and(|stopping| stopping.reason == EndReason::HandedOver);
+        let is_repeated = |pending: &PendingReply| pending.submission == *submission && pending.is_repeated;
+        let error = match error {
+            // The actor has not read the journal, which may have the submission from before.
+            AgentError::Overloaded { .. } if is_left && entry.pending.iter().any(is_repeated) => handed_over(),
+            error => error,
+        };
+        self.settle(session, submission, Err(error), myself);
     }
 
     /// Admits the first queued submission of a session that has a slot, or the place of its parent.
@@ -142,13 +164,13 @@ impl SessionsState {
             None if entry.recovered.is_some() => None,
             None => (!entry.pending.is_empty()).then_some(0),
             // The turn runs already, even if other callers wait for it.
-            Some(turn) if entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *turn) => None,
+            Some(turn) if entry.recovered.as_ref().is_some_and(|recovered| recovered.submission == *turn) => None,
             Some(turn) => entry.pending.iter().position(|pending| pending.submission == *turn),
         };
         let Some(at) = at else {
             // Perhaps the turn that an earlier process left is meant: it runs before the inputs that wait.
             let is_meant = |running: &TurnId| turn.is_none_or(|turn| turn == running);
-            let runs = entry.recovered.as_ref().is_some_and(|recovered| is_meant(&recovered.turn));
+            let runs = entry.recovered.as_ref().is_some_and(|recovered| is_meant(&recovered.submission));
             if runs {
                 self.stop(session, EndReason::Cancelled, myself);
             }
@@ -182,6 +204,9 @@ impl SessionsState {
         let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.remove(at)) else { return };
         self.left_queue(session, pending.tenant.as_ref());
         let outcome = Box::new(unheard(session, &pending.submission, EndReason::Cancelled, Some(&pending)));
+        if pending.may_be_journaled() {
+            self.end_unsaved(session, pending.submission.clone(), EndReason::Cancelled);
+        }
         self.answer(session, pending, Ok(outcome), myself);
         // The session may be idle now.
         self.check_idle(session, myself);
@@ -212,8 +237,7 @@ impl SessionsState {
                 self.table.get_mut(&session).and_then(|entry| entry.pending.pop_back_if(|pending| !pending.admitted))
             {
                 self.admission.dequeued(pending.tenant.as_ref());
-                // The session of a call that the next process makes again has not failed.
-                let why = if pending.outlives() { handed_over() } else { closing() };
+                let why = refusal_at_the_end(&pending);
                 self.refuse(pending, why);
             }
             self.admission.leave_queue(&session);
@@ -287,6 +311,12 @@ pub(super) fn closing() -> AgentError {
     AgentError::overloaded("the runtime is shutting down and accepts no new turns; this input was not stored")
 }
 
+/// Why a submission is not taken while the runtime ends. One that the journal may have, and one of a call that the next
+/// process makes again, have not failed.
+fn refusal_at_the_end(pending: &PendingReply) -> AgentError {
+    if pending.is_repeated || pending.outlives() { handed_over() } else { closing() }
+}
+
 pub(super) fn handed_over() -> AgentError {
     AgentError::Stopped(
         "the runtime was shut down; the turn is left to the next process that owns its session".to_owned(),
@@ -305,9 +335,7 @@ pub(super) fn unheard(
         _ => None,
     };
     let text = match pending.is_some_and(PendingReply::may_be_journaled) {
-        true => {
-            "Stopped before the turn began; if the session has the input from before, it runs with the next message."
-        }
+        true => "Stopped before the turn began; if the session has the input from before, it is closed there.",
         false => "Stopped before the turn began; the input was not kept.",
     };
     never_ran(session.clone(), submission.clone(), reason, limits, text)

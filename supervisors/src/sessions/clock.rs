@@ -73,7 +73,7 @@ impl SessionsState {
             Some(pending) => entry.pending.push_front(pending),
             None => {
                 let clock = Clock::new(limits, asks);
-                entry.recovered = Some(Box::new(RecoveredTurn { turn: submission, of: turn, clock }));
+                entry.recovered = Some(Box::new(RecoveredTurn { submission, turn, clock }));
             }
         }
         self.arm_first(session, myself);

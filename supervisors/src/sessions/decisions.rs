@@ -16,7 +16,8 @@ use futures_util::FutureExt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
-/// The most decisions of one session that its actor has not answered; a further one changes nothing.
+/// The most decisions of one session that its actor has not answered; a further one is not sent to it, and is answered as if
+/// the session were not live.
 const MOST_WAITING: usize = 64;
 
 /// Callers waiting to hear whether their decision counts.

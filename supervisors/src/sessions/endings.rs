@@ -41,7 +41,7 @@ impl SessionsState {
             (entry.crashes, entry.closing) = (0, None);
         }
         // A caller may have asked for this turn after the actor found it in the journal.
-        let was_recovered = entry.recovered.as_ref().is_some_and(|recovered| recovered.turn == *submission);
+        let was_recovered = entry.recovered.as_ref().is_some_and(|recovered| recovered.submission == *submission);
         let cancelled = result.as_ref().ok().filter(|outcome| outcome.finish_reason == FinishReason::Cancelled);
         let cancelled = cancelled.map(|outcome| outcome.turn_id.clone());
         if was_running {
@@ -174,6 +174,9 @@ impl SessionsState {
         myself: &Myself,
     ) {
         self.none_asks_below(session, myself);
+        if let Some(running) = self.table.get_mut(session).and_then(|entry| entry.running().cloned()) {
+            self.close_later(session, &running);
+        }
         while let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.pop_front()) {
             if !pending.admitted {
                 self.admission.dequeued(pending.tenant.as_ref());
@@ -305,7 +308,9 @@ impl SessionsState {
         let Some(entry) = self.table.get_mut(session) else { return };
         entry.closing = match recover {
             Recover::Close(reason) if entry.running().is_some() => Some(reason),
-            Recover::Close(_) | Recover::Continue | Recover::GiveUp => None,
+            // Given up or not, a turn that was to be closed does not go on.
+            Recover::GiveUp => entry.closing,
+            Recover::Close(_) | Recover::Continue => None,
         };
         entry.since = Instant::now();
         let turn_config = Arc::clone(&entry.turn_config);

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 impl SessionsState {
-    /// Whether a turn runs of the session that a submission works for.
+    /// Whether the session that a submission works for has a running turn.
     pub(super) fn has_its_parents_place(&mut self, pending: &PendingReply) -> bool {
         let above = pending.parent().and_then(|parent| self.table.get_mut(&parent.session));
         above.is_some_and(|above| above.running().is_some() && above.stopping.is_none())
@@ -145,13 +145,14 @@ impl SessionsState {
     }
 
     /// The turn of a session whose call has ended is closed.
-    pub(super) fn closed(&mut self, session: &SessionId) {
+    pub(super) fn closed(&mut self, session: &SessionId, myself: &Myself) {
         if let Some(entry) = self.table.get_mut(session) {
             entry.given_up = None;
             if entry.running().is_none() {
                 entry.crashes = 0;
             }
         }
+        self.check_idle(session, myself);
         self.check_drained();
     }
 

@@ -43,7 +43,7 @@ impl SessionsState {
     /// Has the actor send its buffered records. Without an actor, all of them have been sent.
     pub(super) fn flush_for_reader(&mut self, session: &SessionId, reply: Reply<()>) {
         match self.table.get_mut(session).filter(|entry| entry.actor.is_some() && entry.stopping.is_none()) {
-            // Those before it have the same records sent.
+            // Its caller asks again.
             Some(entry) if entry.readers.len() >= MOST_ON_THE_WAY => drop(reply),
             Some(entry) => {
                 entry.readers.push_back(reply);

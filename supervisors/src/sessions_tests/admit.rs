@@ -291,3 +291,44 @@ async fn a_submission_that_is_known_is_shared_while_the_program_ends() {
     assert_eq!(paid(first).await.finish_reason, FinishReason::Cancelled);
     drained.await.unwrap();
 }
+
+impl Fixture {
+    /// An input that another process, or an earlier supervisor, may have handed in.
+    fn ask_again(&self, who: &SessionId, text: &str) -> PendingReply {
+        let ((reply, pending), session) = (Reply::channel(), who.clone());
+        let (input, turn_config) = (input(text, limits(90_000)), turn_config());
+        self.tell(SessionsMessage::Submit { session, input, turn_config, is_repeated: true, reply });
+        pending
+    }
+}
+
+/// Of what the journal may have, a caller is not told that nothing is kept.
+#[tokio::test(start_paused = true)]
+async fn an_input_that_is_repeated_is_left_to_the_next_process_at_the_end() {
+    let is_left =
+        |error: &AgentError| matches!(error, AgentError::Stopped(why) if why.contains("left to the next process"));
+    for hand_over in [false, true] {
+        let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+        store.plan(Some(Operation::Claim), 2, Fault::Hold(Arc::clone(&held)));
+        let fixture = Fixture::with(echo(), store, Vec::new(), rules(2, 5)).await;
+        let _runs = fixture.ask(&named("a"), "stall");
+        fixture.until(1, 1, 0).await;
+        let unread = fixture.ask_again(&named("b"), "b1");
+        let (queued, new) = (fixture.ask_again(&named("c"), "c1"), fixture.ask(&named("d"), "d1"));
+        fixture.until(4, 2, 2).await;
+        let (reply, drained) = Reply::channel();
+        fixture.tell(SessionsMessage::Drain { grace_ms: 1_000, hand_over, reply });
+        let late = fixture.ask_again(&named("late"), "late");
+        for pending in [queued, late] {
+            let error = at_once(refused(pending)).await;
+            assert!(is_left(&error), "{error:?}");
+        }
+        assert!(matches!(at_once(refused(new)).await, AgentError::Overloaded { .. }), "nothing of it is kept");
+        if hand_over {
+            let error = refused(unread).await;
+            assert!(is_left(&error), "{error:?}");
+        }
+        held.close();
+        drained.await.unwrap();
+    }
+}

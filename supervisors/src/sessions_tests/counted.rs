@@ -74,3 +74,11 @@ async fn whoever_watches_the_tree_is_told_that_it_changed() {
     assert!(fixture.tree.restart("store").await);
     tokio::time::timeout(DEADLINE, changes.changed()).await.expect("a restart is a change").unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_caller_too_many_for_one_submission_counts_as_refused() {
+    let fixture = Fixture::new(echo()).await;
+    let _all: Vec<_> = (0..70).map(|_| fixture.submit("stall", limits(90_000))).collect();
+    let turns = fixture.counted().await.turns;
+    assert_eq!((turns.submitted, turns.refused), (70, 5), "the first one and 64 more wait");
+}

@@ -15,11 +15,21 @@ fn child() -> SessionId {
 
 /// A session whose turn has ended, and a suspended one that worked for a call of it and has no actor.
 async fn suspended_below(store: Arc<dyn SessionStore>) -> Fixture {
+    let fixture = with_suspended(store, SessionRules::default()).await;
+    let (reply, gone) = Reply::channel();
+    fixture.tell(SessionsMessage::Passivate { session: child(), reply });
+    assert_eq!(gone.await, Some(true));
+    fixture.until(1, 0, 0).await;
+    fixture
+}
+
+async fn with_suspended(store: Arc<dyn SessionStore>, rules: SessionRules) -> Fixture {
     let llm = ScriptedLlm::from_fn(|request| match said(request).as_str() {
         "t2" => ScriptedReply::call("test/risky", serde_json::json!({})),
+        "stall" => ScriptedReply::Stall,
         other => ScriptedReply::text(other),
     });
-    let fixture = Fixture::over(llm, store, Vec::new()).await;
+    let fixture = Fixture::with(llm, store, Vec::new(), rules).await;
     assert_eq!(paid(fixture.submit("t1", limits(90_000))).await.finish_reason, FinishReason::Final);
     let line = Arc::new(AgentLine { agents: vec!["a".to_owned()], levels: 0 });
     let (call, turn) = (CallId::new("c00000001"), TurnId::new("t1"));
@@ -30,17 +40,17 @@ async fn suspended_below(store: Arc<dyn SessionStore>) -> Fixture {
     let (session, input, turn_config) = (child(), Arc::new(input), turn_config());
     fixture.tell(SessionsMessage::Submit { session, input, turn_config, is_repeated: false, reply });
     assert_eq!(paid(pending).await.finish_reason, FinishReason::Suspended);
-    let (reply, gone) = Reply::channel();
-    fixture.tell(SessionsMessage::Passivate { session: child(), reply });
-    assert_eq!(gone.await, Some(true));
-    fixture.until(1, 0, 0).await;
     fixture
 }
 
 impl Fixture {
     fn gives_up(&self) {
+        self.gives_up_for(session());
+    }
+
+    fn gives_up_for(&self, session: SessionId) {
         let news = TurnNews::ChildGivenUp { child: child(), turn: TurnId::new("t2") };
-        self.tell(SessionsMessage::News { session: session(), news });
+        self.tell(SessionsMessage::News { session, news });
     }
 
     async fn is_closed(&self) -> bool {
@@ -159,4 +169,23 @@ async fn a_child_that_outlives_a_resumed_turn_is_not_left_to_another_process_whi
     assert_eq!(paid(above).await.finish_reason, FinishReason::Cancelled);
     assert_eq!(paid(below).await.finish_reason, FinishReason::Cancelled, "it ends with the turn that was cancelled");
     drained.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_actor_that_closes_a_turn_is_not_idle_until_it_has() {
+    let store = FaultStore::new(MemoryStore::new());
+    // The claims of the two sessions and of the one that is busy come before.
+    store.plan(Some(Operation::Claim), 4, Fault::Delay(Duration::from_millis(20)));
+    let rules = SessionRules { passivate_after: Duration::from_millis(1), ..SessionRules::default() };
+    let fixture = with_suspended(store.clone(), rules).await;
+    fixture.until(0, 0, 0).await;
+    let busy = SessionId::parse("busy").unwrap();
+    let _runs = fixture.say(&busy, "stall", limits(90_000), &turn_config());
+    fixture.until(1, 1, 0).await;
+    fixture.gives_up_for(busy);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let claims = store.asked().iter().filter(|(operation, _)| *operation == Operation::Claim).count();
+    assert_eq!(claims, 4, "one actor was started for it");
+    assert!(fixture.is_closed().await);
+    fixture.until(1, 1, 0).await;
 }

@@ -156,3 +156,111 @@ async fn it_is_known_until_the_store_has_taken_it() {
     let outcomes = story.outcomes().await;
     assert_eq!(outcomes.first(), Some(&("stall".to_owned(), FinishReason::Cancelled)), "{outcomes:?}");
 }
+
+/// Cancels the turn whose actor has crashed, while the next one reads the journal, which then cannot be read.
+async fn cancelled_behind_a_crash(
+    store: &FaultStore,
+    fixture: &Fixture,
+    turn_config: &Arc<TurnConfig>,
+) -> PendingReply {
+    let held = Arc::new(Semaphore::new(0));
+    store.plan(Some(Operation::Claim), 2, Fault::Hold(Arc::clone(&held)));
+    let away = StoreError::Unavailable("it is away".into());
+    store.plan(Some(Operation::Claim), 3, Fault::Refuse(away));
+    let first = fixture.say(&session(), "stall", limits(90_000), turn_config);
+    while fixture.records().await.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    kill_all_actors(fixture);
+    while store.asked().iter().filter(|(operation, _)| *operation == Operation::Claim).count() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(fixture.cancel(None).await);
+    held.close();
+    first
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_turn_does_not_go_on_although_the_journal_could_not_be_read_to_close_it() {
+    for on_restart in [OnRestart::Report, OnRestart::Resume] {
+        let (store, asked) = (FaultStore::new(MemoryStore::new()), Arc::<AtomicUsize>::default());
+        let counted = Arc::clone(&asked);
+        let model = ScriptedLlm::from_fn(move |request| {
+            let stalls = said(request).rsplit('|').next().is_some_and(|last| last.starts_with("stall"));
+            counted.fetch_add(usize::from(stalls), Ordering::Relaxed);
+            if stalls { ScriptedReply::Stall } else { ScriptedReply::text("fine") }
+        });
+        let fixture = Fixture::over(model, store.clone(), Vec::new()).await;
+        let turn_config = Arc::new(TurnConfig { on_restart, ..(*turn_config()).clone() });
+        let first = cancelled_behind_a_crash(&store, &fixture, &turn_config).await;
+        let answer = tokio::time::timeout(DEADLINE, first).await.expect("answered").expect("answered");
+        assert!(matches!(answer, Err(AgentError::Store(StoreError::InDoubt(_)))), "{on_restart:?}: {answer:?}");
+        let second = paid(fixture.say(&session(), "t2", limits(90_000), &turn_config)).await;
+        assert_eq!(second.finish_reason, FinishReason::Final, "{on_restart:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), 1, "{on_restart:?}: it does not go on");
+        let ended = |record: &&Arc<Record>| matches!(&record.fact, Fact::Outcome(ended) if ended.finish_reason == FinishReason::Cancelled);
+        assert_eq!(fixture.records().await.iter().filter(ended).count(), 1, "{on_restart:?}");
+    }
+}
+
+/// All actors that are to close it die.
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_turn_does_not_go_on_although_no_actor_lived_to_close_it() {
+    let (held, store) = (Arc::new(Semaphore::new(0)), FaultStore::new(MemoryStore::new()));
+    for nth in 2..8 {
+        store.plan(Some(Operation::Claim), nth, Fault::Hold(Arc::clone(&held)));
+    }
+    let fixture = Fixture::over(echo(), store.clone(), Vec::new()).await;
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config()).clone() });
+    let first = fixture.say(&session(), "stall", limits(90_000), &turn_config);
+    while fixture.records().await.len() < 3 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    kill_all_actors(&fixture);
+    tokio::time::sleep(Duration::from_millis(1)).await;
+    assert!(fixture.cancel(None).await);
+    let mut first = std::pin::pin!(first);
+    let answer = loop {
+        tokio::select! { biased;
+            answer = &mut first => break answer.expect("answered").expect("it crashed"),
+            () = tokio::time::sleep(Duration::from_millis(1)) => kill_all_actors(&fixture),
+        }
+    };
+    assert!(matches!(answer.error, Some(AgentError::Internal(_))), "{answer:?}");
+    held.close();
+    let second = paid(fixture.say(&session(), "t2", limits(90_000), &turn_config)).await;
+    assert_eq!((second.finish_reason, second.content.as_str()), (FinishReason::Final, "stall|t2"));
+    assert_eq!(ends(&fixture).await, [FinishReason::Cancelled, FinishReason::Final], "it does not go on");
+}
+
+/// An input that is repeated may be in the journal from before, although it waits for a place here.
+#[tokio::test(start_paused = true)]
+async fn a_queued_input_that_was_cancelled_does_not_run_although_the_journal_has_it() {
+    let store = super::recovered::interrupted("t1", limits(90_000)).await;
+    let rules = SessionRules { max_running_turns: 1, ..SessionRules::default() };
+    let fixture = Fixture::with(echo(), store, Vec::new(), rules).await;
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config()).clone() });
+    let other = SessionId::parse("other").unwrap();
+    let busy = fixture.say(&other, "stall", limits(1_000), &turn_config);
+    fixture.until(1, 1, 0).await;
+    let (reply, pending) = Reply::channel();
+    let (input, config) = (input("t1", limits(90_000)), Arc::clone(&turn_config));
+    fixture.tell(SessionsMessage::Submit { session: session(), input, turn_config: config, is_repeated: true, reply });
+    fixture.until(2, 1, 1).await;
+    assert!(fixture.cancel(Some("t1")).await);
+    let outcome = paid(pending).await;
+    assert_eq!((outcome.finish_reason, outcome.saved), (FinishReason::Cancelled, false));
+    assert!(outcome.content.ends_with("it is closed there."), "{}", outcome.content);
+    assert_eq!(paid(busy).await.guard_reason, Some(GuardReason::TurnTimeout));
+    assert_eq!(paid(fixture.say(&session(), "t2", limits(90_000), &turn_config)).await.content, "t1|t2");
+    assert_eq!(ends(&fixture).await, [FinishReason::Cancelled, FinishReason::Final]);
+}
+
+/// How the turns of the session ended, by its journal.
+async fn ends(fixture: &Fixture) -> Vec<FinishReason> {
+    let ended = |record: &Arc<Record>| match &record.fact {
+        Fact::Outcome(ended) => Some(ended.finish_reason),
+        _another => None,
+    };
+    fixture.records().await.iter().filter_map(ended).collect()
+}

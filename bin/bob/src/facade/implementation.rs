@@ -7,6 +7,7 @@ use super::runtime::{Runtime, outcome};
 use super::sessions;
 use super::stream::AgentStream;
 use super::subscribe::EventsFrom;
+use bob_actors::address::Again;
 use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
@@ -39,6 +40,9 @@ const TOLD_WITHIN: Duration = Duration::from_millis(100);
 
 /// How long to wait for sinks to accept pending events.
 const SINKS_WITHIN: Duration = Duration::from_millis(500);
+
+/// How often a flush that was refused is repeated, about twice a second.
+const MOST_FLUSHES: u32 = 20;
 
 impl AgentRuntime for Runtime {
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>> {
@@ -223,8 +227,10 @@ impl Runtime {
 
     /// Has the actor of a session send what it has buffered to the store.
     pub(crate) async fn send_buffered(&self, session: &SessionId) {
-        let (reply, sent) = Reply::channel();
-        self.0.tree.rooms.sessions.tell(SessionsMessage::Flush { session: session.clone(), reply });
+        let ((reply, sent), session) = (Reply::channel(), session.clone());
+        // One that is refused, since too many wait, is asked again: its caller would miss records.
+        let again = Again { times: MOST_FLUSHES, ..Again::ONCE };
+        self.0.tree.rooms.sessions.ask(again, reply, move |reply, _asked| SessionsMessage::Flush { session, reply });
         // Without an actor nothing is buffered.
         let _sent_or_no_actor = sent.await;
     }

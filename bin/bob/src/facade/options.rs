@@ -16,6 +16,9 @@ use std::sync::Arc;
 /// The most bytes the options of a session may have in its journal.
 const MAX_OPTIONS_BYTES: usize = 1024 * 1024;
 
+/// The most bytes a notice for the model may have.
+const MAX_NOTICE_BYTES: usize = 64 * 1024;
+
 impl Runtime {
     /// Returns the options with canonical, absolute folders.
     ///
@@ -40,6 +43,7 @@ impl Runtime {
             *roots = roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
         }
         bounded(&patch.applied_to(&SessionOptions::default()))?;
+        patch.notice.as_deref().map_or(Ok(()), bounded_notice)?;
         if let Change::Set(model) = &patch.model {
             self.knows(Some(model))?;
         }
@@ -150,4 +154,31 @@ pub(super) fn bounded(options: &SessionOptions) -> Result<(), AgentError> {
         return Err(AgentError::Invalid(text));
     }
     Ok(())
+}
+
+/// # Errors
+/// `Invalid` for a notice without text, and for one that would fill the context of a model.
+fn bounded_notice(notice: &str) -> Result<(), AgentError> {
+    let why = match notice.len() {
+        _ if notice.trim().is_empty() => "the notice for the model is empty".to_owned(),
+        bytes if bytes > MAX_NOTICE_BYTES => {
+            format!("the notice for the model has {bytes} bytes; at most {MAX_NOTICE_BYTES} are taken")
+        }
+        _ => return Ok(()),
+    };
+    Err(AgentError::Invalid(why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_has_a_text_of_bounded_size() {
+        let most = "n".repeat(MAX_NOTICE_BYTES);
+        assert!(bounded_notice("files were put back").is_ok() && bounded_notice(&most).is_ok());
+        for refused in ["", " \n", &format!("{most}n")] {
+            assert!(matches!(bounded_notice(refused), Err(AgentError::Invalid(_))), "{} bytes", refused.len());
+        }
+    }
 }

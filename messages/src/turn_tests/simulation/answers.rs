@@ -142,8 +142,8 @@ impl Harness {
             TurnMessage::Start { input, .. } if owed(&input.turn) => return self.say(message),
             TurnMessage::Resume { submission, .. } if owed(submission) => return self.say(message),
             TurnMessage::Withdrawn { submission } if owed(submission) => return self.say(message),
-            // Whoever repeats a change is told again, and it is stored once.
-            TurnMessage::Configure { .. } => return self.say(message),
+            // Whoever repeats a change is told again, and it is stored once; of an end, that it is not open any more.
+            TurnMessage::Configure { .. } | TurnMessage::Ended { .. } => return self.say(message),
             TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
             TurnMessage::Steered { .. }
             | TurnMessage::Flush

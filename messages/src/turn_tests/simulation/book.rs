@@ -6,6 +6,7 @@ use super::monitor::Monitor;
 use super::plan::Fault;
 use crate::error::AgentError;
 use crate::ids::{RequestId, TurnId};
+use crate::outcome::EndReason;
 use crate::store::{Fact, Record, StoreError};
 use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
@@ -56,6 +57,7 @@ impl Harness {
         self.behind = 0;
         for at in self.heard..self.world.news.len() {
             let news = self.world.news[at].clone();
+            self.keep_end(&news);
             if let TurnNews::Finished { submission, .. } | TurnNews::Refused { submission, .. } = &news {
                 let debts = self.owed.len();
                 self.owed.retain(|(owed, _)| owed != submission);
@@ -81,6 +83,31 @@ impl Harness {
         self.heard = self.world.news.len();
     }
 
+    /// What was told to have ended from outside is kept until it is stored.
+    fn keep_end(&mut self, news: &TurnNews) {
+        let (submission, reason) = match news {
+            TurnNews::Finished { submission, outcome } if !outcome.saved => {
+                (submission, EndReason::of(outcome.finish_reason, outcome.guard_reason))
+            }
+            TurnNews::Finished { submission, .. } | TurnNews::NotOpen { submission } => {
+                return self.ended.retain(|(known, _)| known != submission);
+            }
+            _ => return,
+        };
+        if self.ended.iter().all(|(known, _)| known != submission) {
+            self.ended.extend(reason.map(|reason| (submission.clone(), reason)));
+        }
+    }
+
+    /// A new machine is told what ended before it: nothing of that goes on.
+    pub(super) fn tell_ended(&mut self) {
+        for (submission, reason) in self.ended.clone() {
+            self.monitor.saw("told of an end".to_owned());
+            self.monitor.life.cancelled.insert(submission.clone());
+            self.say(TurnMessage::Ended { submission, reason });
+        }
+    }
+
     /// The sessions supervisor is gone, and with it what it had not read: callers who had no answer hand their inputs in
     /// again, and the turns of this process go on.
     pub(super) fn supervisor_dies(&mut self) {
@@ -88,6 +115,7 @@ impl Harness {
         let unread = self.world.news.len() - self.heard;
         self.monitor.saw(if unread > 0 { "lost unread" } else { "lost nothing" }.to_owned());
         (self.heard, self.behind) = (self.world.news.len(), 0);
+        self.ended.clear();
         let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*self.world.turn_config).clone() });
         for (submission, message) in &mut self.owed {
             self.handed_again.insert(submission.clone());

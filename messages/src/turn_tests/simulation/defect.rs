@@ -93,6 +93,8 @@ defects! {
     IgnoresWithdrawal,
     /// A stop is not heard.
     IgnoresStop,
+    /// An end that was told and is not stored is not heard by the next machine.
+    ForgetsEnds,
     /// A session is left and not released.
     ReleasesNothing,
     /// What is said into a turn is lost.

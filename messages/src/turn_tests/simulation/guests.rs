@@ -262,6 +262,7 @@ impl Harness {
             self.monitor.forgets(&submission);
         }
         self.withdrawn.clear();
+        self.ended.clear();
         self.changing.clear();
         self.steering.clear();
         self.new_machine(None);
@@ -303,6 +304,7 @@ impl Harness {
         self.world.turn.watched(self.plan.watched);
         self.said.clear();
         self.monitor.new_life();
+        self.tell_ended();
         if let Some(recover) = recover {
             self.say(TurnMessage::Wake { turn_config: Arc::clone(&self.world.turn_config), recover });
         }

@@ -47,6 +47,8 @@ pub(super) struct Harness {
     pub(super) book: Dice,
     /// Who waits for an outcome, and what is sent again for them to a new machine.
     pub(super) owed: Vec<(TurnId, TurnMessage)>,
+    /// What was told to have ended from outside and is not known to be stored: each new machine is told first.
+    pub(super) ended: Vec<(TurnId, EndReason)>,
     /// Submissions nobody wants any more.
     pub(super) withdrawn: BTreeSet<TurnId>,
     /// What was handed in when it may have been in the journal already.
@@ -99,6 +101,7 @@ impl Harness {
             paper: Dice::new(seed, 7),
             book: Dice::new(seed, 9),
             owed: Vec::new(),
+            ended: Vec::new(),
             withdrawn: BTreeSet::new(),
             handed_again: BTreeSet::new(),
             said: Vec::new(),

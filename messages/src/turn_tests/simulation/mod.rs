@@ -6,7 +6,7 @@
 //!
 //! **Checks.** After each message, at each record that is stored and at whatever is told, [`monitor`],
 //! [`kept`], [`promises`], [`decisions`], [`gifts`] and [`reselects`] ask that
-//! everybody is told exactly once; that each input runs once, and none of which its caller was told that it does not; that what is told to be saved is what any later owner
+//! everybody is told exactly once; that what was told to have ended does not go on; that each input runs once, and none of which its caller was told that it does not; that what is told to be saved is what any later owner
 //! reads; that a call with side effects runs once over all crashes, alone, behind its durable
 //! intent, as it was journaled, as the tool that was shown, and only if nobody denied it; that a strict provider accepts
 //! the history at every point of the journal; that the fold of the journal, the live session

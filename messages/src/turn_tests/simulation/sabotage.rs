@@ -43,6 +43,7 @@ impl Sabotage {
         match (defect, &mut message) {
             (Defect::IgnoresWithdrawal, TurnMessage::Withdrawn { .. }) => return None,
             (Defect::IgnoresStop, TurnMessage::Stopped { .. }) => return None,
+            (Defect::ForgetsEnds, TurnMessage::Ended { .. }) => return None,
             (Defect::LosesSteering, TurnMessage::Steered { .. }) => return None,
             (Defect::TakesSteeringTwice, TurnMessage::Steered { steer }) => forget_steer(turn, steer),
             (Defect::LoadsLess, TurnMessage::Loaded { result: Ok(claim), .. }) => {

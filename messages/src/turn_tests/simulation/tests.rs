@@ -175,6 +175,8 @@ fn the_seeds_reach_every_corner() {
     let wanted = wanted.split_whitespace().map(str::to_owned).chain(
         [
             "flushed",
+            "told of an end",
+            "not open",
             "lost unread",
             "refused and kept",
             "failed and store",
