@@ -78,7 +78,8 @@ impl Chat {
         let (session, folder) = (self.session.clone(), self.working_folder());
         let is_person = self.is_person;
         let grows = self.grows;
-        let mut shown = Show::new(grows).talking();
+        let begun = || if is_person { Show::new(grows).talking() } else { Show::new(grows).talking().on_a_pipe() };
+        let mut shown = begun();
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
@@ -103,7 +104,7 @@ impl Chat {
                 // Another one follows.
                 AgentEvent::TurnFinished { outcome } => {
                     let last = shown.outcome(outcome);
-                    shown = Show::new(grows).talking();
+                    shown = begun();
                     screen.print(last)
                 }
                 told => screen.print(shown.event(told, event.step)),
