@@ -15,7 +15,7 @@ use super::at_once::AtOnce;
 use super::help::{self, COMMANDS};
 use super::inform::View;
 use super::terminal_owner::{TerminalOwner, Typed};
-use super::{Chat, Source, cost, mentions};
+use super::{Chat, Source, commands, cost, mentions};
 use crate::commands::attach;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
@@ -265,7 +265,8 @@ async fn hear(
                 opened.runtime.cancel(session.clone()).await;
                 continue;
             }
-            if line.trim_start().starts_with(['/', '!']) {
+            // An image cannot be sent into a turn: it goes with the next message.
+            if commands::own(&line).is_some() || mentions::begins_with_image(line.trim_start()) {
                 let view = View { next_mode: at_once.next_mode.get(), ..at_once.view };
                 let obeyed = match view.shown(&line).await {
                     Some(shown) => Some(shown.map(|text| print::report(&sanitise::clean(&print::wrapped(&text))))),
