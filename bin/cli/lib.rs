@@ -19,7 +19,7 @@ use std::sync::Arc;
 use bob::config::{Hook, OnRestart};
 use bob::tape::MARK;
 use bob_config::{Config, Environment, Files, Overrides, sanitise};
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, FromArgMatches};
 
 use arguments::{ChatArgs, Cli, Command, McpAction, OutputForm, TapeArg};
@@ -271,6 +271,9 @@ fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     let text = match error.get(ContextKind::InvalidArg) {
         // Other programs print one answer with it.
         Some(ContextValue::String(option)) if matches!(option.as_str(), "-p" | "--print") => one_answer(option),
+        Some(ContextValue::String(word)) if error.kind() == ErrorKind::UnknownArgument && !word.starts_with('-') => {
+            quoted(&error.render().to_string())
+        }
         _another => error.render().to_string(),
     };
     if !error.use_stderr() {
@@ -282,6 +285,16 @@ fn refuse_arguments(error: &clap::Error, arguments: &[OsString]) -> Exit {
     let message = text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
     let report = Some(sanitise::clean(&text).into_owned());
     finish(&Failure { report, ..Failure::usage(message) }, form_asked_for(arguments), None)
+}
+
+/// Says how a message of several words is given, where a command takes one.
+fn quoted(text: &str) -> String {
+    let takes_a_message =
+        ["Usage: cli-agent run ", "Usage: cli-agent submit "].iter().any(|usage| text.contains(usage));
+    match takes_a_message {
+        true => text.replacen("\n\nUsage:", "\n\n  tip: quote a message of several words\n\nUsage:", 1),
+        false => text.to_owned(),
+    }
 }
 
 /// What is said of `-p`.

@@ -89,6 +89,23 @@ fn what_does_not_touch_the_answer_is_obeyed_during_it() {
 }
 
 #[test]
+fn what_is_for_the_program_waits_and_is_not_sent_into_the_answer() {
+    let home = Home::scripted(&slow());
+    let mut terminal = chat(80, &home);
+    terminal.type_line("slow please");
+    terminal.wait_for("I begin");
+    terminal.type_line("#tests need a database");
+    terminal.wait_for("#tests need a database will run when this answer is finished");
+    terminal.type_line("exit");
+    terminal.wait_for("exit will run when this answer is finished");
+    terminal.press(ESCAPE);
+    assert!(terminal.wait_exit().success());
+    assert_eq!(home.scratch.read("MEMORY.md"), "- tests need a database\n");
+    let journal = home.run(["sessions", "export", "s"]).stdout;
+    assert!(journal.contains("slow please") && !journal.contains("database"), "{journal}");
+}
+
+#[test]
 fn shift_tab_goes_through_the_modes_and_keeps_the_line() {
     let home = Home::scripted(&slow());
     let mut terminal = chat(80, &home);

@@ -248,6 +248,9 @@ fn init_asks_three_questions_at_a_terminal() {
     terminal.wait_for("Which model, as provider:model? [local:smollm2-135m]");
     terminal.type_line("bogus model");
     terminal.wait_until("the question again", |screen| screen.contents().matches("Which model").count() == 2);
+    terminal.type_line("nope:x");
+    terminal.wait_for("provider \"nope\" is not known");
+    terminal.wait_until("and again", |screen| screen.contents().matches("Which model").count() == 3);
     terminal.type_line("openai:gpt-4.1");
     terminal.wait_for("1, 2 or 3? [3]");
     terminal.type_line("9");
@@ -260,6 +263,54 @@ fn init_asks_three_questions_at_a_terminal() {
     let written = machine.scratch.read("config/cli-agent/agent.toml");
     assert!(written.contains("openai:gpt-4.1") && written.contains("deny_tools = []"), "{written}");
     assert!(!machine.is_there("repository/src/deep/agent.toml"));
+}
+
+#[test]
+fn init_asks_nothing_where_a_file_is_already() {
+    let machine = Machine::new();
+    machine.scratch.write("repository/src/deep/agent.toml", "mine");
+    let environment = machine.environment().map(|(name, value)| (name, value.display().to_string()));
+    let environment: Vec<(&str, &str)> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let terminal =
+        Terminal::start_on(120, AGENT, &["init"], &machine.scratch.join("repository/src/deep"), &environment);
+    assert_eq!(terminal.wait_exit().exit_code(), 2);
+    terminal.wait_for("agent.toml already exists; use --force to overwrite it");
+    assert!(!terminal.screen().contains("Which model"), "{}", terminal.screen());
+}
+
+#[test]
+fn init_refuses_a_model_that_cannot_run_and_writes_nothing() {
+    let machine = Machine::with_user();
+    machine.scratch.write("repository/src/deep/agent.toml", "mine");
+    for (model, why) in [("nope:x", "--model nope:x: provider \"nope\" is not known"), ("gpt-4o", "--model gpt-4o: ")] {
+        let run = machine.run(["init", "--force", "--model", model]);
+        assert_eq!(run.code, Some(2), "{run:?}");
+        assert!(run.stderr.contains(why) && run.stderr.contains("nothing was written"), "{run:?}");
+        assert!(!run.stderr.contains("-->") && !run.stderr.contains("1 problem"), "{run:?}");
+    }
+    assert_eq!(machine.scratch.read("repository/src/deep/agent.toml"), "mine");
+    // The user's own file has this provider.
+    machine.says(["init", "--force", "--model", "demo:one"]);
+    machine.says(["config", "check"]);
+}
+
+#[test]
+fn init_offers_the_model_on_this_machine_what_it_copes_with() {
+    let machine = Machine::new();
+    let holds = || {
+        ["tools", "instructions"].map(|what| match what {
+            "tools" => machine.says(["tools"]),
+            _ => machine.says(["config", "get", "prompt.instructions"]),
+        })
+    };
+    let without_file = holds();
+    machine.says(["init"]);
+    assert_eq!(holds(), without_file);
+    assert!(machine.is_there("repository/src/deep/agent.toml"));
+    machine.says(["init", "--force", "--tools", "shell"]);
+    let [tools, instructions] = holds();
+    assert!(tools.contains("local/shell_exec") && !without_file[0].contains("local/shell_exec"), "{tools}");
+    assert_eq!(instructions, without_file[1]);
 }
 
 #[test]

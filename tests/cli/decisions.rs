@@ -32,3 +32,15 @@ fn each_question_of_a_suspended_turn_is_asked_and_a_pipe_is_told_of_it() {
     let shown = home.run(["sessions", "show", "piped"]);
     assert!(shown.stderr.contains("allow` or `deny` answers it"), "{shown:?}");
 }
+
+#[test]
+fn a_hint_names_only_modes_that_would_have_allowed_the_call() {
+    let call = json!({ "name": "local/shell_exec", "arguments": { "command": "echo hi" } });
+    let home = home(&json!([{ "replies": [{ "calls": [call] }, { "text": "It is denied." }] }]));
+    let run = home.run(["run", "--mode", "edits", "go"]);
+    let hint = "[--mode auto allows commands and other tools; --approvals suspend has them decided later";
+    assert!(run.stderr.contains(hint) && !run.stderr.contains("--mode edits"), "{run:?}");
+    let chat = home.agent(["chat"]).stdin("go\n").run();
+    let hint = "[--mode auto allows commands and other tools; rules of [policy] allow single ones]";
+    assert!(chat.stderr.contains(hint), "{chat:?}");
+}

@@ -111,3 +111,25 @@ fn a_paste_answers_no_question_and_is_sent_into_no_turn_before_a_key_is_pressed(
     terminal.wait_for("[cancelled]");
     leave(terminal);
 }
+
+#[test]
+fn what_the_model_says_before_a_call_is_whole_above_the_question_about_it() {
+    let words = "I looked at it.\n\nThe folder target is 3 GB, so I will delete it. This cannot be undone.";
+    let script = json!([{ "replies": [{ "text": words, "calls": [write("a.rs")] }, { "text": "It is done." }] }]);
+    for plain in [&[][..], &["--plain"]] {
+        let home = Home::scripted(&script);
+        let args = [&["--config", "agent.toml", "chat", "--session", "s"][..], plain].concat();
+        let mut terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
+        terminal.wait_for(PROMPT);
+        terminal.type_line("go");
+        terminal.wait_for(ASKED);
+        let screen = terminal.screen();
+        let (above, _) = screen.split_once(QUESTION).expect("a question");
+        assert!(above.lines().any(|line| line.ends_with("This cannot be undone.")), "{screen}");
+        terminal.type_line("y");
+        terminal.wait_for("It is done.");
+        let screen = terminal.screen();
+        assert_eq!(screen.matches("cannot be undone").count(), 1, "{screen}");
+        leave(terminal);
+    }
+}

@@ -99,6 +99,9 @@ fn b2_prompts_that_are_none_are_refused() {
     assert_refused(&home.run(["run"]), "empty");
     assert_refused(&home.agent(["run", "-"]).stdin(b"caf\xe9").run(), "UTF-8");
     assert_refused(&home.agent(["run"]).arg(OsStr::from_bytes(b"caf\xe9")).run(), "UTF-8");
+    let run = home.agent(["run", "a prompt"]).stdin(b"caf\xe9").run();
+    assert_refused(&run, "stdin is not valid UTF-8 at byte 3");
+    assert_refused(&home.run(["run", "two", "words"]), "tip: quote a message of several words");
     let run = home.agent(["run"]).stdin(vec![b'a'; (1 << 20) + 1]).run();
     assert_refused(&run, "1048576");
 }

@@ -73,6 +73,7 @@ fn what_stdin_has_follows_a_prompt_and_a_silent_one_is_not_waited_for() {
     assert!(journal.contains("please list them"), "{journal}");
     let running = home.agent(["run", "hi"]).open_stdin().spawn();
     running.wait_stdout("hello\n");
+    running.wait_stderr("[stdin had nothing within 0.2 s and is not read; ");
 }
 
 #[test]

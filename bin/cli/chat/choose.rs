@@ -48,15 +48,17 @@ pub(super) async fn session(
         let shown: Vec<SessionSummary> = shown.iter().copied().cloned().collect();
         rows::rows(&shown, &sessions, First::Number, Some(Look::now().columns))
     };
-    let searched = |summary: &SessionSummary| {
-        let [title, cwd] = [&summary.title, &summary.cwd].map(|text| text.as_deref().unwrap_or_default());
-        format!("{} {title} {cwd}", summary.session)
-    };
-    Ok(match one_of(&sessions, list, searched, source, signals).await? {
+    Ok(match one_of(&sessions, list, is_about, source, signals).await? {
         Chosen::This(summary) => Chosen::This(summary.session.clone()),
         Chosen::Nothing => Chosen::Nothing,
         Chosen::Ended(exit) => Chosen::Ended(exit),
     })
+}
+
+/// Whether the id of a session begins with this, or its title or folder has it. Within an id digits say nothing.
+fn is_about(summary: &SessionSummary, line: &str) -> bool {
+    let mut texts = [&summary.title, &summary.cwd].into_iter().flatten();
+    summary.session.as_str().to_lowercase().starts_with(line) || texts.any(|text| text.to_lowercase().contains(line))
 }
 
 /// Asks which of these models to use.
@@ -74,17 +76,19 @@ pub(super) async fn model(
         let row = |(at, model): (usize, &&String)| format!("{:>2}  {model}", at + 1);
         shown.iter().enumerate().map(row).collect()
     };
-    Ok(match one_of(models, list, String::clone, source, signals).await? {
-        Chosen::This(model) => Chosen::This(model.clone()),
-        Chosen::Nothing => Chosen::Nothing,
-        Chosen::Ended(exit) => Chosen::Ended(exit),
-    })
+    Ok(
+        match one_of(models, list, |model: &String, line| model.to_lowercase().contains(line), source, signals).await? {
+            Chosen::This(model) => Chosen::This(model.clone()),
+            Chosen::Nothing => Chosen::Nothing,
+            Chosen::Ended(exit) => Chosen::Ended(exit),
+        },
+    )
 }
 
 async fn one_of<'a, T>(
     all: &'a [T],
     list: impl Fn(&[&T]) -> Vec<String>,
-    searched: impl Fn(&T) -> String,
+    is_about: impl Fn(&T, &str) -> bool,
     source: &mut Source,
     signals: &mut Signals,
 ) -> Result<Chosen<&'a T>, Failure> {
@@ -104,7 +108,7 @@ async fn one_of<'a, T>(
         };
         let Input::Line(line) = input else { return Ok(Chosen::Nothing) };
         let line = String::from_utf8_lossy(&line).trim().to_lowercase();
-        match meant(&line, shown.len(), &fits, &searched) {
+        match meant(&line, shown.len(), &fits, &is_about) {
             Meant::Nothing => return Ok(Chosen::Nothing),
             Meant::Number(at) => return Ok(Chosen::This(fits[at])),
             Meant::Fewer(found) => match found.as_slice() {
@@ -115,6 +119,10 @@ async fn one_of<'a, T>(
                 [only] => return Ok(Chosen::This(only)),
                 _ => fits = found,
             },
+            Meant::Beyond(found) if found.is_empty() => {
+                print::note(&format!("{line} is not in the list: 1 to {}, or text to search", shown.len()));
+            }
+            Meant::Beyond(found) => fits = found,
         }
     }
 }
@@ -123,18 +131,20 @@ enum Meant<'a, T> {
     Nothing,
     Number(usize),
     Fewer(Vec<&'a T>),
+    /// A number that is not in the list, and what has it as text: this chooses nothing, since a slip of the finger may.
+    Beyond(Vec<&'a T>),
 }
 
 /// A number of the list chooses; any other text, also a larger number, narrows it.
-fn meant<'a, T>(line: &str, shown: usize, fits: &[&'a T], searched: &impl Fn(&T) -> String) -> Meant<'a, T> {
+fn meant<'a, T>(line: &str, shown: usize, fits: &[&'a T], is_about: &impl Fn(&T, &str) -> bool) -> Meant<'a, T> {
     if line.is_empty() {
         return Meant::Nothing;
     }
+    let found = || fits.iter().copied().filter(|one| is_about(one, line)).collect();
     match line.parse::<usize>() {
         Ok(number) if (1..=shown).contains(&number) => Meant::Number(number - 1),
-        Ok(_) | Err(_) => {
-            Meant::Fewer(fits.iter().copied().filter(|one| searched(one).to_lowercase().contains(line)).collect())
-        }
+        Ok(_) => Meant::Beyond(found()),
+        Err(_) => Meant::Fewer(found()),
     }
 }
 
@@ -146,13 +156,24 @@ mod tests {
     fn a_number_chooses_and_text_narrows() {
         let all = ["Fix the build", "Write 12 tests", "build a boat"];
         let fits: Vec<&&str> = all.iter().collect();
-        let meant = |line: &str| match meant(line, 3, &fits, &|one: &&str| (*one).to_owned()) {
+        let is_about = |one: &&str, line: &str| one.to_lowercase().contains(line);
+        let meant = |line: &str| match meant(line, 3, &fits, &is_about) {
             Meant::Nothing => "nothing".to_owned(),
             Meant::Number(at) => format!("number {at}"),
-            Meant::Fewer(found) => found.into_iter().copied().collect::<Vec<_>>().join(","),
+            Meant::Fewer(found) | Meant::Beyond(found) => found.into_iter().copied().collect::<Vec<_>>().join(","),
         };
         assert_eq!((meant("2").as_str(), meant("").as_str()), ("number 1", "nothing"));
         assert_eq!((meant("build").as_str(), meant("12").as_str()), ("Fix the build,build a boat", "Write 12 tests"));
         assert_eq!((meant("0").as_str(), meant("xyz").as_str()), ("", ""));
+    }
+
+    #[test]
+    fn a_number_beyond_the_list_chooses_nothing_that_has_its_digits() {
+        let all = ["room 99"];
+        let fits: Vec<&&str> = all.iter().collect();
+        let found = |line: &str| meant(line, 1, &fits, &|one: &&str, line: &str| one.contains(line));
+        assert!(matches!(found("99"), Meant::Beyond(found) if found.len() == 1));
+        assert!(matches!(found("77"), Meant::Beyond(found) if found.is_empty()));
+        assert!(matches!(found("room"), Meant::Fewer(found) if found.len() == 1));
     }
 }

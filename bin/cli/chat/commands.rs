@@ -34,23 +34,46 @@ pub(super) enum Obeyed {
     Compact,
 }
 
+/// A line of a person that is for the program, and no message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Own<'l> {
+    Leave,
+    /// Behind `!`: a command of the person's own.
+    Shell(&'l str),
+    /// Behind `#`: a line for the memory.
+    Remember(&'l str),
+    /// It begins with a slash, whether there is such a command or not.
+    Command,
+}
+
+/// What a line is to the program, at the prompt and during an answer; `None` for a message.
+pub(super) fn own(line: &str) -> Option<Own<'_>> {
+    let line = line.trim();
+    match line.chars().next()? {
+        '!' => Some(Own::Shell(&line[1..])),
+        // A heading of several lines is a message.
+        '#' => (!line.contains('\n')).then(|| Own::Remember(&line[1..])),
+        '/' => (!mentions::begins_with_image(line)).then_some(Own::Command),
+        _ => ["exit", "quit"].contains(&line).then_some(Own::Leave),
+    }
+}
+
 /// Runs a line that is a command. On a terminal an unknown command is an error; on a pipe, where messages may begin
 /// with a slash, it is a message.
 pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure> {
     let line = line.trim();
-    if chat.is_person && ["exit", "quit"].contains(&line) {
-        return Ok(Obeyed::Leave);
-    }
-    if let Some(command) = line.strip_prefix('!').filter(|_| chat.is_person) {
-        return Ok(Obeyed::Shell(command.trim().to_owned()));
-    }
-    // A heading of several lines is a message.
-    if let Some(text) = line.strip_prefix('#').filter(|text| chat.is_person && !text.contains('\n')) {
-        chat.memory.remember(&chat.working_folder(), text)?;
-        return Ok(Obeyed::Done);
-    }
-    if !line.starts_with('/') || (chat.is_person && mentions::begins_with_image(line)) {
-        return Ok(Obeyed::NoCommand);
+    match own(line) {
+        // On a pipe only what begins with a slash may be a command.
+        _ if !chat.is_person && !line.starts_with('/') => return Ok(Obeyed::NoCommand),
+        _ if !chat.is_person => {}
+        None => return Ok(Obeyed::NoCommand),
+        Some(Own::Leave) => return Ok(Obeyed::Leave),
+        Some(Own::Shell(command)) => return Ok(Obeyed::Shell(command.trim().to_owned())),
+        Some(Own::Remember(text)) => {
+            chat.memory.remember(&chat.working_folder(), text)?;
+            return Ok(Obeyed::Done);
+        }
+        Some(Own::Command) => {}
     }
     let (command, argument) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
     let argument = argument.trim();

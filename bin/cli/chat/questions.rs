@@ -31,7 +31,8 @@ const EDIT_PROMPT: &str = "arguments> ";
 /// Shown when a question is withdrawn.
 const OVER: &str = "[the question is closed: it no longer needs an answer]";
 
-/// How long a question waits before it is shown: the decision before it may answer it as well.
+/// How long a question waits before it is shown: the decision before it may answer it as well, and what came before it in
+/// the turn is still on its way to the screen.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
 
 /// How long after a decision one waits that it does answer, once it is stored.
@@ -155,10 +156,11 @@ impl Asked {
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
         while let Some(mut open) = self.open.recv().await {
-            let _quiet = owner.quiet();
+            // Meanwhile what the model said and did before the question is shown.
             if is_answered(&mut open, self.lasting.as_ref()).await {
                 continue;
             }
+            let _quiet = owner.quiet();
             notify::person("a question");
             match open {
                 Open::Call(question, mut answer) => {
@@ -185,9 +187,6 @@ impl Asked {
                 },
                 #[cfg(feature = "mcp")]
                 Open::Form(question, mut answer) => {
-                    if answer.is_closed() {
-                        continue;
-                    }
                     let editing = owner.edit();
                     let form = tokio::select! {
                         form = forms::ask(&question, editor) => form,
@@ -216,7 +215,7 @@ enum About<D> {
     Interrupted,
 }
 
-/// Whether a question about a call is answered before it was shown.
+/// Whether a question is answered, or taken back, before it was shown.
 async fn is_answered(open: &mut Open, lasting: Option<&(Covered, Instant)>) -> bool {
     match open {
         Open::Call(question, answer) => {
@@ -224,9 +223,9 @@ async fn is_answered(open: &mut Open, lasting: Option<&(Covered, Instant)>) -> b
             let left = covers.map(|(_, at)| ANSWERED_AT_LAST.saturating_sub(at.elapsed())).unwrap_or_default();
             timeout(left.max(ANSWERED_WITHIN), answer.closed()).await.is_ok()
         }
-        Open::Limit(..) => false,
+        Open::Limit(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
         #[cfg(feature = "mcp")]
-        Open::Form(..) => false,
+        Open::Form(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
     }
 }
 

@@ -15,7 +15,7 @@ use super::at_once::AtOnce;
 use super::help::{self, COMMANDS};
 use super::inform::View;
 use super::terminal_owner::{TerminalOwner, Typed};
-use super::{Chat, Source, cost, mentions};
+use super::{Chat, Source, commands, cost, mentions};
 use crate::commands::attach;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
@@ -78,7 +78,8 @@ impl Chat {
         let (session, folder) = (self.session.clone(), self.working_folder());
         let is_person = self.is_person;
         let grows = self.grows;
-        let mut shown = Show::new(grows).talking();
+        let begun = || if is_person { Show::new(grows).talking() } else { Show::new(grows).talking().on_a_pipe() };
+        let mut shown = begun();
         let mut spent = Spending::default();
         let screen = RefCell::new(Screen::new(self.live.as_ref()));
         let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
@@ -103,7 +104,7 @@ impl Chat {
                 // Another one follows.
                 AgentEvent::TurnFinished { outcome } => {
                     let last = shown.outcome(outcome);
-                    shown = Show::new(grows).talking();
+                    shown = begun();
                     screen.print(last)
                 }
                 told => screen.print(shown.event(told, event.step)),
@@ -264,7 +265,8 @@ async fn hear(
                 opened.runtime.cancel(session.clone()).await;
                 continue;
             }
-            if line.trim_start().starts_with(['/', '!']) {
+            // An image cannot be sent into a turn: it goes with the next message.
+            if commands::own(&line).is_some() || mentions::begins_with_image(line.trim_start()) {
                 let view = View { next_mode: at_once.next_mode.get(), ..at_once.view };
                 let obeyed = match view.shown(&line).await {
                     Some(shown) => Some(shown.map(|text| print::report(&sanitise::clean(&print::wrapped(&text))))),

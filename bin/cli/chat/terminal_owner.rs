@@ -158,9 +158,9 @@ impl<'a> TerminalOwner<'a> {
         Keyboard::Drawn(OpenQuestion { owner: self, typed, rest: Vec::new() })
     }
 
-    /// Holds back the turn's output until the guard is dropped.
+    /// Holds back the turn's output until the guard is dropped. What has arrived is shown whole.
     pub(super) fn quiet(&self) -> OutputPause<'_> {
-        self.screen.borrow_mut().hold();
+        let _the_next_write_says_so = self.screen.borrow_mut().hold();
         OutputPause(self)
     }
 

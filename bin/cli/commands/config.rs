@@ -124,14 +124,23 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
+/// Whether a file may be written here.
+///
+/// # Errors
+/// When one is there already and may not be replaced.
+pub(super) fn is_free(file: &Path, replaces: bool) -> Result<(), Failure> {
+    if !replaces && file.symlink_metadata().is_ok() {
+        return Err(Failure::usage(format!("{} already exists; use --force to overwrite it", file.display())));
+    }
+    Ok(())
+}
+
 /// Writes the user's own file, or a project's, if it is not there or may be replaced.
 ///
 /// # Errors
 /// When it is there already, or cannot be written.
 pub(super) fn write_new(file: &Path, text: &str, replaces: bool) -> Result<(), Failure> {
-    if !replaces && file.symlink_metadata().is_ok() {
-        return Err(Failure::usage(format!("{} already exists; use --force to overwrite it", file.display())));
-    }
+    is_free(file, replaces)?;
     write(file, text).map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))
 }
 

@@ -3,9 +3,10 @@
 use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
-use bob_config::{Config, Environment, Files, Overrides};
+use bob::AgentError;
+use bob_config::{Config, Environment, Files, Overrides, assemble};
 
-use super::config::write_new;
+use super::config::{is_free, write_new};
 use crate::arguments::{InitArgs, ToolsLevel};
 use crate::exit::{Exit, Failure};
 use crate::runtime::trust;
@@ -17,7 +18,8 @@ const MODEL_SCRIPT: &str = "scripts/local-model.sh";
 /// What a short configuration says.
 struct Chosen {
     model: String,
-    tools: ToolsLevel,
+    /// `None`: those that suit the model.
+    tools: Option<ToolsLevel>,
     is_global: bool,
 }
 
@@ -28,12 +30,16 @@ struct Chosen {
 /// When the file is there already and was not to be replaced, or cannot be written; when an answer is none.
 pub(crate) fn init(args: &InitArgs, named: Option<&Path>, files: &Files) -> Result<Exit, Failure> {
     let is_asked = !args.is_complete() && named.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal();
+    if is_asked {
+        // Before any answer: they would be lost.
+        is_free(&args.project(named), args.force)?;
+    }
     let chosen = match is_asked {
         true => Some(ask(files)?),
         // The shipped file starts a script and a server of the repository: elsewhere it would not work.
         false if args.is_chosen() || !has_scripts(&args.project(named)) => Some(Chosen {
             model: args.model.clone().map_or_else(default_model, Ok)?,
-            tools: args.tools.unwrap_or_default(),
+            tools: args.tools,
             is_global: args.global,
         }),
         false => None,
@@ -42,11 +48,14 @@ pub(crate) fn init(args: &InitArgs, named: Option<&Path>, files: &Files) -> Resu
         Some(Chosen { is_global: true, .. }) => global(named, files)?,
         Some(_) | None => args.project(named),
     };
-    let text = chosen.as_ref().map_or_else(|| Config::example().to_owned(), short);
-    let good = bob_config::parse(&text, &file, &Environment::of_process(), &Overrides::default());
-    if let (Err(error), Some(_)) = (good, &chosen) {
-        return Err(error.into());
+    if let Some(chosen) = &chosen {
+        let beneath = beneath(files, named.is_some(), chosen.is_global);
+        checked(&chosen.model, &beneath).map_err(|why| match &args.model {
+            Some(model) => Failure::usage(format!("--model {model}: {why}; nothing was written")),
+            None => Failure::usage(format!("{why}; nothing was written")),
+        })?;
     }
+    let text = chosen.as_ref().map_or_else(|| Config::example().to_owned(), short);
     write_new(&file, &text, args.force)?;
     // The user requested this file, so it is trusted.
     trust::take(&file, &text);
@@ -76,18 +85,25 @@ fn default_model() -> Result<String, Failure> {
 /// Asks the three questions, each until its answer is one.
 fn ask(files: &Files) -> Result<Chosen, Failure> {
     let usual = default_model()?;
+    let beneath = beneath(files, false, false);
     let model = until_good(&format!("Which model, as provider:model? [{usual}] "), |answer| {
         let model = if answer.is_empty() { usual.clone() } else { answer.to_owned() };
-        checked(&model).map(|()| model)
+        checked(&model, &beneath).map(|()| model)
     })?;
     print::note("What may tools do in the working folder?");
     print::note("  1  read and search files");
     print::note("  2  also change files");
     print::note("  3  also run commands; each is asked about");
-    let tools = until_good("1, 2 or 3? [3] ", |answer| match answer {
-        "1" => Ok(ToolsLevel::Read),
-        "2" => Ok(ToolsLevel::Edit),
-        "" | "3" => Ok(ToolsLevel::Shell),
+    let is_tiny = tiny(&model).is_some();
+    if is_tiny {
+        print::note("So small a model copes with few tools.");
+    }
+    let tools = until_good(&format!("1, 2 or 3? [{}] ", if is_tiny { 1 } else { 3 }), |answer| match answer {
+        "" => Ok(None),
+        "1" if is_tiny => Ok(None),
+        "1" => Ok(Some(ToolsLevel::Read)),
+        "2" => Ok(Some(ToolsLevel::Edit)),
+        "3" => Ok(Some(ToolsLevel::Shell)),
         other => Err(format!("{other:?} is not one of 1, 2 and 3")),
     })?;
     let place = files.user_place.as_deref().map(|place| place.display().to_string()).unwrap_or_default();
@@ -96,20 +112,50 @@ fn ask(files: &Files) -> Result<Chosen, Failure> {
     print::note(&format!("  2  all of yours: {place}"));
     let is_global = until_good("1 or 2? [1] ", |answer| match answer {
         "" | "1" => Ok(false),
-        "2" => Ok(true),
+        "2" => {
+            let free = files.user_place.as_deref().map_or(Ok(()), |place| is_free(place, false));
+            free.map(|()| true).map_err(|failure| failure.message)
+        }
         other => Err(format!("{other:?} is not one of 1 and 2")),
     })?;
     Ok(Chosen { model, tools, is_global })
 }
 
-/// Whether a configuration with this model would be good; or what is wrong with the model.
-fn checked(model: &str) -> Result<(), String> {
-    let text = short(&Chosen { model: model.to_owned(), tools: ToolsLevel::default(), is_global: false });
-    let read = bob_config::parse(&text, Path::new(bob_config::NAME), &Environment::of_process(), &Overrides::default());
-    read.map(drop).map_err(|error| {
+/// The files below the one that is written.
+fn beneath(files: &Files, is_named: bool, is_global: bool) -> Files {
+    let mut files = files.clone();
+    files.main = None;
+    if is_named || is_global {
+        files.user = None;
+    }
+    files
+}
+
+/// Whether a configuration with this model over these files would be good; or what is wrong with the model.
+fn checked(model: &str, beneath: &Files) -> Result<(), String> {
+    let environment = Environment::of_process();
+    let text = short(&Chosen { model: model.to_owned(), tools: None, is_global: false });
+    let read = bob_config::parse(&text, Path::new(bob_config::NAME), &environment, &Overrides::default());
+    read.map_err(|error| {
         // There is no file that a position would be in.
         error.problems().iter().map(|problem| problem.message.clone()).collect::<Vec<_>>().join("; ")
-    })
+    })?;
+    let asked = Overrides { model: Some(model.to_owned()), ..Overrides::default() };
+    // A fault of another file is not one of the model.
+    let Ok(config) = bob_config::load_all(beneath, &environment, &asked) else { return Ok(()) };
+    match assemble::check(&config, &|name| std::env::var(name).ok()) {
+        Err(AgentError::Llm(error)) => Err(error.to_string()),
+        Err(_) | Ok(()) => Ok(()),
+    }
+}
+
+/// What is built in for a small model on this machine, if this is that one.
+fn tiny(model: &str) -> Option<Config> {
+    // Without the keys of providers, one of which would choose its model.
+    let kept = ["HOME", "XDG_CACHE_HOME"].into_iter().filter_map(|name| Some((name, std::env::var(name).ok()?)));
+    let environment: Environment = kept.collect();
+    let config = bob_config::load_all(&Files::none(&environment), &environment, &Overrides::default()).ok()?;
+    (config.runtime.default_model == model).then_some(config)
 }
 
 /// Asks until the answer is good.
@@ -135,16 +181,23 @@ fn answer(question: &str) -> Result<String, Failure> {
 /// A configuration that says what was chosen, and no more.
 fn short(chosen: &Chosen) -> String {
     let Chosen { model, tools, is_global: _ } = chosen;
-    let policy = match tools {
-        ToolsLevel::Read => {
-            "# Tools read and search; they change nothing.\n\
+    let tiny = tiny(model);
+    let policy = match (tools, &tiny) {
+        (None, Some(tiny)) => {
+            format!("# So small a model copes with few tools.\nallow_tools = {:?}\n", tiny.policy.rules.allow_tools)
+        }
+        (Some(ToolsLevel::Read), _) => "# Tools read and search; they change nothing.\n\
              allow_tools = [\"local/read_file\", \"local/list_dir\", \"local/find_files\", \"local/search_files\"]\n"
+            .to_owned(),
+        (Some(ToolsLevel::Edit), _) => {
+            "# Tools read and change files; they run no commands.\ndeny_tools = [\"local/shell_exec\"]\n".to_owned()
         }
-        ToolsLevel::Edit => {
-            "# Tools read and change files; they run no commands.\ndeny_tools = [\"local/shell_exec\"]\n"
+        (Some(ToolsLevel::Shell) | None, _) => {
+            "# Tools also run commands, each after a question.\ndeny_tools = []\n".to_owned()
         }
-        ToolsLevel::Shell => "# Tools also run commands, each after a question.\ndeny_tools = []\n",
     };
+    let prompt = tiny.map(|tiny| format!("\n[prompt]\ninstructions = {:?}\n", tiny.prompt.instructions));
+    let prompt = prompt.unwrap_or_default();
     let model = model.replace('\\', "\\\\").replace('"', "\\\"");
     format!(
         "# Written by `cli-agent init`. `cli-agent config set KEY VALUE` changes a key, and `cli-agent config get` shows\n\
@@ -154,7 +207,8 @@ fn short(chosen: &Chosen) -> String {
          default_model = \"{model}\"\n\
          \n\
          [policy]\n\
-         {policy}"
+         {policy}\
+         {prompt}"
     )
 }
 
@@ -165,7 +219,7 @@ mod tests {
     #[test]
     fn a_short_configuration_holds_whatever_was_chosen() {
         for tools in [ToolsLevel::Read, ToolsLevel::Edit, ToolsLevel::Shell] {
-            let text = short(&Chosen { model: "a:b\"c".to_owned(), tools, is_global: false });
+            let text = short(&Chosen { model: "a:b\"c".to_owned(), tools: Some(tools), is_global: false });
             let config =
                 bob_config::parse(&text, Path::new("agent.toml"), &Environment::default(), &Overrides::default());
             let config = config.unwrap_or_else(|error| panic!("{error}"));

@@ -2,12 +2,14 @@
 
 use std::io::{self, BufRead, Read};
 use std::os::fd::AsFd;
+use std::str::Utf8Error;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::FileType;
 
 use crate::exit::Failure;
+use crate::terminal::print;
 
 /// The largest message that is taken, bytes: of `run` its prompt, of `chat` one line.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
@@ -28,17 +30,37 @@ pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
 }
 
 /// Reads the prompt of `run`: as [`read`], but an argument is joined by what stdin has, if stdin is a regular file, or a
-/// pipe that has something or ends within [`BEGINS_WITHIN`]. Any other stdin is left alone.
+/// pipe that has something or ends within [`BEGINS_WITHIN`]. Any other stdin is left alone, and of a pipe that is said.
 pub(crate) async fn read_joined(argument: Option<&str>) -> Result<String, Failure> {
     let Some(prompt) = argument.filter(|prompt| *prompt != "-") else { return read(argument).await };
     let has_more = tokio::task::spawn_blocking(|| has_something(io::stdin(), BEGINS_WITHIN)).await.unwrap_or(false);
+    if !has_more && is_pipe(io::stdin()) {
+        print::note(&format!(
+            "[stdin had nothing within {} s and is not read; with - as the message, stdin is the message and is waited for]",
+            BEGINS_WITHIN.as_secs_f64()
+        ));
+    }
     let more = if has_more { stdin().await? } else { Vec::new() };
+    if more.len() <= MAX_BYTES {
+        // The place is counted from the beginning of stdin.
+        str::from_utf8(&more).map_err(|error| no_text("stdin", error))?;
+    }
     let mut bytes = prompt.as_bytes().to_vec();
     if !more.iter().all(u8::is_ascii_whitespace) {
         bytes.extend_from_slice(b"\n\n");
         bytes.extend_from_slice(&more);
     }
     checked(bytes)
+}
+
+/// Whether this is a pipe, into which another program may still write.
+fn is_pipe(input: impl AsFd) -> bool {
+    rustix::fs::fstat(&input).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Fifo)
+}
+
+fn no_text(what: &str, error: Utf8Error) -> Failure {
+    let at = error.valid_up_to();
+    Failure::usage(format!("{what} is not valid UTF-8 at byte {at}; send it as UTF-8 text"))
 }
 
 /// Whether something can be read without waiting longer than this; false for a terminal or another device. Blocks.
@@ -66,10 +88,7 @@ pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
             "the message is larger than {MAX_BYTES} bytes; shorten it, or put it into a file and name that"
         )));
     }
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let at = error.utf8_error().valid_up_to();
-        Failure::usage(format!("the message is not valid UTF-8 at byte {at}; send it as UTF-8 text"))
-    })?;
+    let text = String::from_utf8(bytes).map_err(|error| no_text("the message", error.utf8_error()))?;
     match text.trim().is_empty() {
         true => Err(Failure::usage("the message is empty; pass it as an argument or on stdin")),
         false => Ok(text),

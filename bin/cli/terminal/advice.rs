@@ -50,19 +50,25 @@ const AUTO: &str = "--mode auto";
 const SUSPEND: &str = "--approvals suspend";
 const ALLOW: &str = "policy.allow";
 
-/// How the calls would be allowed that were denied for want of a person, or by the mode.
-pub(crate) fn to_allow(denied: &[DeniedCall]) -> Option<&'static str> {
+/// How the calls would be allowed that were denied for want of a person, or by the mode. In a chat on a pipe no decision
+/// can be put off.
+pub(crate) fn to_allow(denied: &[DeniedCall], is_chat: bool) -> Option<String> {
     let all: Vec<_> = denied.iter().flat_map(allowed_by).collect();
     let has = |what: &str| all.contains(&what);
-    Some(match (has(AUTO), has(SUSPEND)) {
-        (true, true) => {
-            "[--mode edits allows changes of files, --mode auto all calls; --approvals suspend has them decided later, \
-             and rules of [policy] allow single ones]"
-        }
-        (true, false) => "[--mode edits allows changes of files, --mode auto all calls]",
-        (false, true) => "[--approvals suspend has a person decide later]",
-        (false, false) => return None,
-    })
+    let modes = match (has(EDITS), has(AUTO)) {
+        (true, _) => Some("--mode edits allows changes of files, --mode auto also commands and other tools"),
+        (false, true) => Some("--mode auto allows commands and other tools"),
+        (false, false) => None,
+    };
+    match (modes, has(SUSPEND) && !is_chat) {
+        (Some(modes), true) => Some(format!(
+            "[{modes}; --approvals suspend has them decided later, and rules of [policy] allow single ones]"
+        )),
+        (Some(modes), false) if has(ALLOW) => Some(format!("[{modes}; rules of [policy] allow single ones]")),
+        (Some(modes), false) => Some(format!("[{modes}]")),
+        (None, true) => Some("[--approvals suspend has a person decide later]".to_owned()),
+        (None, false) => None,
+    }
 }
 
 fn about_model(error: &LlmError) -> &'static str {
@@ -96,5 +102,32 @@ fn about_store(error: &StoreError) -> &'static str {
         StoreError::Unavailable(_) => "check the disk and `store.path`, then retry",
         StoreError::Corrupt(_) => "keep the file, and continue in another session",
         _written_by_a_newer_program => "use the newer program",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob::tools::ToolName;
+    use serde_json::json;
+
+    fn hint(name: &str, reason: &str, is_chat: bool) -> String {
+        let reason = reason.to_owned();
+        let denied = DeniedCall { mode: None, name: ToolName::new(name), arguments: json!({}).into(), reason };
+        to_allow(&[denied], is_chat).unwrap_or_default()
+    }
+
+    #[test]
+    fn a_mode_is_named_where_it_would_have_allowed_a_call() {
+        let asks = "it needs a person's approval (the tool changes something)";
+        let shell = hint("local/shell_exec", asks, false);
+        assert!(shell.starts_with("[--mode auto allows commands and other tools; --approvals suspend"), "{shell}");
+        let write = hint("local/write_file", asks, false);
+        assert!(write.starts_with("[--mode edits allows changes of files, --mode auto also commands"), "{write}");
+        let chat = hint("local/shell_exec", asks, true);
+        assert_eq!(chat, "[--mode auto allows commands and other tools; rules of [policy] allow single ones]");
+        let rule = "it needs a person's approval (a rule of the policy)";
+        assert_eq!(hint("local/shell_exec", rule, false), "[--approvals suspend has a person decide later]");
+        assert_eq!(hint("local/shell_exec", rule, true), "");
     }
 }

@@ -53,15 +53,33 @@ pub(crate) struct Screen {
     running: Vec<(CallId, String)>,
     /// Pieces held back during a question.
     held: Option<VecDeque<Piece>>,
+    /// The last line of the answer, where everything is plain.
+    line: Line,
     /// What was told of last, where it is told.
     state: &'static str,
+}
+
+/// The last line of an answer in plain text.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Line {
+    Ended,
+    Open,
+    /// It was ended for a question: the end that it has itself is not shown.
+    EndedHere,
 }
 
 impl Screen {
     /// A screen for one turn, with these lines below it.
     pub(crate) fn new(live: Option<&Live>) -> Self {
         live.iter().for_each(|live| live.begin());
-        Self { live: live.cloned(), answer: Answer::default(), running: Vec::new(), held: None, state: "" }
+        Self {
+            live: live.cloned(),
+            answer: Answer::default(),
+            running: Vec::new(),
+            held: None,
+            line: Line::Ended,
+            state: "",
+        }
     }
 
     /// Shows pieces in their order.
@@ -89,10 +107,20 @@ impl Screen {
         }
     }
 
-    /// Holds back all output during a question, until [`release`](Self::release).
-    pub(crate) fn hold(&mut self) {
-        if self.held.is_none() {
-            self.held = Some(VecDeque::new());
+    /// Holds back all output during a question, until [`release`](Self::release). What has arrived before it is shown whole:
+    /// it may say what the question is about.
+    pub(crate) fn hold(&mut self) -> io::Result<()> {
+        if self.held.is_some() {
+            return Ok(());
+        }
+        self.held = Some(VecDeque::new());
+        match self.live.clone() {
+            Some(live) => self.end_answer(&live, Look::now()),
+            None if self.line == Line::Open => {
+                self.line = Line::EndedHere;
+                print::cleaned("\n")
+            }
+            None => Ok(()),
         }
     }
 
@@ -104,7 +132,7 @@ impl Screen {
 
     fn show(&mut self, piece: Piece) -> io::Result<()> {
         let Some(live) = self.live.clone() else {
-            return if print::speaks() { self.speak(&piece) } else { plain(&piece) };
+            return if print::speaks() { self.speak(&piece) } else { self.plain(&piece) };
         };
         let look = Look::now();
         match piece {
@@ -159,13 +187,35 @@ impl Screen {
                 let name = name.as_ref().map(|name| format!(" of {name}")).unwrap_or_default();
                 print::note(&format!("The result{name}: {line}"));
             }
-            another => plain(another)?,
+            another => self.plain(another)?,
         }
         self.state = match piece {
             Piece::Doing(what) => what,
             Piece::Answer(_) | Piece::Result { .. } => "",
             _no_other_state => self.state,
         };
+        Ok(())
+    }
+
+    /// Shows a piece as plain text: the answer as it arrives, and whole lines.
+    fn plain(&mut self, piece: &Piece) -> io::Result<()> {
+        match piece {
+            Piece::Answer(text) => {
+                let was_ended_here = std::mem::replace(&mut self.line, Line::Ended) == Line::EndedHere;
+                let text = text.strip_prefix('\n').filter(|_| was_ended_here).unwrap_or(text);
+                if !text.is_empty() && !text.ends_with('\n') {
+                    self.line = Line::Open;
+                }
+                print::cleaned(text)?;
+            }
+            Piece::Note(line) | Piece::Change(line) => print::note(line),
+            Piece::Call { line, .. } => print::note(&format!("> {line}")),
+            Piece::Result { line, name, .. } => {
+                let name = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
+                print::note(&format!("  {name}{line}"));
+            }
+            Piece::NewMessage | Piece::Doing(_) | Piece::Output(_) | Piece::End => {}
+        }
         Ok(())
     }
 
@@ -180,19 +230,4 @@ impl Drop for Screen {
     fn drop(&mut self) {
         self.live.iter().for_each(Live::end);
     }
-}
-
-/// Shows a piece as plain text: the answer as it arrives, and whole lines.
-fn plain(piece: &Piece) -> io::Result<()> {
-    match piece {
-        Piece::Answer(text) => print::cleaned(text)?,
-        Piece::Note(line) | Piece::Change(line) => print::note(line),
-        Piece::Call { line, .. } => print::note(&format!("> {line}")),
-        Piece::Result { line, name, .. } => {
-            let name = name.as_ref().map(|name| format!("{name}: ")).unwrap_or_default();
-            print::note(&format!("  {name}{line}"));
-        }
-        Piece::NewMessage | Piece::Doing(_) | Piece::Output(_) | Piece::End => {}
-    }
-    Ok(())
 }

@@ -91,6 +91,8 @@ pub(crate) struct Show {
     is_malformed: bool,
     /// Whether the next input line belongs to this session.
     is_talk: bool,
+    /// Whether it comes from a pipe, so that no person is asked.
+    is_on_a_pipe: bool,
     /// The limit of the guard that tripped.
     limit: Option<u64>,
     /// Whether the last question offered decisions that apply to later sessions.
@@ -112,6 +114,7 @@ impl Show {
             has_denied: false,
             is_malformed: false,
             is_talk: false,
+            is_on_a_pipe: false,
             limit: None,
             offers_always: true,
             is_new: false,
@@ -126,6 +129,11 @@ impl Show {
     /// Shows the turns of a conversation.
     pub(crate) fn talking(self) -> Self {
         Self { is_talk: true, ..self }
+    }
+
+    /// Shows the turns of a conversation whose input is a pipe.
+    pub(crate) fn on_a_pipe(self) -> Self {
+        Self { is_on_a_pipe: true, ..self }
     }
 
     /// Returns the pieces for an event of this step.

@@ -9,7 +9,7 @@ use crate::terminal::{advice, brief, print};
 
 /// Remarks about an outcome besides its content.
 pub(super) fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
-    let Show { has_denied, is_talk, limit, offers_always, is_new, .. } = *shown;
+    let Show { has_denied, is_talk, is_on_a_pipe, limit, offers_always, is_new, .. } = *shown;
     let mut remarks = Vec::new();
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
@@ -31,8 +31,9 @@ pub(super) fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
         let reason = print::first_line(brief::without_status(CallStatus::Denied, &denied.reason), MOST_REASON);
         remarks.push(format!("[denied: {}: {reason}]", denied.name));
     }
-    if !is_talk {
-        remarks.extend(advice::to_allow(&outcome.denied).map(str::to_owned));
+    // A person was asked, or chooses another mode.
+    if !is_talk || is_on_a_pipe {
+        remarks.extend(advice::to_allow(&outcome.denied, is_talk));
     }
     let kept = match outcome.saved {
         true => format!("saved in session {}", outcome.session_id),
