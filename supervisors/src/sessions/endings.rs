@@ -285,16 +285,6 @@ impl SessionsState {
     }
 
     fn send_again(&mut self, session: &SessionId, recover: Recover, myself: &Myself) {
-        let is_closing = matches!(recover, Recover::Close(_));
-        let recovered = self.table.get_mut(session).and_then(|entry| entry.recovered.as_ref());
-        let recover = match (recover, recovered.map(|recovered| recovered.submission.clone())) {
-            // No request of a caller starts an actor for it, or one of another turn does.
-            (Recover::Close(reason), Some(submission)) if reason != EndReason::HandedOver => {
-                self.unsaved.keep(session, &submission, reason);
-                Recover::Continue
-            }
-            (recover, _) => recover,
-        };
         // The new actor reports the turn again if it finds it in the journal.
         self.drop_recovered(session);
         self.answer_flushes(session);
@@ -329,6 +319,7 @@ impl SessionsState {
         let requests: Vec<_> = admitted.clone().map(|pending| pending.request.clone()).collect();
         let cancelled: Vec<_> =
             admitted.filter(|pending| pending.cancelled).map(|pending| pending.submission.clone()).collect();
+        let is_closing = matches!(recover, Recover::Close(_));
         self.started.rooms.tools.release(session);
         self.open(session, myself);
         self.send(session, TurnMessage::Wake { turn_config, recover });
