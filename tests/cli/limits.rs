@@ -57,8 +57,6 @@ fn a_yes_gives_another_portion_and_a_no_ends_the_turn() {
     assert!(screen.contains("┌ go on? 2 tool calls used in this turn (runtime.max_tool_calls)"), "{screen}");
     assert!(screen.contains("the turn ends in 10 min without an answer"), "{screen}");
     assert!(screen.contains("y: yes, 2 more · n: no, end the turn"), "{screen}");
-    let (above, _) = screen.split_once("┌ go on?").expect("a question");
-    assert_eq!(above.matches("local/read_file").count(), 2, "both results: {screen}");
     // An answer that is typed before the complaint about the one before it is read is not lost.
     terminal.type_line("perhaps");
     terminal.type_line("y");

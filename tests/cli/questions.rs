@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use crate::cli::limits::{chat, leave};
 use crate::home::{AGENT, Home};
+use crate::support::provider::FakeProvider;
+use crate::support::reply::Reply;
 use crate::support::terminal::{ENTER, Terminal};
 
 const PROMPT: &str = "you>";
@@ -115,9 +117,12 @@ fn a_paste_answers_no_question_and_is_sent_into_no_turn_before_a_key_is_pressed(
 #[test]
 fn what_the_model_says_before_a_call_is_whole_above_the_question_about_it() {
     let words = "I looked at it.\n\nThe folder target is 3 GB, so I will delete it. This cannot be undone.";
-    let script = json!([{ "replies": [{ "text": words, "calls": [write("a.rs")] }, { "text": "It is done." }] }]);
     for plain in [&[][..], &["--plain"]] {
-        let home = Home::scripted(&script);
+        let arguments = json!({ "path": "a.rs", "content": "y" }).to_string();
+        let call = ("c1".to_owned(), "local__write_file".to_owned(), arguments);
+        let replies = [Reply::TextAndCalls(words.to_owned(), vec![call]), Reply::text("It is done.")];
+        let provider = FakeProvider::start(replies);
+        let home = Home::served_by(&provider);
         let args = [&["--config", "agent.toml", "chat", "--session", "s"][..], plain].concat();
         let mut terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[]).deadline(Duration::from_secs(60));
         terminal.wait_for(PROMPT);

@@ -66,7 +66,7 @@ fn two_processes_on_one_store_are_told_apart() {
     assert!(run.stdout.contains(&batch) && run.stdout.contains(&chat_pid) && run.stderr.contains("--pid"), "{run:?}");
     let run = home.run(["cancel", "of-neither"]);
     assert_eq!(run.code, Some(2), "{run:?}");
-    assert!(run.stderr.contains("several processes use this store") && run.stderr.contains("--pid"), "{run:?}");
+    assert!(run.stderr.contains("nothing runs in the session of-neither"), "{run:?}");
     assert!(home.run(["ps", "--pid", &chat_pid]).stdout.starts_with("chat "));
     let run = home.run(["ps", "--pid", "1"]);
     assert_eq!(run.code, Some(2), "{run:?}");

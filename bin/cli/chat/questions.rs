@@ -8,12 +8,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bob::approvals::{ApprovalPort, ApprovalQuestion, Decision, LimitQuestion};
+use bob::approvals::{ApprovalId, ApprovalPort, ApprovalQuestion, Decision, LimitQuestion};
 #[cfg(feature = "mcp")]
 use bob::approvals::{Elicitation, ElicitationAnswer};
 use bob::tools::ToolName;
 use futures_util::future::BoxFuture;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
 
 use super::editor::Editor;
@@ -34,6 +34,9 @@ const OVER: &str = "[the question is closed: it no longer needs an answer]";
 /// How long a question waits before it is shown: the decision before it may answer it as well, and what came before it in
 /// the turn is still on its way to the screen.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
+
+/// How long a question about a call waits for the events of the turn up to it.
+const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long after a decision one waits that it does answer, once it is stored.
 const ANSWERED_AT_LAST: Duration = Duration::from_secs(10);
@@ -145,19 +148,21 @@ impl Asked {
         }
     }
 
-    /// Asks the person one question after the other; paths of calls begin in this folder. Dropping the future withdraws an open one. Ctrl-C at the line
-    /// editor calls `interrupt`; anywhere else it is a signal.
+    /// Asks the person one question after the other; paths of calls begin in this folder, and `requested` has the questions whose
+    /// events were shown. Dropping the future withdraws an open one. Ctrl-C at the line editor calls `interrupt`; anywhere
+    /// else it is a signal.
     pub(super) async fn answer(
         &mut self,
         source: &mut Source,
         owner: &TerminalOwner<'_>,
         folder: &Path,
+        mut requested: watch::Receiver<Vec<ApprovalId>>,
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
         while let Some(mut open) = self.open.recv().await {
             // Meanwhile what the model said and did before the question is shown.
-            if is_answered(&mut open, self.lasting.as_ref()).await {
+            if is_answered(&mut open, self.lasting.as_ref(), &mut requested).await {
                 continue;
             }
             let _quiet = owner.quiet();
@@ -216,12 +221,20 @@ enum About<D> {
 }
 
 /// Whether a question is answered, or taken back, before it was shown.
-async fn is_answered(open: &mut Open, lasting: Option<&(Covered, Instant)>) -> bool {
+async fn is_answered(
+    open: &mut Open,
+    lasting: Option<&(Covered, Instant)>,
+    requested: &mut watch::Receiver<Vec<ApprovalId>>,
+) -> bool {
     match open {
         Open::Call(question, answer) => {
             let covers = lasting.filter(|(decided, _)| !question.exact && *decided == covered(question));
             let left = covers.map(|(_, at)| ANSWERED_AT_LAST.saturating_sub(at.elapsed())).unwrap_or_default();
-            timeout(left.max(ANSWERED_WITHIN), answer.closed()).await.is_ok()
+            let told = timeout(TOLD_WITHIN, requested.wait_for(|known| known.contains(&question.approval_id)));
+            tokio::select! {
+                () = answer.closed() => true,
+                _told = async { tokio::join!(tokio::time::sleep(left.max(ANSWERED_WITHIN)), told) } => false,
+            }
         }
         Open::Limit(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
         #[cfg(feature = "mcp")]

@@ -10,6 +10,7 @@ use bob::model::ContentPart;
 use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
 use bob::{AgentRequest, AgentRuntime};
 use bob_config::sanitise;
+use tokio::sync::watch;
 
 use super::at_once::AtOnce;
 use super::help::{self, COMMANDS};
@@ -85,7 +86,12 @@ impl Chat {
         let owner = TerminalOwner::new(&screen, &self.typing, self.live.as_ref());
         let mut filled = 0;
         let mut unread = Unread::default();
+        let requested = watch::Sender::new(Vec::new());
+        let heard_of = requested.subscribe();
         let followed = turn::follow(&self.opened, work, signals, |event| {
+            if let AgentEvent::ApprovalRequested { approval_id, .. } = &event.event {
+                requested.send_modify(|known| known.push(approval_id.clone()));
+            }
             if event.session_id.as_ref() != Some(&session) {
                 let below = event.parent.iter().flat_map(|parent| shown.below(parent, &event.event));
                 return screen.borrow_mut().print(below.collect());
@@ -122,7 +128,7 @@ impl Chat {
         let interrupt = async || {
             self.opened.runtime.cancel(session.clone()).await;
         };
-        let answered = self.asked.answer(source, &owner, &folder, interrupt);
+        let answered = self.asked.answer(source, &owner, &folder, heard_of, interrupt);
         let waiting = &mut self.waiting;
         let view = View {
             opened: &self.opened,

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IsTerminal};
 use std::path::{Path, PathBuf};
 
 use bob::AgentError;
+use bob::model::LlmErrorKind;
 use bob_config::{Config, Environment, Files, Overrides, assemble};
 
 use super::config::{is_free, write_new};
@@ -144,7 +145,8 @@ fn checked(model: &str, beneath: &Files) -> Result<(), String> {
     // A fault of another file is not one of the model.
     let Ok(config) = bob_config::load_all(beneath, &environment, &asked) else { return Ok(()) };
     match assemble::check(&config, &|name| std::env::var(name).ok()) {
-        Err(AgentError::Llm(error)) => Err(error.to_string()),
+        Err(AgentError::Llm(error)) if error.kind == LlmErrorKind::UnknownProvider => Err(error.to_string()),
+        // A key may be set later.
         Err(_) | Ok(()) => Ok(()),
     }
 }
