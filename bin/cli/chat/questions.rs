@@ -12,6 +12,7 @@ use bob::approvals::{ApprovalId, ApprovalPort, ApprovalQuestion, Decision, Limit
 #[cfg(feature = "mcp")]
 use bob::approvals::{Elicitation, ElicitationAnswer};
 use bob::tools::ToolName;
+use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::timeout;
@@ -40,6 +41,9 @@ const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long after a decision one waits that it does answer, once it is stored.
 const ANSWERED_AT_LAST: Duration = Duration::from_secs(10);
+
+/// The questions whose events were shown.
+type Requested = watch::Receiver<Vec<ApprovalId>>;
 
 /// A question under way, and where its answer goes.
 enum Open {
@@ -148,15 +152,14 @@ impl Asked {
         }
     }
 
-    /// Asks the person one question after the other; paths of calls begin in this folder, and `requested` has the questions whose
-    /// events were shown. Dropping the future withdraws an open one. Ctrl-C at the line editor calls `interrupt`; anywhere
-    /// else it is a signal.
+    /// Asks the person one question after the other; paths of calls begin in this folder, and the events of `requested` were
+    /// shown. Dropping it withdraws an open one. Ctrl-C at the editor calls `interrupt`; anywhere else it is a signal.
     pub(super) async fn answer(
         &mut self,
         source: &mut Source,
         owner: &TerminalOwner<'_>,
         folder: &Path,
-        mut requested: watch::Receiver<Vec<ApprovalId>>,
+        mut requested: Requested,
         interrupt: impl AsyncFn(),
     ) -> Infallible {
         let Source::Person(editor) = source else { return std::future::pending().await };
@@ -221,20 +224,15 @@ enum About<D> {
 }
 
 /// Whether a question is answered, or taken back, before it was shown.
-async fn is_answered(
-    open: &mut Open,
-    lasting: Option<&(Covered, Instant)>,
-    requested: &mut watch::Receiver<Vec<ApprovalId>>,
-) -> bool {
+async fn is_answered(open: &mut Open, lasting: Option<&(Covered, Instant)>, requested: &mut Requested) -> bool {
     match open {
         Open::Call(question, answer) => {
             let covers = lasting.filter(|(decided, _)| !question.exact && *decided == covered(question));
             let left = covers.map(|(_, at)| ANSWERED_AT_LAST.saturating_sub(at.elapsed())).unwrap_or_default();
-            let told = timeout(TOLD_WITHIN, requested.wait_for(|known| known.contains(&question.approval_id)));
-            tokio::select! {
-                () = answer.closed() => true,
-                _told = async { tokio::join!(tokio::time::sleep(left.max(ANSWERED_WITHIN)), told) } => false,
-            }
+            // What it answers with must not be kept: it locks the list.
+            let told = requested.wait_for(|known| known.contains(&question.approval_id)).map(drop);
+            let _told_or_late = timeout(TOLD_WITHIN, told).await;
+            timeout(left.max(ANSWERED_WITHIN), answer.closed()).await.is_ok()
         }
         Open::Limit(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
         #[cfg(feature = "mcp")]
