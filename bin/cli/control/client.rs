@@ -43,14 +43,14 @@ pub(crate) async fn the_one(config: &Config, pid: Option<u32>) -> Result<Process
     if let Some(pid) = pid {
         let Some(at) = all.iter().position(|process| process.hello.pid == pid) else {
             return Err(Failure::usage(match all.is_empty() {
-                true => nobody(config),
+                true => none_found(config),
                 false => format!("process {pid} does not use this store; these do: {}", listed(&all)),
             }));
         };
         return Ok(all.swap_remove(at));
     }
     match all.len() {
-        0 => Err(Failure::usage(nobody(config))),
+        0 => Err(Failure::usage(none_found(config))),
         1 => Ok(all.remove(0)),
         _ => {
             let named = listed(&all);
@@ -64,7 +64,7 @@ fn listed(all: &[Process]) -> String {
     named.collect::<Vec<_>>().join(", ")
 }
 
-fn nobody(config: &Config) -> String {
+fn none_found(config: &Config) -> String {
     let store = match config.store_path() {
         Some(_) => format!("the store at {}", socket::store_name(config)),
         None if config.store.kind == StoreKind::Postgres => {

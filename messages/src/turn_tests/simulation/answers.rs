@@ -142,7 +142,7 @@ impl Harness {
             TurnMessage::Start { input, .. } if owed(&input.turn) => return self.say(message),
             TurnMessage::Resume { submission, .. } if owed(submission) => return self.say(message),
             TurnMessage::Withdrawn { submission } if owed(submission) => return self.say(message),
-            // Whoever repeats a change is told again, and it is stored once; of an end, that it is not open any more.
+            // A change that is repeated is told again, and stored once; of an end it is told that it is not open any more.
             TurnMessage::Configure { .. } | TurnMessage::Ended { .. } => return self.say(message),
             TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
             TurnMessage::Steered { .. }

@@ -123,7 +123,7 @@ impl Monitor {
         let Ok(taken) = result else { return self.saw("steered in doubt".to_owned()) };
         self.saw(format!("steered {taken}"));
         let stored = self.steers.stored.contains(request);
-        // Whoever repeats it to a machine that has read nothing hears that nothing runs, whatever became of it before.
+        // A machine that has read nothing answers a repeated one that nothing runs, whatever became of it before.
         let is_news = stored && self.life.is_unread;
         self.must(stored == *taken || is_news, || format!("{request} is told {taken}, and stored is {stored}"));
         // The facade does not pass this "no" on: it reads the journal first, behind every append on its way.
