@@ -31,8 +31,8 @@ pub(crate) enum Report {
     Answered(Box<Answer>),
     /// It was not taken.
     Refused { session: String, request: String, why: String },
-    /// An event reported the end of a turn.
-    Ended { session: String, turn: String },
+    /// An event reported the end of a turn, and whether the store has it.
+    Ended { session: String, turn: String, saved: bool },
     /// Something was done to it on purpose. `sessions` are those that may feel it; none means all.
     Fault { kind: Kind, target: String, sessions: Vec<String> },
     /// A tool server, or another actor, is back.

@@ -66,9 +66,18 @@ pub(crate) struct SessionReports {
     pub(crate) answers: Vec<(u64, Answer)>,
     pub(crate) refused: Vec<(u64, String)>,
     /// Turns whose end was reported by an event.
-    pub(crate) ended: Vec<(u64, String)>,
+    pub(crate) ended: Vec<EndTold>,
     /// Outcomes that several workers saw.
     pub(crate) worked: Vec<Answer>,
+}
+
+/// An end of a turn that an event told of.
+#[derive(Debug)]
+pub(crate) struct EndTold {
+    pub(crate) at: u64,
+    pub(crate) turn: String,
+    /// Whether the store has it, as the event says.
+    pub(crate) saved: bool,
 }
 
 /// Something that was done on purpose.
@@ -121,7 +130,7 @@ impl Evidence {
                 self.shared.refused.push(format!("{request}: {why}"));
                 self.of(session).refused.push((at, request));
             }
-            Report::Ended { session, turn } => self.of(session).ended.push((at, turn)),
+            Report::Ended { session, turn, saved } => self.of(session).ended.push(EndTold { at, turn, saved }),
             Report::Fault { kind, target, sessions } => {
                 if kind.is_of_replicas() {
                     self.shared.strikes.push((at, kind, target));

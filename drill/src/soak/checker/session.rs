@@ -315,16 +315,16 @@ fn lost_calls(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) {
 
 /// The end of a turn is one event.
 fn ends_are_told(session: &SessionEvidence<'_>, flaws: &mut Flaws<'_>) {
-    // An end that could not be saved is reported again by the next life or the session's next turn, which finds the
-    // turn open in the journal.
+    // An end that could not be saved, which the event says, is reported again by the next life or the session's next turn:
+    // they find the turn open in the journal.
     let mut ends: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (at, turn) in &session.heard.ended {
-        let lives = ends.entry(turn).or_default();
-        let life = life(session.kills, *at);
-        if lives.contains(&life) && !was_unsaved(session.heard, turn) {
-            flaws.note(Flaw::EndReportedWrongly, format_args!("the end of turn {turn} was told twice"));
+    for told in &session.heard.ended {
+        let saved = ends.entry(&told.turn).or_default();
+        let life = life(session.kills, told.at);
+        if saved.contains(&life) {
+            flaws.note(Flaw::EndReportedWrongly, format_args!("the end of turn {} was told twice", told.turn));
         }
-        lives.push(life);
+        saved.extend(told.saved.then_some(life));
     }
     let last_kill = session.kills.last().copied().unwrap_or(0);
     for (_, answer) in session.heard.answers.iter().filter(|(at, _)| *at > last_kill && !session.is_cut) {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::soak::checker::evidence::EndTold;
 use bob_messages::chat::{StopReason, ToolCall, ToolResult};
 use bob_messages::ids::{CallId, ModelName, RecordId, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use bob_messages::input::TurnInput;
@@ -79,6 +80,10 @@ fn answer(turn: &str, request: &str, content: &str) -> Answer {
     }
 }
 
+fn end(at: u64) -> EndTold {
+    EndTold { at, turn: "t1".to_owned(), saved: true }
+}
+
 impl Story {
     fn good() -> Self {
         let turn = Some("t1");
@@ -87,7 +92,7 @@ impl Story {
                 asked: vec![(10, "s0t0".to_owned())],
                 answers: vec![(20, answer("t1", "s0t0", "done"))],
                 refused: Vec::new(),
-                ended: vec![(20, "t1".to_owned())],
+                ended: vec![end(20)],
                 worked: Vec::new(),
             },
             facts: vec![
@@ -208,7 +213,7 @@ fn what_a_worker_saw_as_saved_must_be_kept_as_well() {
 fn only_an_outcome_that_was_not_said_to_be_saved_may_leave_its_turn_open() {
     let mut story = Story::good().without(5);
     story.heard.answers[0].1.saved = false;
-    story.heard.ended.push((25, "t1".to_owned()));
+    story.heard.ended = vec![EndTold { saved: false, ..end(20) }, end(25)];
     assert_eq!(story.flaws(), []);
 }
 
@@ -236,8 +241,15 @@ fn a_side_effect_happens_once_or_is_not_said_to_have_happened() {
 #[test]
 fn the_end_of_a_turn_is_one_event_in_a_life() {
     let mut story = Story::good();
-    story.heard.ended.push((25, "t1".to_owned()));
+    story.heard.ended.push(end(25));
     assert_eq!(story.flaws(), [Flaw::EndReportedWrongly]);
+    // Whether it was saved is what its event says: the caller of a turn that was recovered may have been refused.
+    story.heard.ended[0].saved = false;
+    assert_eq!(story.flaws(), []);
+    story.heard.ended.push(end(26));
+    assert_eq!(story.flaws(), [Flaw::EndReportedWrongly]);
+    story.heard.ended.pop();
+    story.heard.ended[0].saved = true;
     // Told in one life and, since it was not saved, in the next.
     story.kills = vec![22];
     assert_eq!(story.flaws(), []);

@@ -31,10 +31,11 @@ pub(crate) struct Ends {
 impl EventSink for Ends {
     fn emit(&self, event: &Envelope) {
         let (Some(session), Some(turn)) = (&event.session_id, &event.turn_id) else { return };
-        if let AgentEvent::TurnFinished { .. } = &event.event {
+        if let AgentEvent::TurnFinished { outcome } = &event.event {
             let times = if self.plan.has(Defect::DoubleEvent) { 2 } else { 1 };
             for _ in 0..times {
-                self.telling.tell(Report::Ended { session: session.to_string(), turn: turn.to_string() });
+                let (session, turn) = (session.to_string(), turn.to_string());
+                self.telling.tell(Report::Ended { session, turn, saved: outcome.saved });
             }
         }
     }
