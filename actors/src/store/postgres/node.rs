@@ -150,9 +150,11 @@ const SHARE: &str = concat!(
     lives!()
 );
 
-/// Sessions of rows that are dead, and that no other process has taken, go on under a new row and the epoch that they have.
+/// Sessions of rows that are dead, and that no other process has taken, go on under a new row and the epoch that they have, and
+/// artifacts that are not recorded under the new row.
 const TAKE_ALONG: &str = concat!(
-    "WITH former AS (UPDATE bob_nodes SET dead = true WHERE number = ANY ($2))
+    "WITH former AS (UPDATE bob_nodes SET dead = true WHERE number = ANY ($2)),
+     put AS (UPDATE bob_artifact_holders SET node = $1 WHERE node = ANY ($2))
      UPDATE bob_sessions s SET node = $1 WHERE s.node = ANY ($2) RETURNING s.id, ",
     epoch!()
 );
