@@ -45,7 +45,7 @@ mod tests;
 use super::encoded::{Encoded, Split};
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{ArtifactStorePort, Inbox, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
+use super::{ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
 use address::Address;
 use artifacts::PostgresArtifacts;
 use bob_messages::ids::SessionId;
@@ -308,6 +308,10 @@ impl SessionStore for PostgresStore {
 
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Take(session.clone(), reply))))
+    }
+
+    fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
+        self.shared.tell_figures(figures);
     }
 
     fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {

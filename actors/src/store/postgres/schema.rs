@@ -100,6 +100,7 @@ pub(super) const STEPS: &[&str] = &[
     );
     CREATE INDEX bob_artifact_holders_of ON bob_artifact_holders (artifact);
     CREATE INDEX bob_artifact_holders_new ON bob_artifact_holders (node) WHERE node IS NOT NULL;
+    ALTER TABLE bob_nodes ADD COLUMN figures text;
     CREATE FUNCTION bob_session_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
     BEGIN
         DELETE FROM bob_artifact_holders WHERE session = OLD.id;
