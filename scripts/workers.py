@@ -7,10 +7,12 @@ measured is the runtime and the store. Cases:
 
   sqlite          `batch` of sessions with a turn each, one process, a database in a new folder
   postgres        the same, in a new schema
-  N workers       as many messages put into the inbox by SQL before N processes of `work` begin; the time is that from the
-                  first outcome to the last, so that the start of processes is not in it
+  N workers       as many messages put into the inbox by SQL before N processes of `work` begin
 
-usage: scripts/workers.py --program cli-agent --database URL [--turns 600] [--rounds 3] [--workers 3]
+The clock starts behind as many outcomes as turns run at a time (64 in each process), so that neither the start of the
+processes is in the time, nor the work on turns that had begun before it.
+
+usage: scripts/workers.py --program cli-agent --database URL [--turns 1500] [--rounds 3] [--workers 3]
 
 The database is one for trying, as `scripts/postgres.sh start FOLDER` makes it; the schemas are removed at the end. The
 program needs the feature postgres.
@@ -38,6 +40,10 @@ script = "script.json"
 
 [store]
 """
+
+
+# How many turns run at a time in each process.
+CONCURRENCY = 64
 
 
 def sql(url, text):
@@ -76,9 +82,9 @@ class Place:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def figures(ended):
+def figures(ended, processes):
     """Turns a second, p50 and p99 of (time of the report, duration in ms)."""
-    times = sorted(when for when, _ in ended)
+    times = sorted(when for when, _ in ended)[processes * CONCURRENCY :]
     took = sorted(duration for _, duration in ended)
     at = lambda part: took[min(len(took) - 1, int(len(took) * part))]
     return (len(times) - 1) / max(times[-1] - times[0], 1e-6), at(0.50), at(0.99)
@@ -99,7 +105,7 @@ def batch(args, kind):
     lines = "".join(json.dumps({"session": f"s{number}", "prompt": "hi"}) + "\n" for number in range(args.turns))
     with open(os.path.join(place.folder, "input.jsonl"), "w") as file:
         file.write(lines)
-    command = place.command("batch", "--quiet", "--concurrency", "64", os.path.join(place.folder, "input.jsonl"))
+    command = place.command("batch", "--quiet", "--concurrency", str(CONCURRENCY), os.path.join(place.folder, "input.jsonl"))
     with open(os.path.join(place.folder, "errors"), "w+") as errors:
         process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True)
         ended = []
@@ -108,7 +114,7 @@ def batch(args, kind):
             errors.seek(0)
             sys.exit(f"workers.py: batch ended with {process.returncode}, {len(ended)} turns: {errors.read()}")
     place.remove()
-    return figures(ended)
+    return figures(ended, 1)
 
 
 def work(args, count):
@@ -129,7 +135,7 @@ def work(args, count):
     with open(os.path.join(place.folder, "errors"), "w+") as errors:
         for _ in range(count):
             worker = subprocess.Popen(
-                place.command("work", "--json", "--concurrency", "64"), stdout=subprocess.PIPE, stderr=errors, text=True
+                place.command("work", "--json", "--concurrency", str(CONCURRENCY)), stdout=subprocess.PIPE, stderr=errors, text=True
             )
             workers.append(worker)
             readers.append(threading.Thread(target=read, args=(worker, ended), daemon=True))
@@ -147,18 +153,20 @@ def work(args, count):
             errors.seek(0)
             sys.exit(f"workers.py: {len(ended)} of {args.turns} turns, {left} messages left: {errors.read()}")
     place.remove()
-    return figures(ended)
+    return figures(ended, count)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", required=True)
     parser.add_argument("--database", required=True)
-    parser.add_argument("--turns", type=int, default=600)
+    parser.add_argument("--turns", type=int, default=1500)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=3)
     args = parser.parse_args()
     args.program = os.path.abspath(args.program)
+    if args.turns < 2 * CONCURRENCY * args.workers:
+        sys.exit(f"workers.py: --turns must be at least {2 * CONCURRENCY * args.workers}, with {args.workers} workers")
     cases = {"sqlite": lambda: batch(args, "sqlite"), "postgres": lambda: batch(args, "postgres")}
     for count in range(1, args.workers + 1):
         name = "1 worker" if count == 1 else f"{count} workers"

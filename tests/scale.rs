@@ -4,6 +4,8 @@
 #![cfg(feature = "postgres")]
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+#[path = "scale/artifacts.rs"]
+mod artifacts;
 #[path = "scale/attended.rs"]
 mod attended;
 #[path = "scale/database.rs"]

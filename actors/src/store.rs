@@ -45,7 +45,7 @@ pub use ledger::{Ledger, Ruling};
 pub use listing::page_of;
 pub use made::{Made, make_folder};
 pub use memory::MemoryStore;
-pub use overview::{EmptyPool, StoreNode, StoreOverview};
+pub use overview::{EmptyPool, NodeFigures, StoreNode, StoreOverview};
 pub use owners::StoreOptions;
 pub use port::{SessionOwner, SessionStore, Stored};
 #[cfg(feature = "postgres")]

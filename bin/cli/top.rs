@@ -17,7 +17,7 @@ mod rows;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use bob_config::Config;
+use bob_config::{Config, sanitise};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -29,7 +29,7 @@ use crate::control::client::{self, Process};
 use crate::control::wire::{Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
-use model::{Model, UserAction};
+use model::{Model, Seen, UserAction};
 
 /// How often the process is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -63,7 +63,7 @@ async fn show(
     terminal: &mut DefaultTerminal,
     mut model: Model,
     process: Process,
-    mut seen: watch::Receiver<Option<String>>,
+    mut seen: watch::Receiver<Seen>,
     signals: &mut Signals,
 ) -> io::Result<Exit> {
     let (asks, asked) = mpsc::channel(8);
@@ -78,7 +78,7 @@ async fn show(
             _ = tick.tick() => drop(asks.try_send(Request::Look)),
             Some(answer) = said.recv() => model.told(answer),
             // Without a store to look at there is no sender.
-            Ok(()) = seen.changed() => model.store = seen.borrow_and_update().clone(),
+            Ok(()) = seen.changed() => model.seen = seen.borrow_and_update().clone(),
             event = keys.recv() => match event {
                 Some(Event::Key(key)) if key.kind != KeyEventKind::Release => match model.key(key) {
                     Some(UserAction::Leave) => break Exit::Success,
@@ -96,17 +96,20 @@ async fn show(
 }
 
 /// Looks at the store of several machines, and at the messages that wait in another one. The task ends with its reader.
-fn looking(config: &Config) -> watch::Receiver<Option<String>> {
-    let (tell, seen) = watch::channel(None);
+fn looking(config: &Config) -> watch::Receiver<Seen> {
+    let (tell, seen) = watch::channel(Seen::default());
     let config = config.clone();
     tokio::spawn(async move {
         let Ok(Some(opened)) = store::opened(&config) else { return };
         loop {
-            let line = match store::overview(&*opened).await {
-                Ok(overview) => overview.map(|overview| store::short(&overview)),
-                Err(failure) => Some(format!("cannot be looked at: {}", failure.message)),
+            let (line, nodes) = match store::overview(&*opened).await {
+                Ok(Some(overview)) => (Some(store::short(&overview)), store::report(&overview)),
+                Ok(None) => (None, String::new()),
+                Err(failure) => (Some(format!("cannot be looked at: {}", failure.message)), String::new()),
             };
-            if tell.send(line.map(|line| rows::clean(&line, 200))).is_err() {
+            let line = line.map(|line| rows::clean(&line, 200));
+            let nodes = sanitise::clean(&nodes).lines().map(str::to_owned).collect();
+            if tell.send(Seen { line, nodes }).is_err() {
                 return;
             }
             tokio::time::sleep(LOOK_EVERY).await;

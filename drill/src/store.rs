@@ -8,7 +8,9 @@
 #[path = "store_tests.rs"]
 mod tests;
 
-use bob_actors::store::{ArtifactStorePort, Inbox, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
+use bob_actors::store::{
+    ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored,
+};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::store::{Append, Claim, Part, Record, SessionFilter, SessionPage, StoreError};
@@ -335,6 +337,10 @@ impl SessionStore for FaultStore {
 
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
         self.inner.take(session)
+    }
+
+    fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
+        self.inner.tell_figures(figures);
     }
 
     fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {

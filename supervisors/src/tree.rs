@@ -13,10 +13,12 @@ use crate::root::{RootArguments, RootSupervisor, TreeEnd};
 use crate::tools::{self, DesiredServers, ToolsSupervisor, ToolsSupervisorArguments};
 use bob_actors::feed::Feed;
 use bob_actors::llm::{LlmActor, LlmArguments, LlmPort, RetryPolicy};
+use bob_actors::metrics::Metrics;
 use bob_actors::rooms::Rooms;
-use bob_actors::store::{SessionStore, StoreActor};
+use bob_actors::store::{NodeFigures, SessionStore, StoreActor};
 use bob_actors::tools::{Policy, ToolPort};
 use bob_actors::watchdog::{ActorPath, BLOCKED_AFTER};
+use bob_messages::chat::FinishReason;
 use bob_messages::reply::Reply;
 use bob_messages::share::Share;
 use ractor::{Actor, ActorRef, SpawnErr};
@@ -77,6 +79,7 @@ impl TreeSpec {
             artifacts.come_from(port);
         }
         rooms.tools.runtime().owned_by(&store);
+        store.tell_figures(figures_of(&rooms.metrics));
         let arguments = LlmArguments::new(llm, Arc::clone(&feed), retry)
             .with_readiness(Arc::new(rooms.model_servers.clone()))
             .with_artifacts(artifacts)
@@ -96,6 +99,28 @@ impl TreeSpec {
         };
         children.into_iter().map(heard).collect()
     }
+}
+
+/// What this process counts, for those of its store.
+fn figures_of(metrics: &Arc<Metrics>) -> Arc<dyn Fn() -> NodeFigures + Send + Sync> {
+    let metrics = Arc::clone(metrics);
+    Arc::new(move || {
+        let counted = metrics.snapshot();
+        let turn = &counted.turn_latency;
+        let turn = if turn.recent.count > 0 { turn.recent } else { turn.all };
+        NodeFigures {
+            uptime_ms: counted.uptime_ms,
+            waiting: counted.sessions.waiting as u64,
+            ended: counted.turns.ended(),
+            failed: counted.turns.ends[FinishReason::Error],
+            steps: counted.steps,
+            tool_calls: counted.tool_calls.values().sum(),
+            tokens: counted.tokens.total,
+            restarts: counted.restarts.sessions + counted.restarts.children,
+            turn_p50_us: turn.p50_us,
+            turn_p99_us: turn.p99_us,
+        }
+    })
 }
 
 /// Which of the processes of a store this one is.

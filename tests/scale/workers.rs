@@ -115,6 +115,28 @@ fn every_machine_sees_all_processes_and_what_waits() {
 }
 
 #[test]
+fn every_machine_sees_what_each_process_counted() {
+    let Some(database) = Database::new("every_machine_sees_what_each_process_counted") else { return };
+    let good = FakeProvider::repeating([Reply::text("hello")]);
+    let (ann, ben) = (database.machine(&good), database.machine(&good));
+    let works = worker(&ann, "2");
+    for session in ["one", "two"] {
+        assert_eq!(ben.run(["submit", "--session", session, "hi"]).code, Some(0));
+    }
+    database.until("SELECT figures::json ->> 'ended' FROM bob_nodes WHERE figures IS NOT NULL", "2");
+    let seen: Value = serde_json::from_str(&ben.run(["ps", "--json"]).stdout).unwrap();
+    let figures = &seen["store"]["nodes"][0]["figures"];
+    let counts = ["ended", "failed", "waiting", "steps", "tool_calls"].map(|name| figures[name].as_u64());
+    assert_eq!(counts, [2, 0, 0, 2, 0].map(Some), "{seen}");
+    let text = ben.run(["ps"]).stdout;
+    assert!(
+        text.contains("\nnode      turns  errors  waiting    steps    calls       tokens      p50      p99\n"),
+        "{text}"
+    );
+    assert_eq!(ended(works).len(), 2);
+}
+
+#[test]
 fn a_submitted_turn_whose_worker_dies_is_answered_once() {
     let Some(database) = Database::new("a_submitted_turn_whose_worker_dies") else { return };
     let (stuck, good) = (FakeProvider::repeating([Reply::Silence]), FakeProvider::start([Reply::text("here I am")]));

@@ -1,6 +1,7 @@
 //! What a store knows of all processes that use it.
 
 use bob_messages::ids::PoolName;
+use serde::{Deserialize, Serialize};
 
 /// The most processes that an overview names.
 #[cfg(feature = "postgres")]
@@ -25,6 +26,34 @@ pub struct StoreNode {
     pub running: u64,
     /// The pools of machines in which it is.
     pub pools: Vec<PoolName>,
+    /// What it counted, as of that renewal; `None` for a process of an older program, and for one that runs no turns.
+    pub figures: Option<NodeFigures>,
+}
+
+/// What a process counted since it began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct NodeFigures {
+    /// For how long its runtime has been there, in milliseconds.
+    pub uptime_ms: u64,
+    /// Inputs that wait for a turn in it now; those in the inbox are not among them.
+    pub waiting: u64,
+    /// Turns that ended.
+    pub ended: u64,
+    /// Of these, those that ended with an error.
+    pub failed: u64,
+    /// Model calls of turns that ended.
+    pub steps: u64,
+    /// Tool calls of turns that ended.
+    pub tool_calls: u64,
+    /// Tokens of turns that ended.
+    pub tokens: u64,
+    /// Actors that were started again.
+    pub restarts: u64,
+    /// The median from a submission to its outcome, in microseconds: of the last 10 to 20 s, or of all where there was none.
+    pub turn_p50_us: u64,
+    /// 99 of 100 took at most so long, in microseconds.
+    pub turn_p99_us: u64,
 }
 
 /// A pool of machines in which no living process is, and for which messages wait.

@@ -1,6 +1,6 @@
 //! The port: what a session store must be able to do.
 
-use super::{ArtifactStorePort, Inbox, StoreLease, StoreOverview};
+use super::{ArtifactStorePort, Inbox, NodeFigures, StoreLease, StoreOverview};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Answer;
 use bob_messages::share::Share;
@@ -140,6 +140,12 @@ pub trait SessionStore: Send + Sync + 'static {
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
         let _every_one = session;
         ready(Err(StoreError::Unavailable("sessions of this store are not taken from their owners".to_owned()))).boxed()
+    }
+
+    /// Where this process tells what it counts. A store that notes that its processes live notes these with it, for all of them to
+    /// see ([`StoreNode::figures`](super::StoreNode::figures)); another one does not ask, as this default says.
+    fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
+        drop(figures);
     }
 
     /// What the store knows of all its processes and messages. `None` where it does not know, as this default says. Reads no

@@ -1,7 +1,7 @@
 //! Journals in PostgreSQL: for several processes, on one machine or on many.
 //!
-//! The [`PostgresStore`] owns one thread, which drives its connections: two that write, one that reads, and one that
-//! holds this process's lock and renews its row. What waits for a writer goes into one statement, which the database
+//! The [`PostgresStore`] owns one thread, which drives its connections: two that write, one that reads, one that
+//! holds this process's lock and renews its row, and one that writes artifacts, once there are some. What waits for a writer goes into one statement, which the database
 //! commits with one sync. An append is stored where the session still has its version and its epoch, and nowhere else;
 //! no clock takes part in that. Clocks decide how soon a dead owner's session may be claimed, by the database's time.
 //!
@@ -11,13 +11,16 @@
 //! - `node`: this process as an owner; `held`: the sessions that it holds
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends`, `claims` and `owners`: the statements; `job`: what is asked for
 //! - `reader`: loads and listings; `overview`: all processes and messages
+//! - `artifacts`: the port of large parts; `contents`: their rows
 //! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated
 //! - `pooler`: what stands between here and the database
 
 mod address;
 mod again;
 mod appends;
+mod artifacts;
 mod claims;
+mod contents;
 mod due;
 mod held;
 mod inbox;
@@ -42,8 +45,9 @@ mod tests;
 use super::encoded::{Encoded, Split};
 use super::owners::StoreOptions;
 use super::span::Span;
-use super::{Inbox, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
+use super::{ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
 use address::Address;
+use artifacts::PostgresArtifacts;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::share::Share;
@@ -91,6 +95,7 @@ struct Ways {
     writers: [UnboundedSender<Job>; WRITERS],
     asks: UnboundedSender<Ask>,
     inbox: UnboundedSender<inbox::Ask>,
+    artifacts: UnboundedSender<contents::Write>,
 }
 
 impl std::fmt::Debug for Ways {
@@ -129,13 +134,14 @@ impl PostgresStore {
         let (second, second_jobs) = unbounded_channel();
         let (asks, asked) = unbounded_channel();
         let (inbox, messages) = unbounded_channel();
+        let (artifacts, contents) = unbounded_channel();
         let (shared, changed) = (Arc::<Shared>::default(), Arc::<Notify>::default());
         let known = (Arc::clone(&shared), Arc::clone(&changed));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Unavailable(format!("no runtime for the store: {error}")))?;
         let pools = options.pools.clone();
         let work = move || {
-            let served = serve(address, options, [first_jobs, second_jobs], (asked, messages), known, &open);
+            let served = serve(address, options, [first_jobs, second_jobs], (asked, messages, contents), known, &open);
             runtime.block_on(LocalSet::new().run_until(served));
             // Told by being dropped.
             drop(closing);
@@ -143,7 +149,7 @@ impl PostgresStore {
         let spawned = std::thread::Builder::new().name("bob-store-postgres".to_owned()).spawn(work);
         spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the store: {error}")))?;
         opened.recv().unwrap_or_else(|_ended| Err(ended()))?;
-        let ways = Some(Ways { writers: [first, second], asks, inbox });
+        let ways = Some(Ways { writers: [first, second], asks, inbox, artifacts });
         Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, pools, changed }))
     }
 
@@ -172,7 +178,11 @@ async fn serve(
     address: Address,
     options: StoreOptions,
     [first, second]: [UnboundedReceiver<Job>; WRITERS],
-    (asks, messages): (UnboundedReceiver<Ask>, UnboundedReceiver<inbox::Ask>),
+    (asks, messages, contents): (
+        UnboundedReceiver<Ask>,
+        UnboundedReceiver<inbox::Ask>,
+        UnboundedReceiver<contents::Write>,
+    ),
     (shared, changed): (Arc<Shared>, Arc<Notify>),
     open: &Sender<Result<(), StoreError>>,
 ) {
@@ -193,9 +203,11 @@ async fn serve(
         spawn_local(stages::run(Writer::new(link(), node.clone(), options), second)),
     ];
     let inbox = spawn_local(inbox::run(Rc::clone(&reading), (node.clone(), pools), changed, messages));
+    let artifacts = spawn_local(contents::run(link(), node.clone(), contents));
     let reader = spawn_local(reader::run(reading, asks));
     let _ended = join_all(writers).await;
     let _ended = inbox.await;
+    let _ended = artifacts.await;
     // The last copy: with it the ownership ends.
     drop(node);
     let _left = renewing.await;
@@ -298,6 +310,10 @@ impl SessionStore for PostgresStore {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Take(session.clone(), reply))))
     }
 
+    fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
+        self.shared.tell_figures(figures);
+    }
+
     fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
         self.put(|ways, reply| drop(ways.asks.send(Ask::Overview(reply)))).map(|overview| overview.map(Some)).boxed()
     }
@@ -313,6 +329,11 @@ impl SessionStore for PostgresStore {
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Delete(session.clone(), reply))))
+    }
+
+    fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
+        let ways = self.ways.as_ref()?;
+        Some(PostgresArtifacts::of(&ways.asks, &ways.artifacts))
     }
 
     fn pools(&self) -> Pools {

@@ -1,5 +1,7 @@
 //! The store keeps the contract, survives what happens to databases, and says so in a sentence.
 
+#[path = "postgres/artifacts_tests.rs"]
+mod artifacts_tests;
 #[path = "postgres/database_tests.rs"]
 mod database;
 #[path = "postgres/fixtures_tests.rs"]
@@ -71,7 +73,10 @@ async fn a_store_that_only_reads_creates_no_tables() {
     assert_eq!(store_one(&store, append(&one, 1, 0, 1)).await, Err(StoreError::Fenced { epoch: 0 }));
     assert_eq!(schema.tables(), "");
     claim(&store, &one).await;
-    assert_eq!(schema.tables(), "bob_inbox bob_meta bob_nodes bob_records bob_sessions");
+    assert_eq!(
+        schema.tables(),
+        "bob_artifact_holders bob_artifact_pieces bob_artifacts bob_inbox bob_meta bob_nodes bob_records bob_sessions"
+    );
     let reader = schema.open("ben", false);
     assert_eq!(reader.list(&SessionFilter::default(), None).await.unwrap().sessions.len(), 1);
 }

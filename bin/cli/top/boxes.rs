@@ -1,4 +1,4 @@
-//! Overlays: help, a question, a session's last records.
+//! Overlays: help, the processes of the store, a question, a session's last records.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -13,12 +13,13 @@ use crate::control::wire::JournalEntry;
 /// How wide the help is at most, columns.
 const HELP_WIDTH: u16 = 72;
 
-const KEYS: [(&str, &str); 7] = [
+const KEYS: [(&str, &str); 8] = [
     ("up, down, k, j", "previous line, next line"),
     ("PgUp PgDn Home End", "scroll"),
     ("c", "cancel what runs in the selected session"),
     ("e, Enter", "the last records of the selected session"),
     ("r", "restart the selected tool server"),
+    ("n", "all processes of the store, and what they counted"),
     ("/ or f", "filter by name or state; Esc shows all"),
     ("q, Ctrl-C", "quit; the process continues"),
 ];
@@ -49,6 +50,10 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
         Mode::Help => {
             let columns = usize::from(area.width.min(HELP_WIDTH)).saturating_sub(2);
             show(frame, area, HELP_WIDTH, " keys ".to_owned(), help(columns).into_iter().map(Line::raw).collect());
+        }
+        Mode::Nodes => {
+            let lines = model.seen.nodes.iter().map(|line| Line::raw(format!(" {line}"))).collect();
+            show(frame, area, area.width.saturating_sub(4).max(84), " all processes of the store ".to_owned(), lines);
         }
         Mode::Confirm(asked) => {
             let what = match asked {

@@ -36,7 +36,7 @@ pub(super) fn draw(model: &Model, frame: &mut Frame<'_>) {
     let is_narrow = area.width < NARROW;
     let head_rows = match is_narrow {
         true => lines.iter().map(|line| wrapped_rows(line, area.width)).sum::<usize>(),
-        false => usize::from(HEAD) + usize::from(model.store.is_some()),
+        false => usize::from(HEAD) + usize::from(model.seen.line.is_some()),
     };
     let head_rows = u16::try_from(head_rows).unwrap_or(u16::MAX).clamp(HEAD, (area.height / 2).max(HEAD));
     let [head, middle, why, foot] = Layout::vertical([
@@ -96,7 +96,7 @@ fn head_lines(model: &Model) -> Vec<Line<'static>> {
         labelled("totals", totals(metrics)),
         restarts(model, metrics),
     ];
-    lines.extend(model.store.clone().map(|line| labelled("store", line)));
+    lines.extend(model.seen.line.clone().map(|line| labelled("store", line)));
     lines
 }
 

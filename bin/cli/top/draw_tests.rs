@@ -161,10 +161,18 @@ fn it_reads_well_on_a_small_screen_and_uses_a_large_one() {
 fn what_the_store_knows_has_a_line() {
     let mut model = model();
     assert!(!screen(&model, 80, 24).contains("inbox"));
-    model.store = Some("2 nodes alive  3 sessions owned  1 running   inbox: nothing waits".to_owned());
+    press(&mut model, [KeyCode::Char('n')]);
+    assert!(screen(&model, 80, 24).contains("the store knows of no other processes"));
+    model.seen.line = Some("2 nodes alive  3 sessions owned  1 running   inbox: nothing waits".to_owned());
+    model.seen.nodes = vec!["node    state  renewed".to_owned(), "2       alive   400 ms".to_owned()];
     let shown = screen(&model, 80, 24);
     assert!(shown.contains(" store    2 nodes alive  3 sessions owned  1 running   inbox: nothing waits\n"), "{shown}");
     assert!(shown.contains("actor"), "the tree is below it: {shown}");
+    press(&mut model, [KeyCode::Char('n')]);
+    let shown = screen(&model, 80, 24);
+    assert!(shown.contains("all processes of the store") && shown.contains("│ 2       alive   400 ms"), "{shown}");
+    press(&mut model, [KeyCode::Char('x')]);
+    assert!(!screen(&model, 80, 24).contains("all processes of the store"));
 }
 
 #[test]

@@ -26,8 +26,8 @@ pub(crate) struct Model {
     pub(crate) hello: Hello,
     /// The latest snapshot.
     pub(crate) look: Option<Look>,
-    /// What its store knows of all processes and messages, in a line.
-    pub(crate) store: Option<String>,
+    /// What its store knows of all processes and messages.
+    pub(crate) seen: Seen,
     /// Its tree as lines, filtered.
     pub(crate) rows: Vec<Row>,
     /// The text that lines must contain.
@@ -43,6 +43,15 @@ pub(crate) struct Model {
     pub(crate) past: VecDeque<Sample>,
     all: Vec<Row>,
     selected: Option<String>,
+}
+
+/// What a store knows of all processes and messages, as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
+    /// In one line; `None` when that is nothing.
+    pub(crate) line: Option<String>,
+    /// A line for each process, and what they counted.
+    pub(crate) nodes: Vec<String>,
 }
 
 /// One look in the past.
@@ -64,6 +73,8 @@ pub(crate) enum Mode {
     Filter,
     /// The keys are explained.
     Help,
+    /// What the store knows of all processes.
+    Nodes,
     /// Whether that is meant.
     Confirm(Confirmable),
     /// A session's last records, and how many of the newest are scrolled away.
@@ -107,7 +118,7 @@ impl Model {
         Self {
             hello,
             look: None,
-            store: None,
+            seen: Seen::default(),
             rows: Vec::new(),
             filter: String::new(),
             mode: Mode::Tree,
@@ -178,7 +189,7 @@ impl Model {
         match &mut self.mode {
             Mode::Tree => return self.tree_key(key.code),
             Mode::Filter => self.filter_key(key.code),
-            Mode::Help => self.mode = Mode::Tree,
+            Mode::Help | Mode::Nodes => self.mode = Mode::Tree,
             Mode::Confirm(asked) => {
                 let asked = asked.clone();
                 self.mode = Mode::Tree;
@@ -221,6 +232,10 @@ impl Model {
                 self.sift();
             }
             (KeyCode::Char('?' | 'h'), _) => self.mode = Mode::Help,
+            (KeyCode::Char('n'), _) if self.seen.nodes.is_empty() => {
+                self.note = "the store knows of no other processes".to_owned();
+            }
+            (KeyCode::Char('n'), _) => self.mode = Mode::Nodes,
             (KeyCode::Char('c'), Some(Kind::Session(session))) => {
                 self.mode = Mode::Confirm(Confirmable::Cancel(session));
             }

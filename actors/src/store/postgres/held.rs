@@ -1,11 +1,12 @@
 //! Which sessions this process holds, and for how long: asked before a side effect starts.
 
-use crate::store::StoreLease;
+use crate::store::{NodeFigures, StoreLease};
 use bob_messages::ids::SessionId;
 use bob_messages::share::Share;
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::atomic::{AtomicI32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 /// What is known of our row outside its task.
@@ -14,6 +15,18 @@ pub(super) struct Shared {
     /// 0 while there is none.
     number: AtomicI32,
     lease: Mutex<Lease>,
+    figures: Figures,
+}
+
+type Figures = Mutex<Option<Counted>>;
+
+/// Where this process tells what it counts.
+struct Counted(Arc<dyn Fn() -> NodeFigures + Send + Sync>);
+
+impl fmt::Debug for Counted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Counted").finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -35,6 +48,20 @@ impl Shared {
     /// Our row has this number from now on.
     pub(super) fn enter(&self, number: i32) {
         self.number.store(number, Ordering::Release);
+    }
+
+    /// Where this process tells what it counts.
+    pub(super) fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(Counted(figures));
+    }
+
+    /// What this process counts, as the tables have it.
+    pub(super) fn figures(&self) -> Option<String> {
+        let told = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+        let Counted(figures) = told.as_ref()?;
+        let figures = Arc::clone(figures);
+        drop(told);
+        serde_json::to_string(&figures()).ok()
     }
 
     /// Which of the living processes this one is.

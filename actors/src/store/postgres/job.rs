@@ -1,5 +1,6 @@
 //! What a writer and the reader are asked to do.
 
+use super::contents;
 use crate::store::encoded::Encoded;
 use crate::store::span::Span;
 use crate::store::{SessionOwner, StoreOverview};
@@ -35,4 +36,5 @@ pub(super) enum Ask {
     Owner(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),
     Overview(Reply<Result<StoreOverview, StoreError>>),
     List(SessionFilter, Option<String>, Reply<Result<SessionPage, StoreError>>),
+    Artifacts(contents::Read),
 }

@@ -53,6 +53,24 @@ async fn messages_that_wait_outlive_the_step_to_pools() {
     assert_eq!(ben.claim(&session("a")).await.unwrap().version, 8);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_and_messages_outlive_the_step_to_artifacts() {
+    let Some(schema) = schema("sessions_and_messages_outlive_the_step_to_artifacts") else { return };
+    schema.run(&version(3));
+    let (ann, ben, a) = (schema.open("ann", false), schema.open("ben", false), session("a"));
+    let artifacts = ann.artifacts().unwrap();
+    assert_eq!(stored(&ann, &a).await.len(), 8);
+    assert_eq!(artifacts.list(&a).await, Ok(Vec::new()), "tables without artifacts are read");
+    assert_eq!(artifacts.unrecorded(9).await, Ok(Vec::new()));
+    assert_eq!(ann.overview().await.unwrap().unwrap().waiting, 2);
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), "3", "what only reads changes nothing");
+    let id = artifacts.put(&a, Arc::new(b"content".to_vec())).await.unwrap();
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), schema::STEPS.len().to_string());
+    assert_eq!(ben.artifacts().unwrap().get(&a, &id, 0..9).await, Ok(Some(b"content".to_vec())));
+    assert_eq!(ben.claim(&a).await.unwrap().version, 8);
+    assert!(matches!(ben.claim(&session("d")).await, Err(StoreError::Unreachable { .. })), "it is bound to a pool");
+}
+
 /// A process of the first version, as far as the database sees it: its row, its lock, and its statements.
 struct OldWorker {
     /// Has its lock.

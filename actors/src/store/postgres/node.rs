@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep, sleep_until, timeout};
 use tokio_postgres::Error;
+use tokio_postgres::types::ToSql;
 
 /// How long an owner lives without a renewal.
 pub(super) const LEASE: Duration = Duration::from_millis(3_000);
@@ -140,7 +141,7 @@ const ENTER: &str = "INSERT INTO bob_nodes (name, address, expires_at, pools)
 /// A row that was dead for a moment is not renewed: its sessions may have been taken meanwhile.
 const RENEW: &str = concat!(
     "UPDATE bob_nodes n SET renewed_at = clock_timestamp(),
-     expires_at = clock_timestamp() + $2 * interval '1 millisecond' WHERE n.number = $1 AND ",
+     expires_at = clock_timestamp() + $2 * interval '1 millisecond', figures = $3 WHERE n.number = $1 AND ",
     lives!()
 );
 
@@ -150,9 +151,11 @@ const SHARE: &str = concat!(
     lives!()
 );
 
-/// Sessions of rows that are dead, and that no other process has taken, go on under a new row and the epoch that they have.
+/// Sessions of rows that are dead, and that no other process has taken, go on under a new row and the epoch that they have, and
+/// artifacts that are not recorded under the new row.
 const TAKE_ALONG: &str = concat!(
-    "WITH former AS (UPDATE bob_nodes SET dead = true WHERE number = ANY ($2))
+    "WITH former AS (UPDATE bob_nodes SET dead = true WHERE number = ANY ($2)),
+     put AS (UPDATE bob_artifact_holders SET node = $1 WHERE node = ANY ($2))
      UPDATE bob_sessions s SET node = $1 WHERE s.node = ANY ($2) RETURNING s.id, ",
     epoch!()
 );
@@ -262,8 +265,10 @@ impl Task {
         let up = self.link.to_write(Instant::now() + RENEWED_EACH).await?;
         let renewed = async {
             // First the row: a process that finds the lock gone looks for a renewal.
+            let figures = self.shared.figures();
             let sent = std::time::Instant::now();
-            let is_renewed = up.ask_within(LEASE, up.client.execute(RENEW, &[&number, &LEASE_MS])).await? == 1;
+            let values: [&(dyn ToSql + Sync); 3] = [&number, &LEASE_MS, &figures];
+            let is_renewed = up.ask_within(LEASE, up.client.execute(RENEW, &values)).await? == 1;
             if is_renewed && !self.locked.upgrade().is_some_and(|locked| Rc::ptr_eq(&locked, &up)) {
                 self.take_lock(&up, number).await?;
             }

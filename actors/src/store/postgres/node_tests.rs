@@ -79,3 +79,20 @@ async fn a_session_is_taken_from_a_process_that_stands_still() {
     assert_eq!(ben.owner(&one).await, Ok(None));
     assert_eq!(ben.claim(&one).await.unwrap().epoch, epoch + 2);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn all_processes_see_what_each_of_them_counts() {
+    let Some(schema) = schema("all_processes_see_what_each_of_them_counts") else { return };
+    let (ann, ben) = (schema.open("ann", false), schema.open("ben", false));
+    let counted = NodeFigures { ended: 7, failed: 1, turn_p99_us: 6_000_000, ..NodeFigures::default() };
+    ann.tell_figures(Arc::new(move || counted));
+    claim(&ann, &session("one")).await;
+    schema.until("SELECT coalesce(max(figures), '') FROM bob_nodes", |figures| !figures.is_empty()).await;
+    let figures = async || ben.overview().await.unwrap().unwrap().nodes[0].figures;
+    assert_eq!(figures().await, Some(counted));
+    drop(ann);
+    schema.run(r#"UPDATE bob_nodes SET figures = '{"ended": 8, "newer": 1}'"#);
+    assert_eq!(figures().await, Some(NodeFigures { ended: 8, ..NodeFigures::default() }), "of a newer program");
+    schema.run("UPDATE bob_nodes SET figures = 'other'");
+    assert_eq!(figures().await, None);
+}

@@ -9,13 +9,16 @@ use bob_messages::ids::PoolName;
 use bob_messages::store::StoreError;
 use tokio_postgres::Row;
 
+/// The figures of processes are in the tables of this version, and are read from those that lack them.
+///
 /// It reads the sessions that are owned or have an open turn, and the messages that are there, by their indexes. The totals stand
 /// in each row, of which there is one at least.
 const OVERVIEW: &str = concat!(
     "WITH nodes AS MATERIALIZED (
          SELECT n.number, n.name, n.address, ",
     lives!(),
-    " AS is_alive, (extract(epoch FROM clock_timestamp() - n.renewed_at) * 1000)::bigint AS renewed_ms, n.pools FROM bob_nodes n),
+    " AS is_alive, (extract(epoch FROM clock_timestamp() - n.renewed_at) * 1000)::bigint AS renewed_ms, n.pools,
+                to_jsonb(n) ->> 'figures' AS figures FROM bob_nodes n),
      owned AS MATERIALIZED (
          SELECT s.node, count(*) AS sessions, count(*) FILTER (WHERE s.state = 'running') AS running
          FROM bob_sessions s WHERE s.node IS NOT NULL GROUP BY s.node),
@@ -28,7 +31,7 @@ const OVERVIEW: &str = concat!(
              WHERE s.state = 'running' AND s.damage IS NULL AND NOT coalesce(o.is_alive, false)),
             w.messages, w.sessions, w.oldest_ms,
             (SELECT count(*) FROM bob_inbox WHERE refusal IS NOT NULL),
-            n.number, n.name, n.address, n.is_alive, n.renewed_ms, coalesce(o.sessions, 0), coalesce(o.running, 0), n.pools
+            n.number, n.name, n.address, n.is_alive, n.renewed_ms, coalesce(o.sessions, 0), coalesce(o.running, 0), n.pools, n.figures
      FROM waiting w LEFT JOIN nodes n ON true LEFT JOIN owned o ON o.node = n.number
      ORDER BY n.is_alive DESC, n.number DESC LIMIT $1"
 );
@@ -74,6 +77,7 @@ fn node(row: &Row) -> Option<StoreNode> {
         sessions: count(row, 11),
         running: count(row, 12),
         pools: row.get::<_, Vec<&str>>(13).into_iter().filter_map(|name| PoolName::parse(name).ok()).collect(),
+        figures: row.get::<_, Option<&str>>(14).and_then(|figures| serde_json::from_str(figures).ok()),
     })
 }
 

@@ -1,6 +1,7 @@
 //! What is read: loads and listings, on a connection of their own, beside each other.
 
 use super::again::reading;
+use super::contents;
 use super::job::Ask;
 use super::link::Link;
 use super::overview;
@@ -30,6 +31,7 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
                 Ask::Owner(session, reply) => reply.send(owners::owner(&link, &session).await),
                 Ask::Overview(reply) => reply.send(overview::overview(&link).await),
                 Ask::List(filter, cursor, reply) => reply.send(list(&link, &filter, cursor.as_deref()).await),
+                Ask::Artifacts(read) => contents::read(&link, read).await,
             }
         });
         while asked.try_join_next().is_some() {}

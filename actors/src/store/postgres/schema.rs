@@ -3,6 +3,7 @@
 //! `bob_meta` has one row, with the number of steps that were taken. `bob_sessions` has a row for each session: its
 //! epoch, its owner, how many records it has, what a list shows. `bob_records` has their lines, as they would stand in
 //! a journal file. `bob_nodes` has a row for each process that owns sessions, `bob_inbox` one for each message to a session.
+//! `bob_artifacts`, `bob_artifact_pieces` and `bob_artifact_holders` have the large parts of records, and whose they are.
 //!
 //! All tables are in the schema that the connection creates tables in (`search_path`): several stores may share a
 //! database.
@@ -79,6 +80,45 @@ pub(super) const STEPS: &[&str] = &[
     ALTER TABLE bob_inbox ADD COLUMN pool text;
     CREATE INDEX bob_inbox_oldest ON bob_inbox (number) WHERE refusal IS NULL;
 ",
+    "
+    CREATE TABLE bob_artifacts (
+        number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+        bytes bigint NOT NULL
+    );
+    CREATE TABLE bob_artifact_pieces (
+        artifact bigint NOT NULL REFERENCES bob_artifacts ON DELETE CASCADE,
+        start bigint NOT NULL,
+        content bytea NOT NULL,
+        PRIMARY KEY (artifact, start)
+    );
+    CREATE TABLE bob_artifact_holders (
+        session text COLLATE \"C\" NOT NULL,
+        id text COLLATE \"C\" NOT NULL,
+        artifact bigint NOT NULL REFERENCES bob_artifacts,
+        node integer,
+        PRIMARY KEY (session, id)
+    );
+    CREATE INDEX bob_artifact_holders_of ON bob_artifact_holders (artifact);
+    CREATE INDEX bob_artifact_holders_new ON bob_artifact_holders (node) WHERE node IS NOT NULL;
+    ALTER TABLE bob_nodes ADD COLUMN figures text;
+    CREATE FUNCTION bob_session_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        DELETE FROM bob_artifact_holders WHERE session = OLD.id;
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER bob_session_deleted AFTER DELETE ON bob_sessions
+        FOR EACH ROW EXECUTE FUNCTION bob_session_deleted();
+    -- Of two that remove the last holders at once, the second one waits for the first, and sees what that left.
+    CREATE FUNCTION bob_artifact_released() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM FROM bob_artifacts a WHERE a.number IN (SELECT artifact FROM released) ORDER BY a.number FOR UPDATE;
+        DELETE FROM bob_artifacts a WHERE a.number IN (SELECT artifact FROM released)
+            AND NOT EXISTS (SELECT FROM bob_artifact_holders h WHERE h.artifact = a.number);
+        RETURN NULL;
+    END $$;
+    CREATE TRIGGER bob_artifact_released AFTER DELETE ON bob_artifact_holders
+        REFERENCING OLD TABLE AS released FOR EACH STATEMENT EXECUTE FUNCTION bob_artifact_released();
+",
 ];
 
 /// The version since which there is an inbox.
@@ -87,8 +127,20 @@ pub(super) const HAS_INBOX: usize = 2;
 /// The version since which there are pools.
 pub(super) const HAS_POOLS: usize = 3;
 
+/// The version since which there are artifacts.
+pub(super) const HAS_ARTIFACTS: usize = 4;
+
 /// The tables of all steps.
-const TABLES: [&str; 5] = ["bob_inbox", "bob_meta", "bob_nodes", "bob_sessions", "bob_records"];
+const TABLES: [&str; 8] = [
+    "bob_artifact_holders",
+    "bob_artifact_pieces",
+    "bob_artifacts",
+    "bob_inbox",
+    "bob_meta",
+    "bob_nodes",
+    "bob_sessions",
+    "bob_records",
+];
 
 /// What there is before a store has written anything.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

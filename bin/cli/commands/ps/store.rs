@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bob::sessions::PoolName;
-use bob::store::{EmptyPool, SessionStore, StoreNode, StoreOverview};
+use bob::store::{EmptyPool, NodeFigures, SessionStore, StoreNode, StoreOverview};
 use bob_config::{Config, StoreKind, assemble};
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(crate) async fn overview(store: &dyn SessionStore) -> Result<Option<StoreOve
 }
 
 /// The overview as lines of 80 columns, where names and addresses are short.
-pub(super) fn report(seen: &StoreOverview) -> String {
+pub(crate) fn report(seen: &StoreOverview) -> String {
     let mut text = String::new();
     if seen.all_nodes > 0 {
         text.push_str("node    state  renewed  sessions  running  process\n");
@@ -47,6 +47,7 @@ pub(super) fn report(seen: &StoreOverview) -> String {
     if seen.all_nodes > seen.nodes.len() as u64 {
         text.push_str(&format!("and {} more\n", seen.all_nodes - seen.nodes.len() as u64));
     }
+    text.push_str(&figures(seen));
     if seen.open_turns > 0 {
         let turns = print::counted(seen.open_turns, "open turn");
         text.push_str(&format!("{turns} without a living owner\n"));
@@ -69,6 +70,48 @@ fn line(node: &StoreNode) -> String {
     format!("{:<7} {state:<5} {renewed:>8}  {:>8}  {:>7}  {name}\n", node.number, node.sessions, node.running)
 }
 
+/// What the living processes counted since each of them began, and their sum.
+fn figures(seen: &StoreOverview) -> String {
+    let told: Vec<_> = living(seen).filter_map(|node| Some((node.number, node.figures?))).collect();
+    let mut text = String::new();
+    if !told.is_empty() {
+        text.push_str("node      turns  errors  waiting    steps    calls       tokens      p50      p99\n");
+    }
+    for (number, figures) in &told {
+        let times = [figures.turn_p50_us, figures.turn_p99_us].map(|us| duration(us / 1_000));
+        text.push_str(&counts(&number.to_string(), figures, &times));
+    }
+    if told.len() > 1 {
+        text.push_str(&counts("all", &sum(seen), &[String::new(), String::new()]));
+    }
+    text
+}
+
+fn counts(name: &str, figures: &NodeFigures, [p50, p99]: &[String; 2]) -> String {
+    let NodeFigures { ended, failed, waiting, steps, tool_calls, tokens, .. } = figures;
+    let line = format!(
+        "{name:<7} {ended:>7} {failed:>7} {waiting:>8} {steps:>8} {tool_calls:>8} {tokens:>12} {p50:>8} {p99:>8}"
+    );
+    format!("{}\n", line.trim_end())
+}
+
+fn living(seen: &StoreOverview) -> impl Iterator<Item = &StoreNode> {
+    seen.nodes.iter().filter(|node| node.is_alive)
+}
+
+/// What the living processes counted.
+fn sum(seen: &StoreOverview) -> NodeFigures {
+    living(seen).filter_map(|node| node.figures).fold(NodeFigures::default(), |sum, one| NodeFigures {
+        ended: sum.ended + one.ended,
+        failed: sum.failed + one.failed,
+        waiting: sum.waiting + one.waiting,
+        steps: sum.steps + one.steps,
+        tool_calls: sum.tool_calls + one.tool_calls,
+        tokens: sum.tokens + one.tokens,
+        ..sum
+    })
+}
+
 /// The messages in one line.
 pub(crate) fn inbox(seen: &StoreOverview) -> String {
     let waiting = match seen.oldest_ms {
@@ -88,15 +131,14 @@ pub(crate) fn inbox(seen: &StoreOverview) -> String {
 
 /// The processes and the messages in one line.
 pub(crate) fn short(seen: &StoreOverview) -> String {
-    let alive = seen.nodes.iter().filter(|node| node.is_alive);
-    let (count, sessions, running) = alive.fold((0, 0, 0), |(count, sessions, running), node| {
+    let (count, sessions, running) = living(seen).fold((0, 0, 0), |(count, sessions, running), node| {
         (count + 1, sessions + node.sessions, running + node.running)
     });
     let nodes = match seen.all_nodes {
         0 => String::new(),
         _ => {
             let (nodes, owned) = (print::counted(count, "node"), print::counted(sessions, "session"));
-            format!("{nodes} alive  {owned} owned  {running} running   ")
+            format!("{nodes} alive  {owned} owned  {running} running  {} ended   ", sum(seen).ended)
         }
     };
     format!("{nodes}inbox: {}", inbox(seen))
@@ -109,6 +151,7 @@ pub(super) fn as_json(seen: Option<&StoreOverview>) -> Value {
         json!({
             "number": node.number, "name": node.name, "address": node.address, "is_alive": node.is_alive,
             "renewed_ms": node.renewed_ms, "sessions": node.sessions, "running": node.running, "pools": node.pools,
+            "figures": node.figures,
         })
     };
     let empty = |pool: &EmptyPool| json!({ "name": pool.name, "waiting": pool.waiting });
@@ -138,6 +181,16 @@ mod tests {
             sessions: 3,
             running: 1,
             pools: if is_alive { vec![PoolName::parse("a").unwrap()] } else { Vec::new() },
+            figures: Some(NodeFigures {
+                ended: 1_234,
+                failed: 12,
+                steps: 2_345,
+                tool_calls: 456,
+                tokens: 15_000,
+                turn_p50_us: 455_000,
+                turn_p99_us: 6_000_000,
+                ..NodeFigures::default()
+            }),
         };
         let seen = StoreOverview {
             nodes: vec![node(2, true), node(1, false)],
@@ -155,14 +208,18 @@ mod tests {
              2       alive   400 ms         3        1  cli-agent (process 7) at 10.0.0.2 in a\n\
              1       dead    400 ms         3        1  cli-agent (process 7) at 10.0.0.2\n\
              and 1 more\n\
+             node      turns  errors  waiting    steps    calls       tokens      p50      p99\n\
+             2          1234      12        0     2345      456        15000   455 ms    6.0 s\n\
              1 open turn without a living owner\n\
              inbox: 12 messages for 1 session, the oldest for 3.2 s; 2 refused in the last day\n\
              1 message for the pool big, in which no process is alive\n"
         );
         assert!(report(&seen).lines().all(|line| line.chars().count() <= 81));
-        let line =
-            "1 node alive  3 sessions owned  1 running   inbox: 12 messages for 1 session, the oldest for 3.2 s; ";
+        let line = "1 node alive  3 sessions owned  1 running  1234 ended   inbox: 12 messages for 1 session, the oldest for 3.2 s; ";
         assert!(short(&seen).starts_with(line), "{}", short(&seen));
         assert_eq!(short(&StoreOverview::default()), "inbox: nothing waits");
+        let two = StoreOverview { nodes: vec![node(3, true), node(2, true)], all_nodes: 2, ..seen };
+        let all = "all        2468      24        0     4690      912        30000\n";
+        assert!(report(&two).contains(all), "{}", report(&two));
     }
 }
