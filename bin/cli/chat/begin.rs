@@ -1,9 +1,10 @@
 //! Which session a chat is about, and how to come back to it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use bob::health::NodeState;
-use bob::sessions::{Change, OptionsPatch, SessionOptions};
+use bob::sessions::{Change, OptionsPatch, SessionOptions, SessionSummary};
 use bob::store::StoreError;
 use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
@@ -12,7 +13,7 @@ use super::choose::{self, Chosen};
 use super::{Chat, Source};
 use crate::arguments::ChatArgs;
 use crate::commands::run::{moved, new_session, working_folder};
-use crate::commands::sessions::find::Listing;
+use crate::commands::sessions::find::{self, Listing};
 use crate::commands::sessions::no_such;
 use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
@@ -66,7 +67,7 @@ impl Begin {
             Self::Named(id) => (id, true),
             Self::Existing(id) => (existing(opened, &id).await?, true),
             Self::Last => (listing.last(opened.works_in(folder)).await?, true),
-            Self::Choose => match choose::session(&opened.runtime, source, signals).await? {
+            Self::Choose => match choose::session(opened, source, signals).await? {
                 Chosen::This(session) => (session, true),
                 Chosen::Nothing => return Ok(Chosen::Nothing),
                 Chosen::Ended(exit) => return Ok(Chosen::Ended(exit)),
@@ -168,6 +169,16 @@ impl Chat {
         };
         print::note(&format!("To continue: cli-agent{config} chat --resume {}", self.session));
     }
+}
+
+/// Those of the sessions that have an interrupted turn; none that the runtime has open has.
+pub(super) async fn interrupted(opened: &OpenRuntime, sessions: &[SessionSummary]) -> BTreeSet<SessionId> {
+    let mut interrupted = find::interrupted(&*opened.store, sessions).await;
+    if !interrupted.is_empty() {
+        let tree = opened.runtime.tree().await;
+        interrupted.retain(|session| !is_open(session, &tree));
+    }
+    interrupted
 }
 
 /// Whether an actor of this tree has the session.

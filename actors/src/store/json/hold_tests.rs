@@ -51,6 +51,28 @@ async fn s6_a_folder_of_a_living_process_is_busy_by_name_and_can_be_read() {
 }
 
 #[tokio::test]
+async fn the_owner_of_a_session_is_the_living_process_that_claimed_it() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (session("one"), session("two"));
+    let (ann, reader) = (enter(&folder, "ann", false), enter(&folder, "reader", false));
+    let name = |owner: Result<Option<SessionOwner>, StoreError>| owner.map(|owner| owner.map(|owner| owner.name));
+    assert_eq!(name(reader.owner(&one).await), Ok(None), "there is no such session");
+    let epoch = claim(&ann, &one).await;
+    let ann_has_it = Ok(Some("ann".to_owned()));
+    assert_eq!((name(reader.owner(&one).await), name(ann.owner(&one).await)), (ann_has_it.clone(), ann_has_it));
+    ann.release(&one, epoch).await;
+    assert_eq!(name(reader.owner(&one).await), Ok(None), "it was released");
+    claim(&ann, &one).await;
+    drop(ann);
+    assert_eq!(name(reader.owner(&one).await), Ok(None), "its owner is gone");
+    // The next owner of the folder has not claimed it.
+    let ben = enter(&folder, "ben", false);
+    claim(&ben, &two).await;
+    assert_eq!(name(reader.owner(&one).await), Ok(None));
+    assert_eq!(name(reader.owner(&two).await), Ok(Some("ben".to_owned())));
+}
+
+#[tokio::test]
 async fn a_folder_is_not_taken_over_and_whoever_tries_is_told() {
     let folder = TempDir::new().unwrap();
     let (ann, ben, one) = (enter(&folder, "ann", false), enter(&folder, "ben", true), session("one"));
