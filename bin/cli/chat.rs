@@ -228,7 +228,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let _attends = opened.attend();
     let (typing, typed) = Typing::new();
     let models = look_up::models(&config, &opened.catalogue).into_iter();
-    let prices = Prices::of(&config, &opened.catalogue);
+    let prices = Prices::of(&opened.catalogue);
     let mut chat = Chat {
         opened,
         origin,
