@@ -5,7 +5,7 @@ use super::tests::{journals, store};
 use super::{FileStore, StoreOptions};
 use crate::store::contract::{self, append, claim, session, store_one, stored};
 use crate::store::folder::Folder;
-use crate::store::{SessionStore, owners};
+use crate::store::{SessionOwner, SessionStore, owners};
 use bob_messages::store::{SessionFilter, StoreError};
 use std::path::Path;
 use std::sync::Arc;
