@@ -214,9 +214,9 @@ async fn a_large_file_is_searched_in_its_encoding() {
     for encoding in [TextEncoding::Windows1252, TextEncoding::Utf8, TextEncoding::Utf16Le] {
         workspace.put("first.txt", encoded(format!("caf\u{e9} \u{20ac}\n{filler}"), encoding));
         workspace.put("last.txt", encoded(format!("{filler}caf\u{e9} \u{20ac}\n"), encoding));
-        let found =
-            workspace.text(&search_files(Arc::default()), json!({"pattern": "CAF\u{c9} .$", "ignore_case": true}));
+        let wanted = json!({"pattern": "CAF\u{c9} .$", "ignore_case": true});
+        let found = workspace.text(&search_files(Arc::default()), wanted).await;
         let expected = "first.txt:1: caf\u{e9} \u{20ac}\nlast.txt:60001: caf\u{e9} \u{20ac}";
-        assert_eq!(found.await, expected, "{encoding}");
+        assert_eq!(found, expected, "{encoding}");
     }
 }
