@@ -18,8 +18,8 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use bob_config::Config;
-use crossterm::event::{self, Event, KeyEventKind};
 use ratatui::DefaultTerminal;
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::sync::watch;
 

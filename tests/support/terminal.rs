@@ -7,7 +7,7 @@ use std::io::{Read, Write};
 use std::num::NonZeroU16;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use portable_pty::{CommandBuilder, ExitStatus, MasterPty, PtySize, native_pty_system};
 
@@ -159,6 +159,23 @@ impl Terminal {
     pub(crate) fn wait_exit(&self) -> ExitStatus {
         let seen = self.wait("the exit", |seen| seen.exit.is_some() && seen.ended);
         seen.exit.clone().expect("an exit that was waited for")
+    }
+
+    /// Presses a key until the program has ended, once a second.
+    #[track_caller]
+    pub(crate) fn press_until_exit(&mut self, bytes: &[u8]) -> ExitStatus {
+        let end = Instant::now() + self.deadline;
+        while Instant::now() < end {
+            // A program that has just ended takes none.
+            let _ended = self.writer.write_all(bytes).and_then(|()| self.writer.flush());
+            let is_there = |seen: &mut Seen| !(seen.exit.is_some() && seen.ended);
+            let waited = self.view.changed.wait_timeout_while(self.view.lock(), Duration::from_secs(1), is_there);
+            let (mut seen, _) = waited.unwrap_or_else(PoisonError::into_inner);
+            if !is_there(&mut seen) {
+                break;
+            }
+        }
+        self.wait_exit()
     }
 
     #[track_caller]

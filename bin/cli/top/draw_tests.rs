@@ -7,10 +7,10 @@ use bob::model::{Down, ProviderState};
 use bob::sessions::FinishReason;
 use bob::tools::CallStatus;
 use bob::tools::servers::{ServerId, ServerState, ServerStatus};
-use crossterm::event::{KeyCode, KeyEvent};
 use expect_test::expect_file;
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent};
 
 fn node(name: &str, state: NodeStatus, children: Vec<NodeState>) -> NodeState {
     NodeState { name: name.into(), state, age_ms: 61_000, restarts: 0, last_error: None, queued: None, children }

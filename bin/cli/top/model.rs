@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 use super::rows::{self, Kind, Row};
 use crate::control::wire::{Hello, JournalEntry, Look, Request, Response};
