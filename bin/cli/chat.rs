@@ -3,6 +3,7 @@
 //! Lines come from the editor on a terminal, and are read plainly otherwise.
 //!
 //! - `begin`, `choose`, `recap`: which session it is about, and the end of an earlier conversation
+//! - `alive`: which sessions are at work, here and elsewhere
 //! - `talk`: the loop: read a line, run it as a turn or a command
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
@@ -16,6 +17,7 @@
 //! - `rewind`: `/rewind` and `/compact`
 //! - `look_back`: suspended turns of the session that are resumed
 
+mod alive;
 mod at_once;
 mod begin;
 mod choose;

@@ -1,19 +1,18 @@
 //! Which session a chat is about, and how to come back to it.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 
-use bob::health::NodeState;
-use bob::sessions::{Change, OptionsPatch, SessionOptions, SessionSummary};
+use bob::sessions::{Change, OptionsPatch, SessionOptions};
 use bob::store::StoreError;
 use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
 
+use super::alive::is_open;
 use super::choose::{self, Chosen};
 use super::{Chat, Source};
 use crate::arguments::ChatArgs;
 use crate::commands::run::{moved, new_session, working_folder};
-use crate::commands::sessions::find::{self, Listing};
+use crate::commands::sessions::find::Listing;
 use crate::commands::sessions::no_such;
 use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
@@ -169,21 +168,6 @@ impl Chat {
         };
         print::note(&format!("To continue: cli-agent{config} chat --resume {}", self.session));
     }
-}
-
-/// Those of the sessions that have an interrupted turn; none that the runtime has open has.
-pub(super) async fn interrupted(opened: &OpenRuntime, sessions: &[SessionSummary]) -> BTreeSet<SessionId> {
-    let mut interrupted = find::interrupted(&*opened.store, sessions).await;
-    if !interrupted.is_empty() {
-        let tree = opened.runtime.tree().await;
-        interrupted.retain(|session| !is_open(session, &tree));
-    }
-    interrupted
-}
-
-/// Whether an actor of this tree has the session.
-fn is_open(session: &SessionId, tree: &[NodeState]) -> bool {
-    tree.iter().any(|node| node.name == session.as_str() || is_open(session, &node.children))
 }
 
 /// A word as a shell reads it back.

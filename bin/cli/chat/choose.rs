@@ -3,7 +3,7 @@
 use bob::sessions::{SessionFilter, SessionSummary};
 use bob::{AgentRuntime, ModelName, SessionId};
 
-use super::{Input, Source, begin};
+use super::{Input, Source, alive};
 use crate::commands::sessions::rows::{self, First};
 use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
@@ -45,7 +45,7 @@ pub(super) async fn session(
     if sessions.is_empty() {
         return Err(Failure::usage("no sessions yet"));
     }
-    let interrupted = begin::interrupted(opened, &sessions).await;
+    let interrupted = alive::interrupted(opened, &sessions).await;
     let list = |shown: &[&SessionSummary]| {
         let shown: Vec<SessionSummary> = shown.iter().copied().cloned().collect();
         rows::rows(&shown, &sessions, &interrupted, First::Number, Some(Look::now().columns))
