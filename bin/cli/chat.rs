@@ -3,6 +3,7 @@
 //! Lines come from the editor on a terminal, and are read plainly otherwise.
 //!
 //! - `begin`, `choose`, `recap`: which session it is about, and the end of an earlier conversation
+//! - `alive`: which sessions are at work, here and elsewhere
 //! - `talk`: the loop: read a line, run it as a turn or a command
 //! - `editor`, `helper`, `history`: the line editor on its own thread, with completion and history
 //! - `message`: messages of several lines
@@ -16,6 +17,7 @@
 //! - `rewind`: `/rewind` and `/compact`
 //! - `look_back`: suspended turns of the session that are resumed
 
+mod alive;
 mod at_once;
 mod begin;
 mod choose;
@@ -228,7 +230,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     let _attends = opened.attend();
     let (typing, typed) = Typing::new();
     let models = look_up::models(&config, &opened.catalogue).into_iter();
-    let prices = Prices::of(&config, &opened.catalogue);
+    let prices = Prices::of(&opened.catalogue);
     let mut chat = Chat {
         opened,
         origin,

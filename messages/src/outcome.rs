@@ -6,7 +6,7 @@ pub use ending::{EndReason, never_ran};
 
 use crate::chat::{CallStatus, Delegated, FinishReason, GuardReason, StopReason, Usage};
 use crate::cost::Cost;
-use crate::error::AgentError;
+use crate::error::{AgentError, StoreError};
 use crate::ids::{CallId, ModelName, RequestId, ResumeToken, SessionId, ToolName, TurnId};
 use crate::permission::PermissionMode;
 use serde::{Deserialize, Serialize};
@@ -56,6 +56,9 @@ pub struct TurnOutcome {
     pub duration_ms: u64,
     /// Whether the outcome is durable.
     pub saved: bool,
+    /// Why it is not, where the store has said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unsaved: Option<Box<StoreError>>,
     /// The calls that were denied.
     pub denied: Vec<DeniedCall>,
     /// The error.
@@ -85,6 +88,7 @@ impl TurnOutcome {
             steps: 0,
             duration_ms: 0,
             saved: false,
+            unsaved: None,
             denied: Vec::new(),
             error: None,
         }

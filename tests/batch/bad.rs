@@ -34,6 +34,13 @@ fn a_bad_line_is_a_result_of_its_own_and_the_rest_goes_on() {
         "{}",
         run.stderr
     );
+    for told in ["error: line 1: ", "error: line 3: missing field `prompt`", "error: line 4: ", "error: line 5: larger"]
+    {
+        assert!(run.stderr.contains(told), "a result may be in a file: {}", run.stderr);
+    }
+    let many = home.agent(["batch", "-"]).stdin("nonsense\n".repeat(9)).run();
+    assert!(many.stderr.contains("error: line 5: ") && !many.stderr.contains("error: line 6: "), "{}", many.stderr);
+    assert!(many.stderr.contains("error: further lines are invalid; their results say why"), "{}", many.stderr);
 }
 
 #[test]

@@ -215,6 +215,18 @@ fn keys_are_set_in_the_projects_file_and_in_the_users() {
         assert!(run.stderr.contains(why), "{}", run.stderr);
     }
     assert_eq!(machine.says(["config", "get", "runtime.max_steps"]), "200\n", "nothing bad was written");
+    // Other errors are told, and do not stand in the way.
+    let broken = "[runtime]\nmax_stepz = 3\ndefault_model = \"demo:one\"\n[providers.demo]\nkind = \"scripted\"\n";
+    machine.scratch.write("repository/agent.toml", broken);
+    let set = machine.run(["config", "set", "runtime.max_steps", "7"]);
+    assert_eq!(set.code, Some(0), "{set:?}");
+    assert!(set.stderr.contains("has other errors, which `cli-agent config check` shows"), "{set:?}");
+    let bad = machine.run(["config", "set", "runtime.max_tool_calls", "lots"]);
+    assert_eq!(bad.code, Some(2), "{bad:?}");
+    let why = "nothing was written: `runtime.max_tool_calls`: expected an integer, found a string";
+    assert!(bad.stderr.contains(why) && !bad.stderr.contains("max_stepz"), "{bad:?}");
+    let written = machine.scratch.read("repository/agent.toml");
+    assert_eq!(written, broken.replace("[runtime]\n", "[runtime]\nmax_steps = 7\n"));
     let without = Machine::new();
     let lots = without.run(["config", "set", "runtime.max_steps", "lots"]);
     assert!(lots.code == Some(2) && !lots.stderr.contains("default_model"), "{lots:?}");

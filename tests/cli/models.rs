@@ -130,6 +130,7 @@ fn what_a_selector_selects_is_explained() {
     assert_eq!((none.code, &read(&none)["selection"]["model"]), (Some(2), &Value::Null));
     let unknown = program(&home, ["models", "select", "best"]).run();
     assert!(unknown.code == Some(2) && unknown.stderr.contains("there is cheap, seeing"), "{unknown:?}");
+    assert!(unknown.stderr.contains("a table [models.NAME] of the configuration defines one"), "{unknown:?}");
     let list = program(&home, ["models", "list", "--require", "tool_use"]).run();
     let names: Vec<&str> = list.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(names, ["demo:seeing", "demo:small"], "{list:?}");

@@ -6,9 +6,9 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use crate::home::Home;
 #[cfg(feature = "sqlite")]
 use crate::home::the_line;
+use crate::home::{Home, STORES};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
@@ -99,6 +99,31 @@ fn a_chat_says_at_once_that_another_process_has_the_session() {
     assert_eq!(home.agent(["chat", "--session", "s", "--take-over"]).stdin("").run().code, Some(0));
     go_on.send(()).expect("the provider still serves");
     assert_eq!(first.finish().code, Some(7), "it was taken over");
+}
+
+#[test]
+fn a_turn_whose_process_was_killed_is_listed_as_interrupted() {
+    for kind in STORES {
+        let (slow, _go_on) = slow();
+        let home = Home::served_by(&slow).keeping(kind);
+        let running = home.agent(["run", "--session", "s", "hi"]).spawn();
+        assert!(slow.asked_within(1, SOON), "{kind}: it asks its model");
+        let state = || {
+            let listed = home.run(["sessions", "list", "--json"]);
+            let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+            let shown: Value =
+                serde_json::from_str(&home.run(["sessions", "show", "s", "--json"]).stdout).expect("JSON");
+            [&listed["sessions"][0]["state"], &shown["state"]]
+                .map(|state| state.as_str().unwrap_or_default().to_owned())
+        };
+        assert_eq!(state(), ["running", "running"], "{kind}");
+        running.signal(Signal::KILL);
+        let ended = running.finish();
+        assert_eq!(ended.code, None, "{kind}: {ended:?}");
+        assert_eq!(state(), ["interrupted", "interrupted"], "{kind}");
+        let rows = home.run(["sessions", "list"]).stdout;
+        assert!(rows.contains("  s  [interrupted] hi"), "{kind}: {rows}");
+    }
 }
 
 /// A folder of journals is one process's at a time.

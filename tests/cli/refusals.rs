@@ -77,6 +77,13 @@ fn a_session_that_must_exist_is_looked_for() {
     let home = home();
     assert_refused(&home.run(["run", "--resume", "nobody", "hi"]), "there is no session nobody");
     assert_refused(&home.run(["run", "-c", "hi"]), "no session to continue");
+    // The one word may be the message.
+    for word in ["nobody", "what is this?"] {
+        assert_refused(
+            &home.run(["run", "--resume", word]),
+            "`cli-agent run --continue MESSAGE` continues the session",
+        );
+    }
     for command in ["show", "export", "delete"] {
         assert_refused(&home.run(["sessions", command, "nobody"]), "there is no session nobody");
     }

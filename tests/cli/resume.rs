@@ -141,6 +141,21 @@ fn a_turn_that_waits_is_shown_with_what_it_waits_for() {
 }
 
 #[test]
+fn a_reply_that_is_missing_is_told_with_what_it_may_be() {
+    let home = home();
+    let token = suspended(&home, "s");
+    for missing in [&["resume", &token][..], &["resume", &token, ""], &["resume", &token, "-"]] {
+        let run = home.run(missing.iter().copied());
+        assert_eq!((run.code, times_run(&home)), (Some(2), 0), "{run:?}");
+        let why = "a decision behind the token: allow, allow-session, always, deny [REASON]";
+        assert!(run.stderr.contains(why) && run.stderr.contains("the token stays valid"), "{run:?}");
+    }
+    let (_, line) = home.json(["--session", "q", "--approvals", "suspend", "ask"]);
+    let run = home.run(["resume", line["token"].as_str().expect("a token")]);
+    assert!(run.code == Some(2) && run.stderr.contains("the answer is empty; write it behind the token"), "{run:?}");
+}
+
+#[test]
 fn what_is_no_good_token_is_a_usage_error() {
     let home = home();
     for token in ["", "x", "s~guess", "no/session~x", "~", &suspended(&home, "t").replace('~', "~0")] {

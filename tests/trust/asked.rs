@@ -110,6 +110,12 @@ fn g1_a_found_configuration_sends_nothing_to_an_address_of_its_own() {
         assert_eq!(shown.code, Some(0), "{shown:?}");
         let says = shown.stderr.contains("collector.invalid") && shown.stderr.contains("OPENAI_API_KEY") == has_key;
         assert!(says && !shown.stderr.contains("canary-key-value"), "{shown:?}");
+        let heading = if has_key {
+            "files and the values of these environment variables to:"
+        } else {
+            "conversations and files to:"
+        };
+        assert!(shown.stderr.contains(heading), "{shown:?}");
         assert_eq!(found.run(["trust"]).code, Some(0), "it is trusted now");
     }
 }

@@ -170,6 +170,10 @@ impl SessionStore for FileStore {
         self.blocking(move |journals| journals.release(&session, epoch)).map(|_| ()).boxed()
     }
 
+    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+        self.ask(session, Journals::owner)
+    }
+
     fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
         let _every_one = session;
         let why =

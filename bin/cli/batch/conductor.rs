@@ -13,7 +13,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use super::Manner;
 use super::again::{Earlier, Seen};
 use super::input::{Found, Input};
-use super::line::BatchLine;
+use super::line::{BadLine, BatchLine};
 use super::one::{self, Ended, Journaled};
 use super::outbox::Outbox;
 use super::progress::Progress;
@@ -33,6 +33,9 @@ const KEPT: usize = 1_024;
 /// Found lines that are taken in at once.
 const AT_ONCE: usize = 256;
 
+/// How many invalid lines are told on stderr.
+const MOST_TOLD: u64 = 5;
+
 /// How to be asked a second time to end.
 const CTRL_C: &str = "press Ctrl-C again";
 const SIGNAL: &str = "send a second signal";
@@ -46,6 +49,8 @@ pub(crate) struct Conductor<'a> {
     is_reading: bool,
     /// Lines read so far, including invalid ones.
     found: u64,
+    /// Invalid ones.
+    bad: u64,
     queue: Queue,
     rested: Rested,
     running: FuturesUnordered<BoxFuture<'static, Ended>>,
@@ -71,6 +76,7 @@ impl<'a> Conductor<'a> {
             input,
             is_reading: true,
             found: 0,
+            bad: 0,
             queue: Queue::default(),
             rested: Rested::default(),
             running: FuturesUnordered::new(),
@@ -129,6 +135,7 @@ impl<'a> Conductor<'a> {
                 }
                 Found::Bad(bad) => {
                     self.found += 1;
+                    self.tell_bad(&bad);
                     self.refuse(bad.number, bad.session.as_deref(), &Failure::usage(bad.message));
                 }
                 Found::Broken(why) => {
@@ -196,6 +203,17 @@ impl<'a> Conductor<'a> {
     fn refuse(&mut self, line: u64, session: Option<&str>, failure: &Failure) {
         self.tally.failure(failure);
         self.outbox.push(print::json_text(&ResultObject::without_turn(session, failure).at_line(line)));
+    }
+
+    /// Says what is wrong with the first lines that are none: their results may go to a file.
+    fn tell_bad(&mut self, bad: &BadLine) {
+        self.bad += 1;
+        match self.bad {
+            _ if self.manner.is_quiet => {}
+            ..=MOST_TOLD => print::note(&format!("error: {}", bad.message)),
+            n if n == MOST_TOLD + 1 => print::note("error: further lines are invalid; their results say why"),
+            _ => {}
+        }
     }
 
     fn obey(&mut self, caught: Caught) {

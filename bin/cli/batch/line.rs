@@ -62,6 +62,10 @@ impl BatchLine {
         if bytes.len() > MAX_BYTES {
             return Err(bad(None, &format!("larger than {MAX_BYTES} bytes; shorten it, or put the text into a file")));
         }
+        // The parser would take a list for the keys in their order.
+        if bytes.trim_ascii_start().starts_with(b"[") {
+            return Err(bad(None, &format!("it is a list; expected {EXPECTED}")));
+        }
         let Written { session, prompt, model, request_id, labels, output_schema } = serde_json::from_slice(bytes)
             .map_err(|error| bad(named_in(bytes), &format!("{}; expected {EXPECTED}", in_one_line(&error))))?;
         let named = Some(session.clone());
@@ -122,7 +126,7 @@ mod tests {
     fn a_refusal_names_the_line_the_fault_and_the_session() {
         let cases = [
             ("{", None, "EOF while parsing an object at column 1; expected"),
-            ("[]", None, "expected"),
+            (r#"["s","hi",null,null,{},null]"#, None, "it is a list; expected {"),
             (r#"{"session":"s"}"#, Some("s"), "missing field `prompt`"),
             (r#"{"prompt":"hi"}"#, None, "missing field `session`"),
             (r#"{"session":"../s","prompt":"hi"}"#, Some("../s"), "letters, digits"),

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use bob::health::NodeState;
 use bob::sessions::{Change, OptionsPatch, SessionOptions};
 use bob::store::StoreError;
 use bob::{AgentRuntime, SessionId};
 use bob_config::Config;
 
+use super::alive::is_open;
 use super::choose::{self, Chosen};
 use super::{Chat, Source};
 use crate::arguments::ChatArgs;
@@ -66,7 +66,7 @@ impl Begin {
             Self::Named(id) => (id, true),
             Self::Existing(id) => (existing(opened, &id).await?, true),
             Self::Last => (listing.last(opened.works_in(folder)).await?, true),
-            Self::Choose => match choose::session(&opened.runtime, source, signals).await? {
+            Self::Choose => match choose::session(opened, source, signals).await? {
                 Chosen::This(session) => (session, true),
                 Chosen::Nothing => return Ok(Chosen::Nothing),
                 Chosen::Ended(exit) => return Ok(Chosen::Ended(exit)),
@@ -168,11 +168,6 @@ impl Chat {
         };
         print::note(&format!("To continue: cli-agent{config} chat --resume {}", self.session));
     }
-}
-
-/// Whether an actor of this tree has the session.
-fn is_open(session: &SessionId, tree: &[NodeState]) -> bool {
-    tree.iter().any(|node| node.name == session.as_str() || is_open(session, &node.children))
 }
 
 /// A word as a shell reads it back.

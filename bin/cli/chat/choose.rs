@@ -1,11 +1,12 @@
 //! A list of which a person chooses one: by its number, or by text that narrows the list.
 
 use bob::sessions::{SessionFilter, SessionSummary};
-use bob::{AgentRuntime, ModelName, Runtime, SessionId};
+use bob::{AgentRuntime, ModelName, SessionId};
 
-use super::{Input, Source};
+use super::{Input, Source, alive};
 use crate::commands::sessions::rows::{self, First};
 use crate::exit::{Exit, Failure};
+use crate::runtime::OpenRuntime;
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
@@ -33,20 +34,21 @@ pub(super) enum Choice {
 
 /// Asks which session to continue.
 pub(super) async fn session(
-    runtime: &Runtime,
+    opened: &OpenRuntime,
     source: &mut Source,
     signals: &mut Signals,
 ) -> Result<Chosen<SessionId>, Failure> {
     let filter = SessionFilter { limit: MOST_SESSIONS, ..SessionFilter::default() };
-    let mut sessions = runtime.sessions(filter, None).await?.sessions;
+    let mut sessions = opened.runtime.sessions(filter, None).await?.sessions;
     // A child session is continued by its parent.
     sessions.retain(|summary| summary.parent.is_none());
     if sessions.is_empty() {
         return Err(Failure::usage("no sessions yet"));
     }
+    let interrupted = alive::interrupted(opened, &sessions).await;
     let list = |shown: &[&SessionSummary]| {
         let shown: Vec<SessionSummary> = shown.iter().copied().cloned().collect();
-        rows::rows(&shown, &sessions, First::Number, Some(Look::now().columns))
+        rows::rows(&shown, &sessions, &interrupted, First::Number, Some(Look::now().columns))
     };
     Ok(match one_of(&sessions, list, is_about, source, signals).await? {
         Chosen::This(summary) => Chosen::This(summary.session.clone()),

@@ -1,12 +1,12 @@
 //! What a person sees of what was used.
 
 use super::*;
-use crate::terminal::spending::tests::{completed, usage};
+use crate::terminal::spending::tests::{completed, priced, usage};
 use bob::SessionId;
+use bob::model::catalogue::{ModelPrice, Rate};
 use bob::model::{StopReason, Usage};
 use bob::sessions::TurnId;
 use bob::store::{Answered, FORMAT, Fact, RecordId, StepCost};
-use bob_config::Price;
 use expect_test::expect;
 
 fn record(turn: &str, model: &str, usage: Option<Usage>) -> Record {
@@ -32,8 +32,7 @@ fn record(turn: &str, model: &str, usage: Option<Usage>) -> Record {
 }
 
 fn prices() -> Prices {
-    let price = Price { input: 1.0, output: 4.0, cached_input: None, cache_write: None, currency: "USD".to_owned() };
-    [("a:small".to_owned(), price)].into()
+    priced([("a:small", ModelPrice::usd(Rate::from_amount(1.0), Rate::from_amount(4.0)))])
 }
 
 #[test]

@@ -11,7 +11,7 @@ use bob_config::Config;
 
 use super::own_commands::OwnCommands;
 use super::permissions::Rules;
-use super::{cost, help};
+use super::{alive, cost, help};
 use crate::commands::file_changes::{self, OTHERS, Which};
 use crate::commands::sessions::find::Listing;
 use crate::commands::sessions::rows::{self, First};
@@ -148,7 +148,8 @@ impl View<'_> {
         all.retain(|summary| summary.parent.is_none());
         let sessions = &all[..all.len().min(SESSIONS_SHOWN)];
         let columns = self.is_person.then(|| Look::now().columns);
-        Ok(rows::rows(sessions, &all, First::Time, columns).into_iter().map(|row| row + "\n").collect())
+        let interrupted = alive::interrupted(self.opened, sessions).await;
+        Ok(rows::rows(sessions, &all, &interrupted, First::Time, columns).into_iter().map(|row| row + "\n").collect())
     }
 
     /// The model of the next turn, as far as this chat knows.

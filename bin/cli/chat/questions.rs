@@ -32,17 +32,15 @@ const EDIT_PROMPT: &str = "arguments> ";
 /// Shown when a question is withdrawn.
 const OVER: &str = "[the question is closed: it no longer needs an answer]";
 
-/// How long a question waits before it is shown: the decision before it may answer it as well, and what came before it in
-/// the turn is still on its way to the screen.
+/// How long a question waits: the decision before it may answer it, and what came before a form is on its way to the screen.
 const ANSWERED_WITHIN: Duration = Duration::from_millis(150);
 
-/// How long a question about a call waits for the events of the turn up to it.
+/// How long a question about a call or a limit waits for the events of the turn up to it.
 const TOLD_WITHIN: Duration = Duration::from_secs(2);
 
 /// How long after a decision one waits that it does answer, once it is stored.
 const ANSWERED_AT_LAST: Duration = Duration::from_secs(10);
 
-/// The questions whose events were shown.
 type Requested = watch::Receiver<Vec<ApprovalId>>;
 
 /// A question under way, and where its answer goes.
@@ -174,10 +172,8 @@ impl Asked {
                 Open::Call(question, mut answer) => {
                     match about_call(folder, &question, editor, owner, &mut answer).await {
                         About::Decided(decision) => {
-                            let is_lasting = matches!(
-                                decision,
-                                Decision::AllowSession | Decision::AllowAlways | Decision::DenyAlways { .. }
-                            );
+                            use Decision::{AllowAlways, AllowSession, DenyAlways};
+                            let is_lasting = matches!(decision, AllowSession | AllowAlways | DenyAlways { .. });
                             self.lasting = is_lasting.then(|| (covered(&question), Instant::now()));
                             let _taken_back = answer.send(decision);
                         }
@@ -229,15 +225,19 @@ async fn is_answered(open: &mut Open, lasting: Option<&(Covered, Instant)>, requ
         Open::Call(question, answer) => {
             let covers = lasting.filter(|(decided, _)| !question.exact && *decided == covered(question));
             let left = covers.map(|(_, at)| ANSWERED_AT_LAST.saturating_sub(at.elapsed())).unwrap_or_default();
-            // What it answers with must not be kept: it locks the list.
-            let told = requested.wait_for(|known| known.contains(&question.approval_id)).map(drop);
-            let _told_or_late = timeout(TOLD_WITHIN, told).await;
+            told(&question.approval_id, requested).await;
             timeout(left.max(ANSWERED_WITHIN), answer.closed()).await.is_ok()
         }
-        Open::Limit(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
+        Open::Limit(question, answer) => told(&question.approval_id, requested).map(|()| answer.is_closed()).await,
         #[cfg(feature = "mcp")]
         Open::Form(_, answer) => timeout(ANSWERED_WITHIN, answer.closed()).await.is_ok(),
     }
+}
+
+/// Waits until the events of the turn up to a question were shown.
+async fn told(question: &ApprovalId, requested: &mut Requested) {
+    // What it answers with must not be kept: it locks the list.
+    let _told_or_late = timeout(TOLD_WITHIN, requested.wait_for(|known| known.contains(question)).map(drop)).await;
 }
 
 /// Shows a question once the terminal is free. Returns whether it is still open.

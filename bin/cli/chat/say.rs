@@ -89,7 +89,9 @@ impl Chat {
         let requested = watch::Sender::new(Vec::new());
         let heard_of = requested.subscribe();
         let followed = turn::follow(&self.opened, work, signals, |event| {
-            if let AgentEvent::ApprovalRequested { approval_id, .. } = &event.event {
+            if let AgentEvent::ApprovalRequested { approval_id, .. } | AgentEvent::LimitAsked { approval_id, .. } =
+                &event.event
+            {
                 requested.send_modify(|known| known.push(approval_id.clone()));
             }
             if event.session_id.as_ref() != Some(&session) {

@@ -185,7 +185,7 @@ impl Chat {
         signals: &mut Signals,
     ) -> Result<Option<Exit>, Failure> {
         let done = match choice {
-            Choice::Session => match choose::session(&self.opened.runtime, source, signals).await {
+            Choice::Session => match choose::session(&self.opened, source, signals).await {
                 Ok(Chosen::This(session)) => self.resume(session).await,
                 Ok(Chosen::Nothing) => Ok(()),
                 Ok(Chosen::Ended(exit)) => return Ok(Some(exit)),

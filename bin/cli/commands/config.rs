@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use bob_config::{Environment, Files, NAME, Overrides, StoreKind, assemble, edit};
+use bob_config::{ConfigError, Environment, Files, NAME, Overrides, Problem, StoreKind, assemble, edit};
 
 use crate::arguments::ConfigAction;
 use crate::exit::{Exit, Failure};
@@ -57,16 +57,30 @@ fn set(files: &Files, is_global: bool, name: &str, value: &str) -> Result<Exit, 
     let environment = Environment::of_process();
     let was_settled =
         bob_config::load_all(files, &environment, &Overrides::default()).is_ok_and(|config| trust::is_settled(&config));
-    let was_good = refusal(files, &file, &text).is_none();
-    if let Some(refusal) = refusal(files, &file, &changed).filter(|_| was_good || text.is_empty()) {
-        print::note(&format!("nothing was written; with this value of {name}, {} would be:", file.display()));
-        return Err(refusal);
+    let (before, after) = (refusal(files, &file, &text), refusal(files, &file, &changed));
+    let before: Vec<&str> = before.iter().flat_map(ConfigError::problems).map(|problem| &*problem.message).collect();
+    if let Some(refusal) = after {
+        let others: &[&str] = if text.is_empty() { &[] } else { before.as_slice() };
+        let new = refusal.problems().iter().filter(|problem| !others.contains(&&*problem.message));
+        let new: Vec<String> = new.map(told).collect();
+        match (new.as_slice(), others) {
+            ([], _) => {}
+            (_, []) => {
+                print::note(&format!("nothing was written; with this value of {name}, {} would be:", file.display()));
+                return Err(refusal.into());
+            }
+            (new, _) => return Err(Failure::usage(format!("nothing was written: {}", new.join("; ")))),
+        }
     }
     write(&file, &changed).map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))?;
     if was_settled && files.needs_trust() && files.main.as_deref() == Some(&*file) {
         trust::take(&file, &changed);
     }
     print::note(&format!("{name} is set in {}", file.display()));
+    if !before.is_empty() && !text.is_empty() {
+        let which = if files.is_named { format!(" --config {}", file.display()) } else { String::new() };
+        print::note(&format!("the file has other errors, which `cli-agent{which} config check` shows"));
+    }
     Ok(Exit::Success)
 }
 
@@ -81,6 +95,9 @@ fn target(files: &Files, is_global: bool) -> Result<PathBuf, Failure> {
     }
 }
 
+/// The shortest key that is hidden where a provider repeats it.
+const SHORTEST_KEY: usize = 4;
+
 /// A model that every configuration has.
 const ANY_MODEL: &str = "openai:gpt-4o-mini";
 
@@ -89,17 +106,23 @@ pub(crate) fn is_open(problem: &bob_config::Problem) -> bool {
     problem.message == "`runtime.default_model` is missing"
 }
 
+/// A problem with how to fix it.
+fn told(problem: &Problem) -> String {
+    let help = problem.help.iter().map(|help| format!(" ({help})"));
+    std::iter::once(problem.message.clone()).chain(help).collect()
+}
+
 /// Why a text is no configuration; a model that it leaves open does not matter.
-fn refusal(files: &Files, file: &Path, text: &str) -> Option<Failure> {
+fn refusal(files: &Files, file: &Path, text: &str) -> Option<ConfigError> {
     let environment = Environment::of_process();
     let parse = |asked: &Overrides| bob_config::parse(text, file, &environment, asked);
     let error = parse(&Overrides::default()).err()?;
     // Another layer may say what one leaves open.
     if !files.is_named && error.problems().iter().any(is_open) {
         let model = Some(ANY_MODEL.to_owned());
-        return parse(&Overrides { model, ..Overrides::default() }).err().map(Failure::from);
+        return parse(&Overrides { model, ..Overrides::default() }).err();
     }
-    Some(error.into())
+    Some(error)
 }
 
 /// Replaces a file in one step, with the folders above it; the place of a link is written, not the link.
@@ -181,6 +204,13 @@ fn check(files: &Files) -> Result<Exit, Failure> {
         print::line(&format!("ok    {}", shown(file)))?;
     }
     print::line(&format!("model {}", config.runtime.default_model))?;
+    for (name, provider) in &config.providers {
+        if provider.api_key.as_ref().is_some_and(|key| (1..SHORTEST_KEY).contains(&key.expose().len())) {
+            print::note(&format!(
+                "providers.{name}.api_key has less than {SHORTEST_KEY} characters; a key as short as that is not hidden in messages"
+            ));
+        }
+    }
     if !trust::is_settled(&config) {
         print::note("it is not trusted yet: cli-agent trust");
     }

@@ -153,7 +153,11 @@ fn show(catalogue: &Catalogue, name: &ModelName, as_json: bool) -> Result<Exit, 
 fn select(catalogue: &Catalogue, name: &str, tokens: u64, as_json: bool) -> Result<Exit, Failure> {
     let written = name.strip_prefix("select:").unwrap_or(name);
     let named = ModelName::parse(&format!("select:{written}")).map_err(|error| Failure::usage(error.to_string()))?;
-    let selector = catalogue.book().selector(&named).map_err(|error| Failure::usage(error.to_string()))?;
+    let selector = catalogue.book().selector(&named).map_err(|error| {
+        let help =
+            "a table [models.NAME] of the configuration defines one, and `cli-agent models list` lists the models";
+        Failure::usage(format!("{error}; {help}"))
+    })?;
     let needs = Needs { input_tokens: tokens, ..Needs::default() };
     let selection = catalogue.select(&selector, &needs);
     let exit = if selection.model.is_some() { Exit::Success } else { Exit::Usage };

@@ -86,9 +86,10 @@ impl<'a> ResultObject<'a> {
             message: error.to_string(),
             retryable: outcome.is_retryable(),
         });
+        let why = || outcome.unsaved.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
         let lost = || ErrorObject {
             kind: "store",
-            message: "the end of the turn is not saved; `cli-agent doctor` checks the store".to_owned(),
+            message: format!("the end of the turn is not saved{}; `cli-agent doctor` checks the store", why()),
             retryable: false,
         };
         let error = error.or_else(|| exit::is_lost(outcome).then(lost));

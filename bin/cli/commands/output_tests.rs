@@ -42,6 +42,22 @@ fn the_keys_are_the_contract() {
     .assert_eq(&line);
 }
 
+#[test]
+fn a_turn_that_is_not_saved_says_why() {
+    let lost = TurnOutcome { finish_reason: FinishReason::Final, guard_reason: None, error: None, ..outcome() };
+    let full = bob::store::StoreError::Unavailable("the disk is full: cannot write s.db".into());
+    let message = |outcome: &TurnOutcome| {
+        serde_json::to_value(ResultObject::of(outcome, PermissionMode::Ask, Vec::new())).unwrap()["error"]["message"]
+            .clone()
+    };
+    assert_eq!(message(&lost), "the end of the turn is not saved; `cli-agent doctor` checks the store");
+    assert_eq!(
+        message(&TurnOutcome { unsaved: Some(Box::new(full)), ..lost }),
+        "the end of the turn is not saved: the store is unavailable: the disk is full: cannot write s.db; \
+         `cli-agent doctor` checks the store"
+    );
+}
+
 /// A turn whose end is not saved is open in its journal, where it may go on: sent again, it would run twice.
 #[test]
 fn a_turn_may_be_sent_again_when_its_end_is_saved() {

@@ -22,11 +22,15 @@ const BEGINS_WITHIN: Duration = Duration::from_millis(200);
 /// # Errors
 /// Returns an error if it is empty, too large, not UTF-8, or cannot be read.
 pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
-    let bytes = match argument {
+    read_any(argument).await?.ok_or_else(empty)
+}
+
+/// Reads as [`read`]; `None` if there is nothing.
+pub(crate) async fn read_any(argument: Option<&str>) -> Result<Option<String>, Failure> {
+    text(match argument {
         None | Some("-") => stdin().await?,
         Some(prompt) => prompt.as_bytes().to_vec(),
-    };
-    checked(bytes)
+    })
 }
 
 /// Reads the prompt of `run`: as [`read`], but an argument is joined by what stdin has, if stdin is a regular file, or a
@@ -83,16 +87,21 @@ fn has_something(input: impl AsFd, within: Duration) -> bool {
 /// # Errors
 /// Describes the violation, with the limit.
 pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
+    text(bytes)?.ok_or_else(empty)
+}
+
+fn empty() -> Failure {
+    Failure::usage("the message is empty; pass it as an argument or on stdin")
+}
+
+fn text(bytes: Vec<u8>) -> Result<Option<String>, Failure> {
     if bytes.len() > MAX_BYTES {
         return Err(Failure::usage(format!(
             "the message is larger than {MAX_BYTES} bytes; shorten it, or put it into a file and name that"
         )));
     }
     let text = String::from_utf8(bytes).map_err(|error| no_text("the message", error.utf8_error()))?;
-    match text.trim().is_empty() {
-        true => Err(Failure::usage("the message is empty; pass it as an argument or on stdin")),
-        false => Ok(text),
-    }
+    Ok(Some(text).filter(|text| !text.trim().is_empty()))
 }
 
 /// The next line without its end, cut one byte behind the largest size, which is enough for it to be refused; the rest of

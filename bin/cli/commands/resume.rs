@@ -104,7 +104,7 @@ async fn reply(
             return answer.map(ResumeReply::Answer).ok_or_else(unanswered);
         }
     }
-    let text = prompt::read(given.as_deref()).await?;
+    let text = prompt::read_any(given.as_deref()).await?;
     understood(text, suspension.reason, offers_always)
 }
 
@@ -119,11 +119,15 @@ fn suspension<'s>(session: &'s Session, token: &ResumeToken) -> Result<&'s Suspe
         .ok_or_else(|| Failure::usage("no suspended turn has this token; it may have been answered already"))
 }
 
-/// The reply that a text is.
-fn understood(text: String, reason: SuspendReason, offers_always: bool) -> Result<ResumeReply, Failure> {
+/// The reply that a text is, or nothing.
+fn understood(text: Option<String>, reason: SuspendReason, offers_always: bool) -> Result<ResumeReply, Failure> {
     match reason {
-        SuspendReason::ApprovalRequired => decision(text.trim(), offers_always).map(ResumeReply::Decision),
-        SuspendReason::AskUser | SuspendReason::ExternalWait => Ok(ResumeReply::Answer(text)),
+        SuspendReason::ApprovalRequired => {
+            decision(text.unwrap_or_default().trim(), offers_always).map(ResumeReply::Decision)
+        }
+        SuspendReason::AskUser | SuspendReason::ExternalWait => text.map(ResumeReply::Answer).ok_or_else(|| {
+            Failure::usage("the answer is empty; write it behind the token, or send it on stdin; the token stays valid")
+        }),
     }
 }
 
@@ -192,7 +196,7 @@ fn decision(text: &str, offers_always: bool) -> Result<Decision, Failure> {
             }
         },
         _ => Err(Failure::usage(format!(
-            "the turn waits for a decision: {}; nothing was decided",
+            "the turn waits for a decision behind the token: {}; nothing was decided, and the token stays valid",
             decisions(offers_always)
         ))),
     }

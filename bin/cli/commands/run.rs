@@ -7,9 +7,10 @@ use std::sync::Arc;
 use bob::events::{AgentEvent, AgentStream, Envelope};
 use bob::model::ContentPart;
 use bob::sessions::{Change, OptionsPatch};
+use bob::store::Part;
 use bob::{AgentRequest, AgentRuntime, ModelName, SessionId};
 use bob_config::Config;
-use bob_config::assemble::{Choices, existing_folder};
+use bob_config::assemble::{self, Choices, existing_folder};
 use serde_json::{Map, Value};
 
 use crate::arguments::{OutputForm, RunArgs, TapeArg};
@@ -26,6 +27,9 @@ use crate::terminal::screen::{self, Live, Screen};
 use crate::terminal::show::{self, Show};
 use crate::terminal::spending::Spending;
 use crate::terminal::{print, progress, question, settings};
+
+/// How much of a word is shown that is no session, in characters.
+const MOST_SHOWN: usize = 60;
 
 /// Runs one turn and prints its outcome in the requested format.
 ///
@@ -61,6 +65,9 @@ struct Prepared {
 /// Everything that can be refused before anything is sent.
 async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     args.mode.chosen()?;
+    if let (Some(word), None) = (&args.resume, &args.prompt) {
+        refuse_message(word, config).await?;
+    }
     for id in [&args.session, &args.resume].into_iter().flatten() {
         SessionId::parse(id)?;
     }
@@ -82,6 +89,27 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
     opened.check_model(&opened.default_model)?;
     let said = std::iter::once(ContentPart::text(prompt)).chain(attached).collect();
     Ok(Prepared { opened, said, folder, schema })
+}
+
+/// Refuses a word behind `--resume` that is no session, before a message is read from stdin: it may be the message.
+async fn refuse_message(word: &str, config: &Config) -> Result<(), Failure> {
+    // One that cannot be opened is reported when it is opened for the turn.
+    let Ok(store) = assemble::store(config, false) else { return Ok(()) };
+    let is_there = match SessionId::parse(word) {
+        Ok(_) => {
+            let session = Listing::Store(&*store).find(word).await?;
+            !store.load_part(&session, Part::Latest).await?.is_empty()
+        }
+        Err(_no_id) => false,
+    };
+    match is_there {
+        true => Ok(()),
+        false => Err(Failure::usage(format!(
+            "there is no session {}; behind --resume is the id of one, and then the message; \
+             `cli-agent run --continue MESSAGE` continues the session that was used last",
+            print::on_one_line(word, MOST_SHOWN)
+        ))),
+    }
 }
 
 /// The folder of `--cwd`. Local tools never work outside the workspace, so a folder outside it is refused here.

@@ -15,12 +15,13 @@ mod show;
 mod take;
 pub(crate) mod undo;
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
 use bob::SessionId;
 use bob::sessions::{Change, OptionsPatch, SessionPage, SessionSummary};
-use bob::store::{Record, Session, SessionStore};
+use bob::store::{Glance, Record, Session, SessionStore};
 use bob_config::Config;
 use bob_config::assemble;
 use serde_json::json;
@@ -34,6 +35,7 @@ use crate::terminal::screen::look::Look;
 pub(crate) use change::title;
 use find::Listing;
 use rows::First;
+use show::Seen;
 
 /// Performs an action on stored sessions.
 ///
@@ -46,14 +48,15 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         SessionsAction::List { limit, children, json } => {
             let page = listing.all(None).await?;
             let all = page.sessions.clone();
+            let interrupted = find::interrupted(&*store, &all).await;
             let mut page = SessionPage { sessions: family::ordered(page.sessions, *children, *json), ..page };
             match (limit.unwrap_or(if *json { 0 } else { MOST_LISTED }), json) {
-                (0, false) => table(&page, &all, usize::MAX)?,
-                (most, false) => table(&page, &all, most)?,
-                (0, true) => print::json(&as_json(&page))?,
+                (0, false) => table(&page, &all, &interrupted, usize::MAX)?,
+                (most, false) => table(&page, &all, &interrupted, most)?,
+                (0, true) => print::json(&as_json(&page, &interrupted))?,
                 (most, true) => {
                     page.sessions.truncate(most);
-                    print::json(&as_json(&page))?;
+                    print::json(&as_json(&page, &interrupted))?;
                 }
             }
         }
@@ -75,7 +78,15 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
                 None => Vec::new(),
             };
             let mode = config.policy.rules.default_mode();
-            show::show(&session, &records, (waiting, root.as_ref()), mode, json.then_some(changes))?;
+            let mut glance = Glance::default();
+            records.iter().for_each(|record| glance.note(record));
+            let state = match find::is_interrupted(&*store, &session.id, Some(glance.state)).await {
+                true => find::INTERRUPTED,
+                false => glance.state.as_str(),
+            };
+            let title = glance.title.as_deref();
+            let seen = Seen { title, state, records: records.len(), inbox: waiting, root: root.as_ref() };
+            show::show(&session, &seen, mode, json.then_some(changes))?;
         }
         SessionsAction::Export { id, markdown, .. } => {
             let id = listing.find(id).await?;
@@ -200,9 +211,14 @@ pub(crate) fn no_such(id: &SessionId) -> Failure {
     Failure::usage(format!("there is no session {id}; `cli-agent sessions list` lists them"))
 }
 
-fn table(page: &SessionPage, every: &[SessionSummary], most: usize) -> Result<(), Failure> {
+fn table(
+    page: &SessionPage,
+    every: &[SessionSummary],
+    interrupted: &BTreeSet<SessionId>,
+    most: usize,
+) -> Result<(), Failure> {
     let all = page.sessions.len();
-    for row in rows::rows(&page.sessions, every, First::Time, columns()).iter().take(most) {
+    for row in rows::rows(&page.sessions, every, interrupted, First::Time, columns()).iter().take(most) {
         print::line(row)?;
     }
     for (name, reason) in &page.quarantined {
@@ -216,11 +232,15 @@ fn table(page: &SessionPage, every: &[SessionSummary], most: usize) -> Result<()
     Ok(())
 }
 
-fn as_json(page: &SessionPage) -> serde_json::Value {
+fn as_json(page: &SessionPage, interrupted: &BTreeSet<SessionId>) -> serde_json::Value {
     let sessions = page.sessions.iter().map(|summary| {
+        let state = match interrupted.contains(&summary.session) {
+            true => json!(find::INTERRUPTED),
+            false => json!(summary.state),
+        };
         json!({
             "session_id": summary.session, "updated_at": summary.updated_at, "bytes": summary.bytes,
-            "title": summary.title, "state": summary.state, "turns": summary.turns, "parent": summary.parent,
+            "title": summary.title, "state": state, "turns": summary.turns, "parent": summary.parent,
             "cwd": summary.cwd, "created_at": summary.created_at,
         })
     });

@@ -29,14 +29,16 @@ pub(crate) struct Screen {
 }
 
 /// What erases a drawing of so many full rows after the terminal has another width, and goes to where it began: its rows
-/// are one long line, which the terminal has wrapped anew.
+/// are one long line, which the terminal has wrapped anew. Row by row: a terminal that is told to erase its whole screen may
+/// keep what was there for scrolling back.
 fn reflowed(rows: usize, drawn_at: u16, width: u16) -> String {
     let cells = rows * usize::from(drawn_at);
     let now = cells.div_ceil(usize::from(width.max(1)));
     let up = if now > 1 { format!("\x1b[{}A", now - 1) } else { String::new() };
     // The library goes down and up again by the rows that it knows: there must be room for them.
     let room = if rows > 1 { format!("{}\x1b[{}A", "\n".repeat(rows - 1), rows - 1) } else { String::new() };
-    format!("{up}\r\x1b[J{room}")
+    let erased = format!("\x1b7{}\x1b[2K\x1b8", "\x1b[2K\x1b[B".repeat(now.saturating_sub(1)));
+    format!("{up}\r{erased}{room}")
 }
 
 /// Whether the terminal wraps its lines anew when its width changes, as nearly all do.
@@ -130,10 +132,11 @@ mod tests {
 
     #[test]
     fn a_drawing_is_found_after_the_terminal_has_wrapped_it_anew() {
-        assert_eq!(reflowed(1, 100, 100), "\r\x1b[J");
+        let erased = |rows: usize| format!("\r\x1b7{}\x1b[2K\x1b8", "\x1b[2K\x1b[B".repeat(rows - 1));
+        assert_eq!(reflowed(1, 100, 100), erased(1));
         // Six rows of 100 columns are twelve of 50, and three of 200.
-        assert_eq!(reflowed(6, 100, 50), "\x1b[11A\r\x1b[J\n\n\n\n\n\x1b[5A");
-        assert_eq!(reflowed(6, 100, 200), "\x1b[2A\r\x1b[J\n\n\n\n\n\x1b[5A");
-        assert_eq!(reflowed(1, 100, 40), "\x1b[2A\r\x1b[J");
+        assert_eq!(reflowed(6, 100, 50), format!("\x1b[11A{}\n\n\n\n\n\x1b[5A", erased(12)));
+        assert_eq!(reflowed(6, 100, 200), format!("\x1b[2A{}\n\n\n\n\n\x1b[5A", erased(3)));
+        assert_eq!(reflowed(1, 100, 40), format!("\x1b[2A{}", erased(3)));
     }
 }

@@ -236,7 +236,8 @@ fn a_guard_and_a_denial_are_named() {
         &outcome,
         expect![[r#"
             out "So far.\n"
-            err Stopped: 1 model call used in this turn. Send a message to go on, or raise runtime.max_steps.
+            err Stopped: 1 model call used in this turn.
+            err [to go on: cli-agent run --resume s --max-steps N "continue"; or raise runtime.max_steps]
             err [denied: local/shell_exec: the tool is of high risk]
         "#]],
     );

@@ -8,44 +8,22 @@ use std::sync::Arc;
 use bob::ModelName;
 use bob::events::{AgentEvent, Delta};
 use bob::model::Usage;
-use bob::model::catalogue::{Catalogue, ModelCatalogPort, Rate};
+use bob::model::catalogue::{Catalogue, ModelCatalogPort, ModelPrice};
 use bob::store::{Fact, Record, StepCost};
-use bob_config::{Config, Price};
 
-/// Prices of models, each for a million tokens: those of the configuration, then those of the catalogue.
+/// Prices of models: those of the configuration, then those of the catalogue.
 #[derive(Clone, Default)]
-pub(crate) struct Prices {
-    configured: BTreeMap<String, Price>,
-    catalogue: Option<Arc<Catalogue>>,
-}
+pub(crate) struct Prices(Option<Arc<Catalogue>>);
 
 impl Prices {
-    /// The prices of a configuration and its catalogue.
-    pub(crate) fn of(config: &Config, catalogue: &Arc<Catalogue>) -> Self {
-        Self { configured: config.prices.clone(), catalogue: Some(Arc::clone(catalogue)) }
+    /// The prices of a catalogue, which knows those of its configuration.
+    pub(crate) fn of(catalogue: &Arc<Catalogue>) -> Self {
+        Self(Some(Arc::clone(catalogue)))
     }
 
     /// The price of a call of a model with a prompt of so many tokens.
-    fn get(&self, model: &ModelName, input_tokens: u64) -> Option<Price> {
-        if let Some(price) = self.configured.get(model.as_str()) {
-            return Some(price.clone());
-        }
-        let price = self.catalogue.as_ref()?.price(model)?.for_prompt(input_tokens);
-        Some(Price {
-            input: price.input.amount(),
-            output: price.output.amount(),
-            cached_input: price.cached_input.map(Rate::amount),
-            cache_write: price.cache_write.map(Rate::amount),
-            currency: price.currency.as_ref().to_owned(),
-        })
-    }
-}
-
-/// The prices of a configuration alone.
-#[cfg(test)]
-impl<const N: usize> From<[(String, Price); N]> for Prices {
-    fn from(configured: [(String, Price); N]) -> Self {
-        Self { configured: configured.into(), catalogue: None }
+    fn get(&self, model: &ModelName, input_tokens: u64) -> Option<ModelPrice> {
+        Some(self.0.as_ref()?.price(model)?.for_prompt(input_tokens))
     }
 }
 
@@ -195,10 +173,10 @@ impl Spending {
                 cost.is_short = true;
                 continue;
             };
-            let amount = cost.amounts.entry(price.currency).or_default();
+            let amount = cost.amounts.entry(price.currency.to_string()).or_default();
             let sizes = used.by_size.iter();
             let priced = sizes.filter_map(|(size, usage)| Some((usage, prices.get(model, size * 1_000 + 1)?)));
-            *amount += priced.map(|(usage, price)| price_of(usage, &price)).sum::<f64>();
+            *amount += priced.map(|(usage, price)| price.of(usage).amount()).sum::<f64>();
             cost.is_short |= used.unknown > 0;
         }
         cost
@@ -208,19 +186,6 @@ impl Spending {
         let unknown = || Used { calls: 1, unknown: 1, ..Used::default() };
         self.add_used(model, &usage.map_or_else(unknown, Used::of));
     }
-}
-
-/// The cost of a model's tokens.
-#[allow(clippy::cast_precision_loss, reason = "nobody pays for 2^53 tokens")]
-pub(crate) fn price_of(usage: &Usage, price: &Price) -> f64 {
-    let cached = usage.cached_input_tokens.unwrap_or(0).min(usage.input_tokens);
-    let written = usage.cache_write_tokens.unwrap_or(0).min(usage.input_tokens - cached);
-    let plain = usage.input_tokens - cached - written;
-    let millions = plain as f64 * price.input
-        + cached as f64 * price.cached_input.unwrap_or(price.input)
-        + written as f64 * price.cache_write.unwrap_or(price.input)
-        + usage.output_tokens as f64 * price.output;
-    millions / 1e6
 }
 
 /// An amount of money, or several where prices are in several currencies.

@@ -1,7 +1,7 @@
 //! Tokens and money, counted.
 
 use super::*;
-use bob::model::catalogue::{CatalogueSettings, ModelFacts};
+use bob::model::catalogue::{CatalogueSettings, ModelFacts, Rate};
 use bob::model::{ScriptedLlm, StopReason};
 
 pub(crate) fn usage(input: u64, cached: Option<u64>, output: u64) -> Usage {
@@ -29,20 +29,28 @@ pub(crate) fn completed(name: &str, usage: Option<Usage>) -> AgentEvent {
     }
 }
 
+/// Prices of these models beside those that are built in.
+pub(crate) fn priced(prices: impl IntoIterator<Item = (&'static str, ModelPrice)>) -> Prices {
+    let prices = prices.into_iter().map(|(name, price)| (model(name), price)).collect();
+    let facts = ModelFacts::open(CatalogueSettings { prices, ..CatalogueSettings::default() });
+    Prices::of(&Catalogue::new(facts, Arc::new(ScriptedLlm::new(Vec::new()))))
+}
+
 fn prices() -> Prices {
-    let price = |input, output, cached_input, currency: &str| Price {
-        input,
-        output,
-        cached_input,
-        cache_write: Some(2.0 * input),
-        currency: currency.to_owned(),
+    let rate = Rate::from_amount;
+    let price = |input, output, cached_input: Option<f64>, currency: &str| ModelPrice {
+        cached_input: cached_input.map(rate),
+        cache_write: Some(rate(2.0 * input)),
+        currency: currency.into(),
+        ..ModelPrice::usd(rate(input), rate(output))
     };
-    [("a:b".to_owned(), price(1.0, 4.0, Some(0.5), "USD")), ("c:d".to_owned(), price(10.0, 20.0, None, "EUR"))].into()
+    priced([("a:b", price(1.0, 4.0, Some(0.5), "USD")), ("c:d", price(10.0, 20.0, None, "EUR"))])
 }
 
 #[test]
 fn each_kind_of_token_has_its_price() {
     let price = &prices().get(&ModelName::parse("a:b").unwrap(), 0).unwrap();
+    let price_of = |usage: &Usage, price: &ModelPrice| price.of(usage).amount();
     let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
     close(price_of(&usage(1_000_000, None, 0), price), 1.0);
     close(price_of(&usage(1_000_000, Some(400_000), 250_000), price), 0.6 + 0.2 + 1.0);
@@ -76,9 +84,7 @@ fn models_and_currencies_are_kept_apart_and_what_has_no_price_is_not_free() {
 
 #[test]
 fn a_call_with_a_long_prompt_costs_more_and_many_short_ones_do_not() {
-    let facts = ModelFacts::open(CatalogueSettings::default());
-    let catalogue = Catalogue::new(facts, Arc::new(ScriptedLlm::new(Vec::new())));
-    let prices = Prices { configured: BTreeMap::new(), catalogue: Some(catalogue) };
+    let prices = priced([]);
     let name = "gemini:gemini-2.5-pro";
     let cost = |calls: &[u64]| {
         let mut spending = Spending::default();

@@ -25,6 +25,9 @@ use super::{
 /// The tool that runs commands.
 const SHELL: &str = "local/shell_exec";
 
+/// How a detail begins that names variables.
+const VARIABLES: &str = "what is in:  ";
+
 /// One thing a configuration does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Privilege {
@@ -61,6 +64,11 @@ impl Privilege {
     pub fn text(&self) -> String {
         let lines = std::iter::once(&self.what).chain(&self.details);
         format!("{:?}: {}", self.kind, lines.map(String::as_str).collect::<Vec<_>>().join("\n"))
+    }
+
+    /// Whether the details name variables of the environment.
+    pub fn has_variables(&self) -> bool {
+        self.details.iter().any(|line| line.starts_with(VARIABLES))
     }
 
     fn new(kind: PrivilegeKind, what: impl Into<String>) -> Self {

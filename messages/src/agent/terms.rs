@@ -273,11 +273,16 @@ pub fn child_of(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(Se
     named_after(session, turn, call)
 }
 
+/// How the names of all sessions begin that work for calls in this one, and for calls in those.
+pub fn name_below(session: &SessionId) -> &str {
+    let name = session.as_str();
+    &name[..name.len().min(NAMED_AFTER_BYTES)]
+}
+
 /// Whether the session of this name works for a call of an agent in that one: programs may have sessions work for others,
 /// too, under names of their own.
 pub(crate) fn is_named_after(session: &SessionId, child: &SessionId) -> bool {
-    let above = session.as_str();
-    let name = child.as_str().strip_prefix(&above[..above.len().min(NAMED_AFTER_BYTES)]);
+    let name = child.as_str().strip_prefix(name_below(session));
     let hash = name.and_then(|name| name.strip_prefix('.')?.rsplit_once('-')).map(|(_, hash)| hash);
     hash.is_some_and(|hash| hash.len() == 12 && hash.bytes().all(|byte| byte.is_ascii_hexdigit()))
 }
@@ -290,8 +295,7 @@ fn named_after(session: &SessionId, turn: &TurnId, call: &CallId) -> Option<(Ses
     (bytes[6], bytes[8]) = (bytes[6] & 0x0f | 0x80, bytes[8] & 0x3f | 0x80);
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     let turn = [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-");
-    let above = session.as_str();
-    let above = &above[..above.len().min(NAMED_AFTER_BYTES)];
+    let above = name_below(session);
     // Ids of calls are letters and digits; those of a foreign journal may be anything.
     let number: String = call.as_str().chars().filter(char::is_ascii_alphanumeric).take(16).collect();
     let session = SessionId::parse(&format!("{above}.{number}-{}", &hex[..12])).ok()?;

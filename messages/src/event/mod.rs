@@ -225,6 +225,16 @@ pub enum AgentEvent {
         /// Whether the call may run.
         allowed: bool,
     },
+    /// The turn is at a limit, and a person is asked whether it goes on.
+    #[serde(rename = "limit.asked")]
+    LimitAsked {
+        /// The question.
+        approval_id: ApprovalId,
+        /// Which limit.
+        guard: GuardReason,
+        /// Its value.
+        limit: u64,
+    },
     /// A guard tripped.
     #[serde(rename = "guard.tripped")]
     GuardTripped {

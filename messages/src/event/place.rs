@@ -46,6 +46,7 @@ impl AgentEvent {
             | Self::ToolCompleted { .. }
             | Self::ApprovalRequested { .. }
             | Self::ApprovalDecided { .. }
+            | Self::LimitAsked { .. }
             | Self::GuardTripped { .. }
             | Self::HistoryCondensed { .. }
             | Self::SkillsSelected { .. }

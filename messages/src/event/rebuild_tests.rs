@@ -18,6 +18,7 @@ fn known(told: &StepEvent) -> Option<StepEvent> {
         | AgentEvent::LlmRetried { .. }
         | AgentEvent::ActorRestarted { .. }
         | AgentEvent::HistoryCondensed { .. }
+        | AgentEvent::LimitAsked { .. }
         | AgentEvent::ModelSelected { .. }
         | AgentEvent::SkillsSelected { .. }
         | AgentEvent::SkillsReselected { .. }

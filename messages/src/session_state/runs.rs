@@ -214,6 +214,7 @@ fn outcome(session: &SessionId, turn: &OpenTurn, ended: &Ended, at: Millis) -> T
             .duration_ms
             .unwrap_or_else(|| u64::try_from(at.saturating_sub(turn.started_at)).unwrap_or(0)),
         saved: true,
+        unsaved: None,
         denied: Vec::new(),
         error: ended.error.clone(),
     }

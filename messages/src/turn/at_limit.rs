@@ -11,6 +11,7 @@ use super::state::State;
 use super::{Effect, Turn};
 use crate::approvals::{Decision, Heard, LimitQuestion};
 use crate::chat::GuardReason;
+use crate::event::AgentEvent;
 use crate::ids::ApprovalId;
 use crate::input::ApprovalsMode;
 use crate::outcome::EndReason;
@@ -138,6 +139,8 @@ impl Turn {
 
     fn ask_beyond(&self, effects: &mut Vec<Effect>) {
         let (Some(open), Some((guard, question))) = (self.open_turn(), self.limit_asked()) else { return };
+        let (approval_id, limit) = (question.clone(), open.limits().of(guard));
+        self.emit(effects, || AgentEvent::LimitAsked { approval_id, guard, limit });
         let question = Box::new(LimitQuestion {
             session: self.id.clone(),
             context: open.input.context.clone(),

@@ -143,15 +143,15 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) {
         if finishing.is_settled(result, self.outbox.durable) {
-            return self.finish(finishing, result.is_ok(), effects);
+            return self.finish(finishing, result.as_ref().err(), effects);
         }
         self.state = State::Done(finishing);
         self.tell_the_end(result.is_err(), effects);
     }
 
     /// Reports the outcome, which is durable or was refused by the store, and begins the next turn.
-    fn finish(&mut self, finishing: Finishing, saved: bool, effects: &mut Vec<Effect>) {
-        self.report_outcome(finishing.submission, saved, effects);
+    fn finish(&mut self, finishing: Finishing, refused: Option<&StoreError>, effects: &mut Vec<Effect>) {
+        self.report_outcome(finishing.submission, refused.is_none(), refused, effects);
         self.close_deferred(effects);
         self.tell_given_up(effects);
         if self.unrecovered {
@@ -163,9 +163,16 @@ impl Turn {
         self.follow_tasks(effects);
     }
 
-    fn report_outcome(&mut self, submission: TurnId, saved: bool, effects: &mut Vec<Effect>) {
+    fn report_outcome(
+        &mut self,
+        submission: TurnId,
+        saved: bool,
+        refused: Option<&StoreError>,
+        effects: &mut Vec<Effect>,
+    ) {
         let Some(last) = self.session.as_ref().and_then(|session| session.last.as_ref()) else { return };
-        effects.push(finished(submission, TurnOutcome { saved, ..(**last).clone() }));
+        let unsaved = refused.cloned().map(Box::new);
+        effects.push(finished(submission, TurnOutcome { saved, unsaved, ..(**last).clone() }));
     }
 
     /// Handles the stop of the actor: closes the turn with every call paired, sends buffered records, and reports the
@@ -224,7 +231,7 @@ impl Turn {
         self.tell_given_up(effects);
         if let Some(submission) = submission {
             // The driver knows whether the append was confirmed in time.
-            self.report_outcome(submission, false, effects);
+            self.report_outcome(submission, false, None, effects);
         }
         self.settle_acks(Settled::Stopped, effects);
         // A turn that is left open is the next owner's.

@@ -103,7 +103,9 @@ fn what_the_store_did_not_take_stands_between_nobody_and_an_old_outcome() {
             other => panic!("{other:?}"),
         });
     }
-    assert!(!told(&world, 41).saved);
+    let unsaved = told(&world, 41);
+    assert!(!unsaved.saved);
+    assert_eq!(unsaved.unsaved.as_deref(), Some(&StoreError::Unavailable("the disk is full".into())));
     // The disk has room again; whoever comes while that is not known is asked to come again.
     say(&mut world, 42, 3);
     say(&mut world, 43, 3);

@@ -189,6 +189,7 @@ fn all() -> Vec<StepEvent> {
             changes: Some("its description".into()),
         }
         .into(),
+        AgentEvent::LimitAsked { approval_id: approval_id.clone(), guard: GuardReason::MaxSteps, limit: 100 }.into(),
         AgentEvent::ApprovalDecided { approval_id, call_id: CallId::new("c1"), allowed: true }.into(),
         AgentEvent::GuardTripped { guard: GuardReason::TurnTimeout, limit: 90_000 }.into(),
         AgentEvent::TurnFinished { outcome: outcome() }.into(),

@@ -12,6 +12,9 @@ use serde_json::Value;
 /// The longest that is shown, in characters.
 const MOST_CHARS: usize = 500;
 
+/// The shortest key that is hidden, in bytes. A shorter one is no secret (a local model takes any), and is a part of many words.
+const SHORTEST_KEY: usize = 4;
+
 /// What stands in the place of a key.
 const HIDDEN: &str = "[hidden]";
 
@@ -74,7 +77,7 @@ fn text(value: Option<&Value>) -> Option<&str> {
 /// One line without control characters and keys, of bounded length.
 fn sanitised(said: &str, keys: &[SecretString]) -> String {
     let line: String = said.chars().map(|letter| if is_shown(letter) { letter } else { ' ' }).collect();
-    let keys = keys.iter().map(|key| key.expose_secret()).filter(|key| *key != NO_KEY);
+    let keys = keys.iter().map(|key| key.expose_secret()).filter(|key| *key != NO_KEY && key.len() >= SHORTEST_KEY);
     let line = Secrets::over(keys.collect()).marked_in(&line, HIDDEN);
     let mut words: Vec<&str> = Vec::new();
     let mut length = 0;

@@ -75,6 +75,13 @@ fn l10_what_looks_like_a_key_is_hidden() {
 }
 
 #[test]
+fn a_key_of_a_few_letters_hides_no_letters() {
+    let keys = ["l", "abc"].map(SecretString::from);
+    let said = of("all is well, abc", &keys);
+    assert_eq!(said.as_deref(), Some("all is well, abc"));
+}
+
+#[test]
 fn l10_at_most_500_characters_are_shown() {
     let words = "überlang ".repeat(10_000);
     let said = shown(&serde_json::json!({"error": {"message": words}}).to_string()).unwrap();

@@ -70,9 +70,7 @@ impl Journals {
         let failed = |error| self.unavailable("make", &journal, &error);
         self.disk.remove(&beside).map_err(failed)?;
         let entered = self.make(&beside).map_err(failed)?;
-        let in_doubt = |error: std::io::Error| {
-            StoreError::InDoubt(format!("cannot write {}: {error}", self.folder.path_of(&journal)))
-        };
+        let in_doubt = |error| crate::store::full::in_doubt("write", &self.folder.path_of(&journal), &error);
         self.write(&entered, &bytes).map_err(in_doubt)?;
         if !self.disk.rename(&beside, &journal).map_err(in_doubt)? {
             return Err(failed(std::io::ErrorKind::AlreadyExists.into()));

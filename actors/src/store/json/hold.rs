@@ -13,9 +13,14 @@ use rustix::fs::OFlags;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// The locked file, which also says whose it is.
 const FILE: &str = "folder.owner";
+
+/// How often the lock is tried, and the pause before each further attempt.
+const ATTEMPTS: u32 = 3;
+const PAUSE: Duration = Duration::from_millis(2);
 
 #[derive(Debug)]
 pub(super) struct Hold {
@@ -63,13 +68,33 @@ impl Hold {
         Ok(())
     }
 
+    /// The name of the living process that has the folder; `None` when there is none.
+    pub(super) fn owner(&self) -> io::Result<Option<String>> {
+        if self.held.lock().unwrap_or_else(PoisonError::into_inner).is_some() {
+            return Ok(Some(self.name().to_owned()));
+        }
+        let Some(file) = self.folder.open_file(FILE, OFlags::RDONLY)? else { return Ok(None) };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(None),
+            Err(TryLockError::WouldBlock) => Ok(owners::named_in(&self.folder, FILE)),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
     /// The file under its lock; `None` while another store holds it.
     fn locked(&self) -> io::Result<Option<File>> {
+        let mut attempts = 1;
         loop {
             let access = OFlags::RDWR | OFlags::CREATE;
             let Some(file) = self.folder.open_file(FILE, access)? else { continue };
             match file.try_lock() {
                 Ok(()) => {}
+                // One that asks whose the folder is locks it, too, for a moment.
+                Err(TryLockError::WouldBlock) if attempts < ATTEMPTS => {
+                    attempts += 1;
+                    std::thread::sleep(PAUSE);
+                    continue;
+                }
                 Err(TryLockError::WouldBlock) => return Ok(None),
                 Err(TryLockError::Error(error)) => return Err(error),
             }

@@ -5,7 +5,7 @@ use super::tests::{journals, store};
 use super::{FileStore, StoreOptions};
 use crate::store::contract::{self, append, claim, session, store_one, stored};
 use crate::store::folder::Folder;
-use crate::store::{SessionStore, owners};
+use crate::store::{SessionOwner, SessionStore, owners};
 use bob_messages::store::{SessionFilter, StoreError};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +48,25 @@ async fn s6_a_folder_of_a_living_process_is_busy_by_name_and_can_be_read() {
     assert_eq!(claim(&ann, &one).await, epoch + 1);
     drop(ann);
     assert_eq!(claim(&ben, &one).await, epoch + 2, "it is free at once when its owner is gone");
+}
+
+#[tokio::test]
+async fn the_owner_of_a_session_is_the_living_process_that_claimed_it() {
+    let folder = TempDir::new().unwrap();
+    let (one, two) = (session("one"), session("two"));
+    let (ann, reader) = (enter(&folder, "ann", false), enter(&folder, "reader", false));
+    let name = |owner: Result<Option<SessionOwner>, StoreError>| owner.map(|owner| owner.map(|owner| owner.name));
+    assert_eq!(name(reader.owner(&one).await), Ok(None), "there is no such session");
+    claim(&ann, &one).await;
+    let ann_has_it = Ok(Some("ann".to_owned()));
+    assert_eq!((name(reader.owner(&one).await), name(ann.owner(&one).await)), (ann_has_it.clone(), ann_has_it));
+    drop(ann);
+    assert_eq!(name(reader.owner(&one).await), Ok(None), "its owner is gone");
+    // The next owner of the folder has not claimed it.
+    let ben = enter(&folder, "ben", false);
+    claim(&ben, &two).await;
+    assert_eq!(name(reader.owner(&one).await), Ok(None));
+    assert_eq!(name(reader.owner(&two).await), Ok(Some("ben".to_owned())));
 }
 
 #[tokio::test]

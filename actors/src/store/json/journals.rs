@@ -156,7 +156,7 @@ impl Journals {
     pub(super) fn doubt(&self, slot: &mut Slot, session: &SessionId, end: u64, error: &io::Error) -> StoreError {
         slot.known = None;
         slot.doubt = Some(end);
-        StoreError::InDoubt(format!("cannot write {}: {error}", self.folder.path_of(&name::of(session))))
+        crate::store::full::in_doubt("write", &self.folder.path_of(&name::of(session)), error)
     }
 
     /// Fails if a journal is shorter than what was written to it here.

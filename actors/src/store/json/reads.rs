@@ -3,7 +3,8 @@
 use super::journals::Journals;
 use super::position::{EMPTY, Position, Unreadable};
 use super::{glances, name};
-use crate::store::listing;
+use crate::store::line::ClaimLine;
+use crate::store::{SessionOwner, listing, owners};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Part, Record, SessionFilter, SessionPage, SessionSummary, StoreError};
 use rustix::fs::OFlags;
@@ -46,17 +47,29 @@ impl Journals {
         position.read_on(file, end, session, |record| records.push(record)).map(|_torn| records)
     }
 
-    fn load_with(
+    /// The living process that has the session: the one that has the folder, if it claimed the session last.
+    pub(super) fn owner(&self, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
+        let living = self.hold.owner().map_err(|error| self.unavailable("look at", "", &error))?;
+        let claim = self.load_with(session, |file, doubt| {
+            let mut position = Position::new(self.formats);
+            position.read_on(file, doubt, session, |_record| ()).map(|_torn| position.owner)
+        })?;
+        let has_it =
+            |claim: &ClaimLine| living.as_ref() == Some(&claim.owner) || owners::lives(&self.folder, &claim.lock);
+        Ok(claim.filter(has_it).map(|claim| SessionOwner { name: claim.owner, node: None, address: None }))
+    }
+
+    fn load_with<T: Default>(
         &self,
         session: &SessionId,
-        read: impl FnOnce(&File, Option<u64>) -> Result<Vec<Arc<Record>>, Unreadable>,
-    ) -> Result<Vec<Arc<Record>>, StoreError> {
+        read: impl FnOnce(&File, Option<u64>) -> Result<T, Unreadable>,
+    ) -> Result<T, StoreError> {
         self.within(session, |slot| {
             let journal = name::of(session);
             let opened = self.folder.open_file(&journal, OFlags::RDONLY);
             let Some(file) = opened.map_err(|error| self.unavailable("open", &journal, &error))? else {
                 self.refuse_set_aside(session)?;
-                return Ok(Vec::new());
+                return Ok(T::default());
             };
             read(&file, slot.doubt).map_err(|error| self.unreadable(session, error))
         })

@@ -353,7 +353,10 @@ impl Transaction<'_> {
         #[cfg(test)]
         assert!(!self.database.panics.take(), "sabotaged");
         let mut commit = self.database.statement("COMMIT")?;
-        commit.run(&[]).map(drop).map_err(|error| StoreError::InDoubt(error.to_string()))?;
+        commit.run(&[]).map(drop).map_err(|error| match error {
+            StoreError::Unavailable(why) => StoreError::InDoubt(why),
+            error => StoreError::InDoubt(error.to_string()),
+        })?;
         #[cfg(test)]
         if self.database.loses_commit.take() {
             return Err(StoreError::InDoubt("sabotaged".to_owned()));

@@ -37,9 +37,10 @@ pub(super) fn failed(path: &Path, doing: &str, error: &rusqlite::Error) -> Store
         Some(ErrorCode::NotADatabase) => {
             StoreError::Unavailable(format!("{path} is no database; it was left as it is: name another file"))
         }
-        Some(ErrorCode::DiskFull) => full::no_room(doing, &path.to_string()),
+        // Also what only reads may have to write an index or a lock.
+        Some(ErrorCode::DiskFull) => full::no_room("write", &path.to_string()),
         Some(ErrorCode::SystemIoFailure | ErrorCode::CannotOpen) if file::is_disk_full(at) => {
-            full::no_room(doing, &path.to_string())
+            full::no_room("write", &path.to_string())
         }
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Unavailable(format!(
             "another process has kept {path} locked for {} s; is it paused?",

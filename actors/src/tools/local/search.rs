@@ -7,13 +7,15 @@ use super::protection::Protected;
 use super::walk::{Covered, Found, Pattern, Walk};
 use super::{MAX_FILE_BYTES, MAX_TEXT_BYTES, Unwanted, blocking};
 use bob_messages::tools::{Location, TextEncoding, ToolKind, ToolOutput};
+use encoding_rs::WINDOWS_1252;
+use encoding_rs_io::DecodeReaderBytesBuilder;
 use grep_matcher::LineTerminator;
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch};
 use ignore::types::{Types, TypesBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use std::io::{self, Read};
+use std::io::{self, Read, Seek};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -25,6 +27,8 @@ const MAX_COUNTED: usize = 10_000;
 const MAX_LINE_BYTES: usize = 300;
 /// Files larger than this are passed over, unless one is named, in bytes.
 const MAX_SEARCHED_BYTES: u64 = 16 * 1024 * 1024;
+/// In how much of a large file a zero byte is looked for before the rest is read, in bytes.
+const FIRST_BYTES: u64 = 64 * 1024;
 /// How many types of files are told when one is unknown.
 const MAX_TYPES_TOLD: usize = 5;
 /// How much memory one line or one pattern may take, in bytes.
@@ -168,7 +172,8 @@ fn search_file(walk: &Walk<'_>, found: &Found, searcher: &mut Searcher, matcher:
     of_file.end();
 }
 
-/// Searches a file as `read_file` shows it. One that is too large to be edited is searched as UTF-8, or as UTF-16 by its mark.
+/// Searches a file as `read_file` shows it. One that is too large to be edited is Windows-1252 if its beginning is, else searched as
+/// UTF-8, or as UTF-16 by its mark.
 fn search_text(
     mut file: std::fs::File,
     searcher: &mut Searcher,
@@ -176,7 +181,13 @@ fn search_text(
     of_file: &mut OfFile<'_>,
 ) -> io::Result<()> {
     if file.metadata()?.len() > MAX_FILE_BYTES {
-        return searcher.search_file(matcher, &file, of_file);
+        return match is_windows_1252(&mut file)? {
+            true => {
+                let decoded = DecodeReaderBytesBuilder::new().encoding(Some(WINDOWS_1252)).build(&file);
+                searcher.search_reader(matcher, decoded, of_file)
+            }
+            false => searcher.search_file(matcher, &file, of_file),
+        };
     }
     let mut bytes = Vec::new();
     (&mut file).take(MAX_FILE_BYTES).read_to_end(&mut bytes)?;
@@ -184,6 +195,18 @@ fn search_text(
         Some((text, _)) => searcher.search_slice(matcher, text.trim_start_matches('\u{feff}').as_bytes(), of_file),
         None => searcher.search_slice(matcher, &bytes, of_file),
     }
+}
+
+/// Whether the beginning of a large file is Windows-1252; all of one that is searched without being named.
+fn is_windows_1252(file: &mut std::fs::File) -> io::Result<bool> {
+    let mut bytes = Vec::new();
+    file.take(FIRST_BYTES).read_to_end(&mut bytes)?;
+    let is_text = !bytes.contains(&0);
+    if is_text {
+        file.take(MAX_SEARCHED_BYTES - FIRST_BYTES).read_to_end(&mut bytes)?;
+    }
+    file.rewind()?;
+    Ok(is_text && matches!(TextEncoding::decode(&bytes), Some((_, TextEncoding::Windows1252))))
 }
 
 /// What was found so far.

@@ -204,3 +204,19 @@ async fn the_end_of_a_line_is_before_a_carriage_return() {
     let found = workspace.text(&search_files(Arc::default()), json!({"pattern": "plant$", "context": 1})).await;
     assert_eq!(found, "a.txt:1: plant\na.txt-2- plant it\na.txt:3: plant");
 }
+
+#[tokio::test]
+async fn a_large_file_is_searched_in_its_encoding() {
+    let workspace = Workspace::new();
+    let filler = "a line of nothing else\n".repeat(60_000);
+    assert!(filler.len() as u64 > MAX_FILE_BYTES);
+    let encoded = |text: String, encoding: TextEncoding| encoding.encode(&text).expect("it has them").into_owned();
+    for encoding in [TextEncoding::Windows1252, TextEncoding::Utf8, TextEncoding::Utf16Le] {
+        workspace.put("first.txt", encoded(format!("caf\u{e9} \u{20ac}\n{filler}"), encoding));
+        workspace.put("last.txt", encoded(format!("{filler}caf\u{e9} \u{20ac}\n"), encoding));
+        let wanted = json!({"pattern": "CAF\u{c9} .$", "ignore_case": true});
+        let found = workspace.text(&search_files(Arc::default()), wanted).await;
+        let expected = "first.txt:1: caf\u{e9} \u{20ac}\nlast.txt:60001: caf\u{e9} \u{20ac}";
+        assert_eq!(found, expected, "{encoding}");
+    }
+}

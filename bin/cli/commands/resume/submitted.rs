@@ -35,7 +35,7 @@ pub(super) async fn submit(
     submit::refuse_memory(config)?;
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
     let text = tokio::select! {
-        text = prompt::read(given.as_deref()) => text?,
+        text = prompt::read_any(given.as_deref()) => text?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
     let request_id = submit::request_id(args.request_id.as_deref())?;
@@ -44,14 +44,15 @@ pub(super) async fn submit(
     let folded = Session::fold(session.clone(), &store.load(&session).await?);
     let reply = match suspension(&folded, &token) {
         Ok(suspension) => {
-            let is_lasting = matches!(text.split_whitespace().next(), Some("always" | "deny-always"));
+            let word = text.as_deref().and_then(|text| text.split_whitespace().next());
+            let is_lasting = matches!(word, Some("always" | "deny-always"));
             if is_lasting && suspension.reason == SuspendReason::ApprovalRequired {
                 return Err(Failure::usage(LASTING));
             }
             understood(text, suspension.reason, false)?
         }
         // A repeated one has its outcome, or the worker that has it refuses it.
-        Err(_answered) if args.request_id.is_some() => ResumeReply::Answer(text),
+        Err(_answered) if args.request_id.is_some() => ResumeReply::Answer(text.unwrap_or_default()),
         Err(failure) => return Err(failure),
     };
     let ids = format!("--request-id {request_id}");

@@ -1,6 +1,8 @@
 //! Finds a session by its id, by the beginning of its id, or as the one that was used last.
 
-use bob::sessions::{SessionFilter, SessionPage, SessionSummary};
+use std::collections::BTreeSet;
+
+use bob::sessions::{SessionFilter, SessionPage, SessionState, SessionSummary};
 use bob::store::SessionStore;
 use bob::{AgentRuntime, Runtime, SessionId};
 
@@ -107,4 +109,30 @@ impl Listing<'_> {
             cursor = Some(page.cursor.ok_or_else(nothing)?);
         }
     }
+}
+
+/// How lists name the state of a session whose turn was [interrupted](is_interrupted).
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
+/// Whether a turn of a session in this state was interrupted: it has not ended, and no living process has the session.
+pub(crate) async fn is_interrupted(store: &dyn SessionStore, session: &SessionId, state: Option<SessionState>) -> bool {
+    if state != Some(SessionState::Running) || !matches!(store.owner(session).await, Ok(None)) {
+        return false;
+    }
+    // The turn may have ended since its state was read, and its owner with it.
+    let (prefix, state) = (Some(session.as_str().to_owned()), Some(SessionState::Running));
+    let filter = SessionFilter { prefix, state, limit: LARGE_PAGE, ..SessionFilter::default() };
+    let running = store.list(&filter, None).await;
+    running.is_ok_and(|page| page.sessions.iter().any(|summary| summary.session == *session))
+}
+
+/// Those of the sessions that have an interrupted turn.
+pub(crate) async fn interrupted(store: &dyn SessionStore, sessions: &[SessionSummary]) -> BTreeSet<SessionId> {
+    let mut interrupted = BTreeSet::new();
+    for summary in sessions {
+        if is_interrupted(store, &summary.session, summary.state).await {
+            interrupted.insert(summary.session.clone());
+        }
+    }
+    interrupted
 }

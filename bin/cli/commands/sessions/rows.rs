@@ -1,14 +1,16 @@
 //! Lists of sessions for people: local times, ids as short as they can be, titles cut to the terminal.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use bob::SessionId;
 use bob::config::clock;
 use bob::sessions::{SessionState, SessionSummary};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthStr;
 
+use super::find::INTERRUPTED;
 use crate::terminal::screen::look;
 
 /// How many letters of a generated id are shown at least.
@@ -36,11 +38,12 @@ pub(crate) enum First {
 }
 
 /// One line for each session: time, id, title, and in brackets a state other than idle and the working folder.
-/// `all` are the sessions of the store, among which the shown ids are unique. `columns` is the width of the terminal; `None`
-/// cuts nothing.
+/// `all` are the sessions of the store, among which the shown ids are unique; `interrupted` are those that no process runs.
+/// `columns` is the width of the terminal; `None` cuts nothing.
 pub(crate) fn rows(
     sessions: &[SessionSummary],
     all: &[SessionSummary],
+    interrupted: &BTreeSet<SessionId>,
     first: First,
     columns: Option<usize>,
 ) -> Vec<String> {
@@ -57,7 +60,11 @@ pub(crate) fn rows(
         };
         let begins = format!("{begins}  {id}{}  ", " ".repeat(widest - id.width()));
         let room = columns.map(|columns| columns.saturating_sub(begins.width()).max(LEAST_TITLE));
-        let row = format!("{begins}{}", titled(summary, room));
+        let state = match interrupted.contains(&summary.session) {
+            true => Some(INTERRUPTED),
+            false => summary.state.filter(|state| *state != SessionState::Idle).map(SessionState::as_str),
+        };
+        let row = format!("{begins}{}", titled(summary, state, room));
         columns.map_or_else(|| row.clone(), |columns| look::cut(&row, columns)).trim_end().to_owned()
     };
     sessions.iter().zip(&ids).enumerate().map(row).collect()
@@ -70,10 +77,9 @@ pub(super) fn candidate(summary: &SessionSummary) -> String {
 }
 
 /// The title, and what is to be known beside it, in this many columns.
-fn titled(summary: &SessionSummary, room: Option<usize>) -> String {
+fn titled(summary: &SessionSummary, state: Option<&str>, room: Option<usize>) -> String {
     let title = summary.title.as_deref().unwrap_or("(no message)");
-    let state = summary.state.filter(|state| *state != SessionState::Idle);
-    let state = state.map_or_else(String::new, |state| format!("[{}] ", state.as_str()));
+    let state = state.map_or_else(String::new, |state| format!("[{state}] "));
     let folder = |most| summary.cwd.as_deref().map(|cwd| format!("  [{}]", end_of(cwd, most))).unwrap_or_default();
     let Some(room) = room else { return format!("{state}{title}{}", folder(usize::MAX)) };
     let folder = folder(MOST_FOLDER);
@@ -146,7 +152,6 @@ fn age(then: bob::config::Millis, now: bob::config::Millis) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use bob::SessionId;
 
     fn session(id: &str, title: &str, cwd: Option<&str>) -> SessionSummary {
         let mut summary = SessionSummary::bare(SessionId::parse(id).unwrap(), clock::now() - 7_200_000, 1);
@@ -181,15 +186,19 @@ mod tests {
             session("01a20425-934d-739d-9131-5ddc0d65aef1", &"another one ".repeat(6), None),
             session("notes", "漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字漢字", None),
         ];
+        let none = BTreeSet::new();
         for columns in [120, 80, 40] {
             for first in [First::Time, First::Number] {
-                for row in rows(&all, &all, first, Some(columns)) {
+                for row in rows(&all, &all, &none, first, Some(columns)) {
                     assert!(row.width() <= columns, "{columns}: {row}");
                 }
             }
         }
-        assert_eq!(rows(&all, &all, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
-        let row = &rows(&all[..1], &all[..1], First::Number, Some(80))[0];
+        assert_eq!(rows(&all, &all, &none, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
+        let row = &rows(&all[..1], &all[..1], &none, First::Number, Some(80))[0];
         assert_eq!(row, "1       2 h  01a20425  a long title a long title a …  […a/a/deep/folder/of/work]");
+        let interrupted = BTreeSet::from([all[2].session.clone()]);
+        let row = &rows(&all[2..], &all[2..], &interrupted, First::Time, Some(40))[0];
+        assert_eq!(row, "     2 h  notes  [interrupted] 漢字漢字…");
     }
 }

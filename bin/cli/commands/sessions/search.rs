@@ -7,8 +7,8 @@ use bob::store::Fact;
 use bob::store::{Record, SessionStore};
 use serde_json::json;
 
-use super::columns;
 use super::rows::{self, First};
+use super::{columns, find};
 use crate::exit::Failure;
 use crate::terminal::print;
 use crate::terminal::screen::look;
@@ -67,7 +67,8 @@ pub(super) async fn search(
         return Ok(());
     }
     let summaries: Vec<_> = found.iter().map(|found| found.summary.clone()).collect();
-    for (row, found) in rows::rows(&summaries, sessions, First::Time, columns()).iter().zip(&found) {
+    let interrupted = find::interrupted(store, &summaries).await;
+    for (row, found) in rows::rows(&summaries, sessions, &interrupted, First::Time, columns()).iter().zip(&found) {
         print::line(row)?;
         for (who, line) in &found.lines {
             print::line(&look::cut(&format!("    {who}: {line}"), columns().unwrap_or(USUAL)))?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bob::approvals::PermissionMode;
 use bob::model::Message;
 use bob::sessions::SessionOptions;
-use bob::store::{Glance, OpenTurn, Record, Session, SessionStore};
+use bob::store::{OpenTurn, Record, Session, SessionStore};
 use bob::tools::{CallStatus, FileChange};
 use bob::{MAX_DEPTH, ModelName, SessionId};
 use serde_json::json;
@@ -18,33 +18,41 @@ use crate::terminal::{approval, print};
 /// How many characters of a tool's arguments and results are printed.
 const MOST_SHOWN: usize = 100;
 
-/// Prints a session, for which so many messages wait in the inbox; `root` is the session whose token answers its question,
-/// if that is another one, and `mode` that of turns that name none. As JSON it is printed with what its last
-/// turn changed of files.
+/// What is shown of a session beside its conversation.
+pub(super) struct Seen<'a> {
+    pub(super) title: Option<&'a str>,
+    pub(super) state: &'a str,
+    /// The number of records in its journal.
+    pub(super) records: usize,
+    /// The number of messages in its inbox.
+    pub(super) inbox: usize,
+    /// The session whose token answers its question, if that is another one.
+    pub(super) root: Option<&'a SessionId>,
+}
+
+/// Prints a session; `mode` is that of turns that name none. As JSON it is printed with what its last turn changed of files.
 ///
 /// # Errors
 /// When stdout cannot be written.
 pub(super) fn show(
     session: &Session,
-    records: &[Arc<Record>],
-    (waiting, root): (usize, Option<&SessionId>),
+    seen: &Seen<'_>,
     mode: PermissionMode,
     as_json: Option<Vec<FileChange>>,
 ) -> Result<(), Failure> {
-    let mut glance = Glance::default();
-    records.iter().for_each(|record| glance.note(record));
+    let Seen { title, state, records, inbox, root } = *seen;
     if let Some(changes) = as_json {
         let last = session.last.as_deref();
         let last = last.map(|last| ResultObject::of(last, mode, changes));
         print::json(&json!({
-            "session_id": session.id, "title": glance.title, "state": glance.state, "records": records.len(),
+            "session_id": session.id, "title": title, "state": state, "records": records,
             "turns": session.turns, "options": session.options, "next_options": session.next_options,
-            "messages": session.history, "waiting": session.waiting.len(), "inbox": waiting, "last": last,
+            "messages": session.history, "waiting": session.waiting.len(), "inbox": inbox, "last": last,
         }))?;
         return Ok(());
     }
-    if let Some(title) = &glance.title {
-        print::note(&format!("{title} ({})", glance.state.as_str()));
+    if let Some(title) = title {
+        print::note(&format!("{title} ({state})"));
     }
     if let Some(parent) = &session.options.parent {
         print::note(&format!("works for call {} of session {}", parent.call, parent.session));
@@ -84,8 +92,8 @@ pub(super) fn show(
         }
         (None, None) => {}
     }
-    if waiting > 0 {
-        print::note(&format!("{} in the inbox", print::counted(waiting as u64, "message")));
+    if inbox > 0 {
+        print::note(&format!("{} in the inbox", print::counted(inbox as u64, "message")));
     }
     Ok(())
 }

@@ -27,7 +27,8 @@ pub(super) fn show(question: &Question<'_>) {
         let of_kind: Vec<&&Privilege> = shown.iter().filter(|privilege| privilege.kind == kind).collect();
         if !of_kind.is_empty() {
             let also = if has_changed { "now " } else { "" };
-            print::note(&format!("{file} would {also}{}:", heading(kind)));
+            let has_variables = of_kind.iter().any(|privilege| privilege.has_variables());
+            print::note(&format!("{file} would {also}{}:", heading(kind, has_variables)));
         }
         for privilege in of_kind {
             print::note(&format!("  {}", privilege.what));
@@ -57,9 +58,10 @@ pub(super) fn show(question: &Question<'_>) {
     }
 }
 
-fn heading(kind: PrivilegeKind) -> &'static str {
+fn heading(kind: PrivilegeKind, has_variables: bool) -> &'static str {
     match kind {
         PrivilegeKind::Starts => "start",
+        PrivilegeKind::Sends if !has_variables => "send conversations and files to",
         PrivilegeKind::Sends => "send conversations, files and the values of these environment variables to",
         PrivilegeKind::Fills => "use the values of these environment variables, or send them to the model",
         PrivilegeKind::Loosens => "relax the policy of tools and models",

@@ -1,5 +1,6 @@
 //! The words for a limit that ended a turn: what was used up, and what to do.
 
+use bob::SessionId;
 use bob::model::catalogue::Cost;
 use bob::sessions::{GuardReason, TurnOutcome};
 
@@ -41,15 +42,35 @@ pub(crate) fn used(guard: GuardReason, limit: Option<u64>) -> (String, &'static 
     }
 }
 
+/// The option of `run` that sets the limit for one turn.
+fn option(guard: GuardReason) -> &'static str {
+    match guard {
+        GuardReason::MaxSteps => " --max-steps N",
+        GuardReason::TurnTimeout => " --timeout-ms N",
+        GuardReason::MaxToolCalls
+        | GuardReason::MaxConsecutiveErrors
+        | GuardReason::MaxIdenticalCalls
+        | GuardReason::MaxTotalTokens
+        | GuardReason::MaxCost
+        | GuardReason::NoProgress => "",
+    }
+}
+
 /// What was used up, and what to do about it. `is_talk`: the next line of input belongs to the session. `is_told`: the
 /// content of the turn says what was used up.
-pub(super) fn remark(guard: GuardReason, limit: Option<u64>, is_talk: bool, is_told: bool) -> String {
+pub(super) fn remark(
+    session: &SessionId,
+    guard: GuardReason,
+    limit: Option<u64>,
+    (is_talk, is_told): (bool, bool),
+) -> Vec<String> {
     let (used, key) = used(guard, limit);
-    if is_told && !is_talk {
-        return format!("[send a message to go on, or raise runtime.{key}]");
+    if is_talk {
+        return vec![format!("{SENTENCE}{used}. Type \"continue\", or raise runtime.{key}.")];
     }
-    let on = if is_talk { "Type \"continue\"" } else { "Send a message to go on" };
-    format!("{SENTENCE}{used}. {on}, or raise runtime.{key}.")
+    let on = format!("cli-agent run --resume {session}{} \"continue\"", option(guard));
+    let told = (!is_told).then(|| format!("{SENTENCE}{used}."));
+    told.into_iter().chain([format!("[to go on: {on}; or raise runtime.{key}]")]).collect()
 }
 
 #[cfg(test)]
@@ -58,17 +79,21 @@ mod tests {
 
     #[test]
     fn a_remark_says_what_was_used_up_and_what_to_do() {
+        let session = SessionId::parse("s").unwrap();
+        let remark = |guard, limit, is_talk, is_told| remark(&session, guard, limit, (is_talk, is_told)).join("\n");
         let calls = remark(GuardReason::MaxToolCalls, Some(8), true, true);
         let expected = "Stopped: 8 tool calls used in this turn. Type \"continue\", or raise runtime.max_tool_calls.";
         assert_eq!(calls, expected);
         let quiet = remark(GuardReason::NoProgress, Some(600_000), false, false);
-        let expected =
-            "Stopped: no progress for 10 min. Send a message to go on, or raise runtime.progress_timeout_ms.";
+        let expected = "Stopped: no progress for 10 min.\n\
+                        [to go on: cli-agent run --resume s \"continue\"; or raise runtime.progress_timeout_ms]";
         assert_eq!(quiet, expected);
         assert!(remark(GuardReason::MaxSteps, None, true, false).starts_with("Stopped: all model calls used"));
         let timed = remark(GuardReason::TurnTimeout, None, false, false);
-        assert!(timed.starts_with("Stopped: the turn reached its limit of time. "), "{timed}");
-        let told = remark(GuardReason::MaxToolCalls, Some(3), false, true);
-        assert_eq!(told, "[send a message to go on, or raise runtime.max_tool_calls]");
+        assert!(timed.starts_with("Stopped: the turn reached its limit of time.\n"), "{timed}");
+        assert!(timed.contains("--resume s --timeout-ms N \"continue\""), "{timed}");
+        let told = remark(GuardReason::MaxSteps, Some(3), false, true);
+        let expected = "[to go on: cli-agent run --resume s --max-steps N \"continue\"; or raise runtime.max_steps]";
+        assert_eq!(told, expected);
     }
 }

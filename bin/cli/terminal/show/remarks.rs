@@ -14,9 +14,9 @@ pub(super) fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
     match outcome.finish_reason {
         FinishReason::Final => remarks.extend(outcome.stop_reason.and_then(cut_by).map(str::to_owned)),
         FinishReason::GuardExceeded => {
-            remarks.extend(
-                outcome.guard_reason.map(|reason| guard::remark(reason, limit, is_talk, guard::is_sentence(outcome))),
-            );
+            let is_told = guard::is_sentence(outcome);
+            let remark = |reason| guard::remark(&outcome.session_id, reason, limit, (is_talk, is_told));
+            remarks.extend(outcome.guard_reason.into_iter().flat_map(remark));
         }
         FinishReason::Cancelled => remarks.push("[cancelled]".to_owned()),
         FinishReason::Suspended if is_talk && outcome.suspend_reason == Some(SuspendReason::AskUser) => {
@@ -35,9 +35,10 @@ pub(super) fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
     if !is_talk || is_on_a_pipe {
         remarks.extend(advice::to_allow(&outcome.denied, is_talk));
     }
-    let kept = match outcome.saved {
-        true => format!("saved in session {}", outcome.session_id),
-        false => "warning: this turn could not be saved, or is not saved yet".to_owned(),
+    let kept = match (outcome.saved, &outcome.unsaved) {
+        (true, _) => format!("saved in session {}", outcome.session_id),
+        (false, Some(why)) => format!("warning: this turn could not be saved: {why}"),
+        (false, None) => "warning: this turn could not be saved, or is not saved yet".to_owned(),
     };
     match &outcome.error {
         // There is nothing to come back to.

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use bob::model::providers::KNOWN;
 
-use super::{Privilege, PrivilegeKind};
+use super::{Privilege, PrivilegeKind, VARIABLES};
 use crate::{Config, Secret};
 
 /// An address of a provider that is not the built-in one, or a key that is another variable than the provider's own.
@@ -65,7 +65,7 @@ pub(super) fn database(config: &Config, url: &Secret) -> Privilege {
     let shown = if written.starts_with("${") { written } else { crate::database_shown(&written) };
     let privilege = Privilege::new(PrivilegeKind::Sends, "the database that keeps the sessions".to_owned());
     let privilege = privilege.line(format!("to:          {shown}"));
-    if variables.is_empty() { privilege } else { privilege.line(format!("what is in:  {}", variables.join(", "))) }
+    if variables.is_empty() { privilege } else { privilege.line(format!("{VARIABLES}{}", variables.join(", "))) }
 }
 
 /// The address that is asked for the catalogue of models.
@@ -79,7 +79,7 @@ fn sending(config: &Config, what: String, address: &str, mut variables: Vec<Stri
     variables.dedup();
     let privilege =
         Privilege::new(PrivilegeKind::Sends, what).line(format!("to:          {}", config.as_written(address)));
-    if variables.is_empty() { privilege } else { privilege.line(format!("what is in:  {}", variables.join(", "))) }
+    if variables.is_empty() { privilege } else { privilege.line(format!("{VARIABLES}{}", variables.join(", "))) }
 }
 
 /// Variables that were filled in where none is expected, by place.
@@ -91,7 +91,7 @@ pub(super) fn filled(filled: &[(Vec<String>, String)], privileges: &mut Vec<Priv
     for (place, mut names) in places {
         names.sort_unstable();
         names.dedup();
-        privileges.push(Privilege::new(PrivilegeKind::Fills, place).line(format!("what is in:  {}", names.join(", "))));
+        privileges.push(Privilege::new(PrivilegeKind::Fills, place).line(format!("{VARIABLES}{}", names.join(", "))));
     }
 }
 
