@@ -81,7 +81,7 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
             let mut glance = Glance::default();
             records.iter().for_each(|record| glance.note(record));
             let state = match find::is_interrupted(&*store, &session.id, Some(glance.state)).await {
-                true => find::INTERRUPTED,
+                true => rows::INTERRUPTED,
                 false => glance.state.as_str(),
             };
             let title = glance.title.as_deref();
@@ -235,7 +235,7 @@ fn table(
 fn as_json(page: &SessionPage, interrupted: &BTreeSet<SessionId>) -> serde_json::Value {
     let sessions = page.sessions.iter().map(|summary| {
         let state = match interrupted.contains(&summary.session) {
-            true => json!(find::INTERRUPTED),
+            true => json!(rows::INTERRUPTED),
             false => json!(summary.state),
         };
         json!({

@@ -111,9 +111,6 @@ impl Listing<'_> {
     }
 }
 
-/// How lists name the state of a session whose turn was [interrupted](is_interrupted).
-pub(crate) const INTERRUPTED: &str = "interrupted";
-
 /// Whether a turn of a session in this state was interrupted: it has not ended, and no living process has the session.
 pub(crate) async fn is_interrupted(store: &dyn SessionStore, session: &SessionId, state: Option<SessionState>) -> bool {
     if state != Some(SessionState::Running) || !matches!(store.owner(session).await, Ok(None)) {

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use unicode_width::UnicodeWidthStr;
 
-use super::find::INTERRUPTED;
 use crate::terminal::screen::look;
 
 /// How many letters of a generated id are shown at least.
@@ -27,6 +26,9 @@ const NARROW: usize = 60;
 
 /// How many columns a title keeps beside everything else.
 const LEAST_TITLE: usize = 12;
+
+/// How the state of a session is named whose turn was interrupted.
+pub(super) const INTERRUPTED: &str = "interrupted";
 
 /// The first column of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
