@@ -14,6 +14,7 @@
 //! | `oauth` | tokens for such a server |
 //! | `errors`, `trouble` | error texts, of the protocol and of HTTP |
 //! | `progress` | running calls and their progress |
+//! | `tasks` | calls that a server works on as tasks |
 //! | `tools` | a server's tools as descriptors, with their bounds |
 //! | `output` | a server's result as a tool's output |
 
@@ -30,6 +31,7 @@ mod no_oauth;
 mod oauth;
 mod output;
 mod progress;
+mod tasks;
 mod tools;
 mod trouble;
 
@@ -189,6 +191,7 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
+        let handler = if mode == ClientLifecycleMode::Initialize { handler.without_tasks() } else { handler };
         let (closes, calls, answers) = (token.clone().drop_guard(), handler.calls(), handler.answers());
         let served = serve_client_with_lifecycle_and_ct(handler, transport, mode, token);
         let service = Box::pin(served).await.map_err(|error| misfit(&error))?;
@@ -300,9 +303,12 @@ pub(super) enum Failure {
 }
 
 impl Caller {
-    /// Runs one call, again for each time that the server asks for something first. Dropping the future sends a cancel
-    /// notification.
+    /// Runs one call, again for each time that the server asks for something first; or asks for the result of one that the
+    /// server has taken. Dropping the future sends a cancel notification.
     pub(super) async fn call(&self, invocation: &Invocation, read_only: bool) -> Result<ToolOutput, Failure> {
+        if let Some(wait) = &invocation.context.server_wait {
+            return self.follow(wait, invocation).await;
+        }
         let call = &invocation.call;
         let mut params = CallToolRequestParams::new(call.name.own_name().to_owned());
         if let Value::Object(arguments) = &*call.arguments {
@@ -323,9 +329,7 @@ impl Caller {
                     params.input_responses = (!answers.is_empty()).then_some(answers);
                     params.request_state = asked.request_state;
                 }
-                Ok(ServerResult::CreateTaskResult(_)) => {
-                    return Err(Failure::Refused("makes a task of the call, which is not supported".into()));
-                }
+                Ok(ServerResult::CreateTaskResult(made)) => return self.taken(&made).await,
                 Ok(_of_another_question) => return Err(errors::failure(&ServiceError::UnexpectedResponse)),
                 Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
                     let why = clip(&error.message);

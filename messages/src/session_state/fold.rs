@@ -214,11 +214,14 @@ impl Session {
                     turn.decide_at_limit(question, *goes_on);
                 }
             }
-            Fact::Waits { call, what, child } => {
+            Fact::Waits { call, what, child, server } => {
                 if let Some(open) = self.open_call(call) {
                     match child {
                         Some(asked) => open.asks_below(asked, what),
-                        None => open.outside = Some(ExternalResult { what: what.clone(), came: None }),
+                        None => {
+                            let (what, server) = (what.clone(), server.clone());
+                            open.outside = Some(ExternalResult { what, came: None, server });
+                        }
                     }
                 }
             }

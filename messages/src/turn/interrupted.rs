@@ -26,6 +26,7 @@ const MOST_OUTPUT_BYTES: usize = 64 * 1024;
 impl Turn {
     /// Gives every open call a result, since the turn ends here; `slots` is how far its calls are, where that is known.
     pub(super) fn settle_calls(&mut self, slots: &[Slot], effects: &mut Vec<Effect>) {
+        self.give_up_waits(effects);
         let lasted_ms = self.now.lasted_ms;
         self.settle(effects, |at, open| {
             let running = match slots.get(at) {

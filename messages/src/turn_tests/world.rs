@@ -248,7 +248,8 @@ impl World {
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, context, .. } => {
                 self.terms.extend(context.child.clone());
-                self.dispatched.push(call.id.to_string());
+                let followed = if context.server_wait.is_some() { " is followed" } else { "" };
+                self.dispatched.push(format!("{}{followed}", call.id));
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::Child { ticket, call, child } => {
@@ -266,6 +267,7 @@ impl World {
             Effect::Abandon { ticket } => self.questions.retain(|question| !question.is_about(ticket)),
             Effect::AbandonAll => self.questions.retain(|question| !question.is_abandonable()),
             Effect::Remember(standing) => standing.join(&mut self.memory),
+            Effect::GiveUp { tool, .. } => self.dispatched.push(format!("{tool} is given up")),
             Effect::Release { .. } => {}
             Effect::Report(news) => self.news.push(news),
             Effect::Emit(event) => self.events.push(*event),
