@@ -1,4 +1,4 @@
-//! Tasks: a server takes a call, works on it, and is asked for the result, also by another process. The tool is called once.
+//! Calls that outlive their process: tasks, whose result another one asks for, and forms that a reply fills in.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -150,6 +150,26 @@ fn another_process_asks_for_the_result_of_a_task_that_outlives_its_call() {
     assert_eq!(events(&folder, "call"), 1, "the tool was called once");
     assert!(events(&folder, "task asked") >= 3, "each process asked");
     assert_eq!(events(&folder, "task cancelled"), 0);
+}
+
+#[test]
+fn a_form_without_a_person_is_filled_in_by_the_reply_to_the_token() {
+    let folder = program(600_000);
+    let call = json!({"calls": [{"name": "mcp/x/ask", "arguments": {"rounds": 2}}]});
+    folder.write("s.json", json!([{"replies": [call, {"text": "done"}]}]).to_string());
+    let run = agent(folder.path(), ["run", "--session", "s", "--approvals", "suspend", "--output", "json", "go"]).run();
+    let mut waits = outcome(&run);
+    for (reply, is_last) in [("{\"name\": \"Grace\"}", false), ("Grace", false), ("decline", true)] {
+        let question = waits["question"].as_str().unwrap_or_else(|| panic!("no question: {waits} {}", run.stderr));
+        assert!(question.contains("question: What shall the drill use? ("), "{question}");
+        let token = waits["token"].as_str().expect("a token");
+        let run = agent(folder.path(), ["resume", "--output", "json", token, reply]).run();
+        waits = outcome(&run);
+        assert_eq!(waits["finish_reason"] == "final", is_last, "{reply}: {waits} {}", run.stderr);
+    }
+    let said = waits["tool_transcript"][0]["result"].as_str().expect("a result");
+    assert!(said.contains("Grace") && said.contains("decline"), "{said}");
+    assert_eq!(events(&folder, "call"), 3, "once for each round, and the first time");
 }
 
 #[test]

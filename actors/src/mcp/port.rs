@@ -73,7 +73,8 @@ impl ServerPort {
             },
         };
         // Asking for the result of a task changes nothing.
-        let may_repeat = invocation.may_repeat || invocation.context.server_wait.is_some();
+        let may_repeat =
+            invocation.may_repeat || invocation.context.server_wait.as_ref().is_some_and(|wait| wait.is_task());
         if is_sent && !may_repeat {
             return Err(self.unknown(SESSION_OVER));
         }

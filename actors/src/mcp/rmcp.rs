@@ -45,6 +45,7 @@ pub(super) use tools::{Listed, ToolFilter};
 use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
 use answers::{Answers, Asker};
+use bob_messages::chat::ServerWait;
 use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
 use errors::misfit;
@@ -306,15 +307,23 @@ impl Caller {
     /// Runs one call, again for each time that the server asks for something first; or asks for the result of one that the
     /// server has taken. Dropping the future sends a cancel notification.
     pub(super) async fn call(&self, invocation: &Invocation, read_only: bool) -> Result<ToolOutput, Failure> {
-        if let Some(wait) = &invocation.context.server_wait {
-            return self.follow(wait, invocation).await;
-        }
         let call = &invocation.call;
         let mut params = CallToolRequestParams::new(call.name.own_name().to_owned());
         if let Value::Object(arguments) = &*call.arguments {
             params = params.with_arguments(arguments.clone());
         }
         params.set_meta(meta(invocation, read_only));
+        match invocation.context.server_wait.as_deref() {
+            Some(ServerWait::Task { id }) => return self.follow(id, invocation).await,
+            Some(wait @ ServerWait::Asks { questions, state, reply }) => {
+                match self.answers.of_reply(questions, reply.as_deref().unwrap_or_default()) {
+                    Ok(answers) => params.input_responses = Some(answers),
+                    Err(why) => return Ok(wait.output(&why)),
+                }
+                params.request_state = state.as_deref().map(str::to_owned);
+            }
+            None => {}
+        }
         let progress = invocation.progress();
         for round in 0..=MAX_ROUNDS {
             match progress::call(&self.peer, &self.calls, params.clone(), progress.clone()).await {
@@ -322,6 +331,9 @@ impl Caller {
                 Ok(ServerResult::InputRequiredResult(_)) if round == MAX_ROUNDS => break,
                 Ok(ServerResult::InputRequiredResult(asked)) => {
                     let questions = asked.input_requests.unwrap_or_default();
+                    if let Some(wait) = self.answers.left(&questions, asked.request_state.as_deref(), invocation) {
+                        return Ok(wait.output(""));
+                    }
                     if questions.is_empty() {
                         sleep(LATER * (round + 1)).await;
                     }

@@ -145,6 +145,9 @@ impl Session {
             Fact::Intent { call, traits, task } => {
                 if let Some(open) = self.open_call(call) {
                     open.intent = Some(*traits);
+                    if let Some(outside) = &mut open.outside {
+                        outside.sent = outside.came.is_some();
+                    }
                     open.task.clone_from(task);
                 }
             }
@@ -220,7 +223,7 @@ impl Session {
                         Some(asked) => open.asks_below(asked, what),
                         None => {
                             let (what, server) = (what.clone(), server.clone());
-                            open.outside = Some(ExternalResult { what, came: None, server });
+                            open.outside = Some(ExternalResult { what, came: None, sent: false, server });
                         }
                     }
                 }

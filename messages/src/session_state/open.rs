@@ -149,8 +149,12 @@ pub struct OpenCall {
 pub struct ExternalResult {
     /// A description for people of what is awaited.
     pub what: String,
-    /// The reply that is the result, once it came. With `server`, an empty reply has the server asked again.
+    /// The reply that is the result, once it came. With the task of a server, an empty reply has the server asked again;
+    /// where the server asks for something, the reply is for it.
     pub came: Option<String>,
+    /// Whether that reply was about to be sent to the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sent: bool,
     /// What the tool server gave, if it is one that can be asked for the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<Arc<ServerWait>>,
@@ -219,7 +223,9 @@ impl OpenTurn {
     /// Whether an empty reply to the suspended turn has a tool server asked for the result of a call.
     pub fn asks_server(&self) -> bool {
         let mut calls = self.step.iter().flat_map(|step| &step.calls);
-        calls.find(|open| open.waits_outside()).is_some_and(|open| open.server_wait().is_some())
+        calls
+            .find(|open| open.waits_outside())
+            .is_some_and(|open| open.server_wait().is_some_and(|wait| wait.is_task()))
     }
 
     /// The limits in force: those of the input, with what a person added to them.

@@ -50,13 +50,14 @@ impl Turn {
                 handed_down.extend(below.decided.is_some().then_some(at));
                 Slot::Waiting
             } else if let Some(outside) = &open.outside {
-                match (&outside.came, &outside.server) {
-                    (Some(reply), server) if server.is_none() || !reply.is_empty() => {
+                let is_task = outside.server.as_ref().map(|wait| wait.is_task());
+                match (&outside.came, is_task) {
+                    (Some(reply), None | Some(true)) if is_task.is_none() || !reply.is_empty() => {
                         answers.push((Arc::clone(&open.call), ToolReturn::text(reply)));
                         Slot::Finished
                     }
-                    (_, None) => Slot::Waiting,
-                    (_, Some(_)) => {
+                    (_, None) | (None, Some(false)) => Slot::Waiting,
+                    (_, Some(true)) | (Some(_), Some(false)) => {
                         tickets += 1;
                         let run = !blocked && self.only_reads(&open.call);
                         blocked |= !run;
@@ -169,10 +170,10 @@ impl Turn {
                 self.came_back(&call, *returned, &calling.context, effects)
             }
             // The server has the call; it could only not be asked for the result.
-            Some(Verdict::Unavailable { why }) if self.is_followed(&call.id) => {
+            Some(Verdict::Unavailable { why }) if self.is_held(&call.id) => {
                 self.came_back(&call, ToolReturn::not_run(why), &calling.context, effects)
             }
-            None if self.is_followed(&call.id) => {
+            None if self.is_held(&call.id) => {
                 self.came_back(&call, ToolReturn::note(CallStatus::Unknown, GONE), &calling.context, effects)
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
@@ -283,7 +284,7 @@ impl Turn {
                         false => agents.has_place(at) && !unfinished && !calling.slots.iter().any(may_run_behind),
                     };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
-                        calling.slots[at] = if traits.read_only || self.is_followed(&call.id) {
+                        calling.slots[at] = if traits.read_only || self.is_task(&call.id) {
                             self.run(&calling, call, grant, (traits.read_only, false), effects)
                         } else {
                             self.intend(&calling, at, call, (grant, traits), effects)

@@ -46,7 +46,8 @@ impl Turn {
         self.settle(&mut Vec::new(), |_, open| {
             let may_run_again = open.intent.is_none_or(|traits| traits.idempotent || traits.read_only);
             // One that came back to wait is in no doubt.
-            let in_doubt = open.outside.is_none() && open.below.is_none() && !may_run_again;
+            let came_back = open.outside.as_ref().is_some_and(|outside| !outside.sent);
+            let in_doubt = !came_back && open.below.is_none() && !may_run_again;
             in_doubt.then(|| ToolReturn::note(CallStatus::Unknown, PROGRAM_STOPPED))
         });
     }

@@ -1,9 +1,12 @@
-//! Calls that their tool server has taken as tasks.
+//! Calls that their tool server has taken, and not answered with their result.
 //!
-//! What the server gave instead of the result is journaled, and then the result is asked for: at once, for as long as a
+//! What the server gave instead of the result is journaled. The result of a task is asked for then: at once, for as long as a
 //! call may take, and again each time that the turn is resumed or recovered. The tool is not called again. When there is
 //! no result by then, or the server cannot be asked, the turn is suspended. A call that ends without its server has the
 //! task given up.
+//!
+//! A server that asks for something suspends the turn. With the reply the tool is called again, so the intent of that is
+//! journaled before, as that of any call.
 
 use super::state::Slot;
 use super::{Effect, Turn, agents};
@@ -27,7 +30,7 @@ impl Turn {
         effects: &mut Vec<Effect>,
     ) -> Slot {
         let server = server.filter(|_| is_of_server(&call.name)).map(Arc::new);
-        let is_first = server.is_some() && !self.is_followed(&call.id);
+        let is_first = server.as_ref().is_some_and(|wait| wait.is_task()) && !self.is_task(&call.id);
         if self.is_sub_agent() && !is_first {
             self.give_up_wait(&call.id, effects);
             return self.answer(call, ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE), effects);
@@ -46,24 +49,30 @@ impl Turn {
         Slot::Checking { ticket, run }
     }
 
-    /// Whether the server has taken the call, so that only its result is asked for.
-    pub(super) fn is_followed(&self, call: &CallId) -> bool {
-        self.open_call(call).and_then(OpenCall::server_wait).is_some()
+    /// Whether the server works on the call, so that only its result is asked for.
+    pub(super) fn is_task(&self, call: &CallId) -> bool {
+        self.open_call(call).and_then(OpenCall::server_wait).is_some_and(|wait| wait.is_task())
+    }
+
+    /// Whether the server has taken the call, and nothing is sent to it by now that could change something.
+    pub(super) fn is_held(&self, call: &CallId) -> bool {
+        self.open_call(call).and_then(held).is_some()
     }
 
     /// The context of the step's calls, for this one.
     pub(super) fn context_of(&self, call: &CallId, context: &Arc<CallContext>) -> Arc<CallContext> {
-        match self.open_call(call).and_then(OpenCall::server_wait) {
-            Some(wait) => Arc::new(CallContext { server_wait: Some(Arc::clone(wait)), ..(**context).clone() }),
-            None => Arc::clone(context),
-        }
+        let open = self.open_call(call);
+        let Some(wait) = open.and_then(OpenCall::server_wait) else { return Arc::clone(context) };
+        let reply = open.and_then(|open| open.outside.as_ref()?.came.as_deref());
+        let server_wait = Some(Arc::new(wait.replied(reply)));
+        Arc::new(CallContext { server_wait, ..(**context).clone() })
     }
 
     /// What came back of a call whose server could not be asked for the result: the result is still waited for. Everything
     /// else is returned unchanged.
     pub(super) fn still_waits(&self, call: &CallId, returned: ToolReturn) -> ToolReturn {
         let was_not_asked = matches!(returned.status, CallStatus::Unknown | CallStatus::Cancelled);
-        match self.open_call(call).and_then(OpenCall::server_wait).filter(|_| was_not_asked) {
+        match self.open_call(call).and_then(held).filter(|_| was_not_asked) {
             Some(wait) => ToolReturn {
                 status: CallStatus::Ok,
                 output: wait.output(&returned.output.for_model()),
@@ -86,8 +95,15 @@ impl Turn {
     }
 }
 
+/// What the server gave, if nothing is sent to it by now that could change something.
+fn held(open: &OpenCall) -> Option<&Arc<ServerWait>> {
+    let wait = open.server_wait()?;
+    let is_sent = open.outside.as_ref().is_some_and(|outside| outside.sent);
+    (wait.is_task() || !is_sent).then_some(wait)
+}
+
 fn given_up(open: &OpenCall) -> Option<Effect> {
-    let wait = Arc::clone(open.server_wait()?);
+    let wait = Arc::clone(open.server_wait().filter(|wait| wait.is_task())?);
     Some(Effect::GiveUp { tool: open.call.name.clone(), wait })
 }
 

@@ -10,6 +10,7 @@ use crate::submission::TurnNews;
 use crate::tools::ToolReturn;
 use crate::turn::tests::stories::{Setup, native, told};
 use crate::turn::{Recover, TurnMessage};
+use serde_json::json;
 use std::sync::Arc;
 
 fn world(calls: &str) -> World {
@@ -19,6 +20,14 @@ fn world(calls: &str) -> World {
 /// The call has become a task, or still is one.
 fn is_task(world: &mut World, id: &str) {
     let output = ServerWait::Task { id: "task-7".into() }.output("it is working");
+    comes_back(world, id, ToolReturn { status: CallStatus::Ok, output, duration_ms: 1 });
+}
+
+/// The server asks for something.
+fn asks(world: &mut World, id: &str) {
+    let form = json!({"message": "Who?", "requestedSchema": {"properties": {"name": {}}}});
+    let questions = Arc::new(json!({"who": {"method": "elicitation/create", "params": form}}));
+    let output = ServerWait::Asks { questions, state: Some("one".into()), reply: None }.output("");
     comes_back(world, id, ToolReturn { status: CallStatus::Ok, output, duration_ms: 1 });
 }
 
@@ -166,4 +175,51 @@ fn a_tool_of_this_program_has_no_task() {
     replies(&mut world, "again", "");
     assert_ends(&mut world, CallStatus::Ok, "");
     assert_eq!(world.dispatched, ["c00000001"]);
+}
+
+/// What a server is asked for that asks `Who?`.
+const QUESTION: &str = "the tool server asks: who: Who? (name). Reply with a JSON object of the fields, or decline";
+
+#[test]
+fn a_question_of_a_server_suspends_the_turn_and_the_tool_is_called_again_with_the_reply() {
+    let mut world = world("calls mcp/far/write {\"a\":1}");
+    asks(&mut world, "1");
+    assert_suspended(&world, QUESTION);
+    replies(&mut world, "one", "{\"name\": \"Ada\"}");
+    asks(&mut world, "1");
+    assert_suspended(&world, QUESTION);
+    replies(&mut world, "two", "decline");
+    world.tool("1", CallStatus::Ok, "42");
+    let (one, two) = ("c00000001 goes on with {\"name\": \"Ada\"}", "c00000001 goes on with decline");
+    assert_eq!(world.dispatched, ["c00000001", one, two]);
+    assert_ends(&mut world, CallStatus::Ok, "42");
+}
+
+#[test]
+fn a_reply_that_may_have_been_sent_before_a_crash_is_not_sent_again() {
+    let mut world = world("calls mcp/far/write {\"a\":1}");
+    asks(&mut world, "1");
+    replies(&mut world, "one", "decline");
+    world.crash();
+    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
+    world.settle();
+    assert_eq!(world.dispatched.len(), 2, "{:?}", world.dispatched);
+    assert_ends(&mut world, CallStatus::Unknown, "outcome unknown: the program stopped while the tool was running");
+}
+
+#[test]
+fn a_crash_before_the_reply_keeps_the_question() {
+    let mut world = world("calls mcp/far/write {\"a\":1}");
+    asks(&mut world, "1");
+    let reply = world.stored.len();
+    replies(&mut world, "one", "decline");
+    // The reply is durable, and the intent is not.
+    world.stored.truncate(reply + 1);
+    world.dispatched.clear();
+    world.crash();
+    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
+    world.settle();
+    assert_eq!(world.dispatched, ["c00000001 goes on with decline"]);
+    world.tool("1", CallStatus::Ok, "42");
+    assert_ends(&mut world, CallStatus::Ok, "42");
 }

@@ -17,6 +17,7 @@ use rmcp::model::{
 use rmcp::service::ServiceError;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -64,8 +65,8 @@ impl Caller {
     }
 
     /// Asks for the result of a task, until there is one or the time of the call is nearly over. Then the call still waits.
-    pub(super) async fn follow(&self, wait: &ServerWait, invocation: &Invocation) -> Result<ToolOutput, Failure> {
-        let ServerWait::Task { id } = wait;
+    pub(super) async fn follow(&self, id: &Arc<str>, invocation: &Invocation) -> Result<ToolOutput, Failure> {
+        let wait = ServerWait::Task { id: Arc::clone(id) };
         let left = invocation.deadline.saturating_duration_since(Instant::now());
         let until = invocation.deadline.checked_sub(SPARE.min(left / PART_OF_TIME)).unwrap_or(invocation.deadline);
         let (progress, note, answered) = (invocation.progress(), String::new(), BTreeSet::new());
@@ -156,7 +157,7 @@ impl Caller {
 
     /// Tells the server that the call has ended without it. What the server makes of that is its own matter.
     pub(in crate::mcp) async fn give_up(&self, wait: &ServerWait) {
-        let ServerWait::Task { id } = wait;
+        let ServerWait::Task { id } = wait else { return };
         let told = timeout(GIVEN_UP_WITHIN, self.peer.cancel_task(CancelTaskParams::new(&**id))).await;
         if !matches!(told, Ok(Ok(()))) {
             tracing::debug!(target: "bob::mcp", "a tool server did not hear that a task was given up");
