@@ -31,3 +31,5 @@ mod lists;
 mod reload;
 #[path = "servers/starts.rs"]
 mod starts;
+#[path = "servers/tasks.rs"]
+mod tasks;

@@ -6,6 +6,7 @@ mod content;
 mod delegated;
 mod encoding;
 mod output;
+mod server_wait;
 
 pub use asking::Asking;
 pub(crate) use complaint::{complain, complaint};
@@ -13,6 +14,7 @@ pub use content::ContentPart;
 pub use delegated::Delegated;
 pub use encoding::TextEncoding;
 pub use output::{FileChange, Location, MODEL_RESULT_BYTES, ToolOutput};
+pub use server_wait::ServerWait;
 
 use crate::ids::{CallId, ToolName};
 use enum_map::Enum;

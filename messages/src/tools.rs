@@ -2,9 +2,10 @@
 
 mod child;
 mod descriptor;
+mod returned;
 
 use crate::approvals::{ApprovalsMode, Approved, AskedTool, Standing};
-use crate::chat::{CallStatus, ToolCall};
+use crate::chat::{ServerWait, ToolCall};
 use crate::context::RequestContext;
 use crate::ids::{CallId, ServerId, SessionId, ToolName, TurnId};
 use crate::limits::Left;
@@ -18,6 +19,7 @@ pub use crate::chat::{FileChange, Location, MODEL_RESULT_BYTES, TextEncoding, To
 pub use crate::risk::{Risk, RiskSource};
 pub use child::{AgentLine, ChildTerms};
 pub use descriptor::ToolDescriptor;
+pub use returned::ToolReturn;
 
 /// A command of the shell in the background, for a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +56,15 @@ pub enum ToolsMessage {
         context: Arc<CallContext>,
         /// Where the result goes.
         reply: Reply<ToolReturn>,
+    },
+    /// A call ended without its server, which may stop working on it. Not answered.
+    GiveUp {
+        /// Whose call it was.
+        session: SessionId,
+        /// The tool.
+        tool: ToolName,
+        /// What the server gave instead of the result.
+        wait: Arc<ServerWait>,
     },
 }
 
@@ -341,6 +352,10 @@ pub struct CallContext {
     /// What the call hands down, if it is one of an agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<Arc<ChildTerms>>,
+    /// What the server of the tool gave instead of the call's result before: it is asked for the result, and the tool is not
+    /// called again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server_wait: Option<Arc<ServerWait>>,
     /// The caller's `tracestate`, which goes with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tracestate: Option<Arc<str>>,
@@ -357,39 +372,5 @@ impl CallContext {
         let of_step = Some(&*self.traceparent);
         let (trace, span) = (trace::trace_id(&self.turn, of_step), trace::call_span(&self.turn, call.as_str()));
         trace::traceparent(&trace, &span, trace::flags(of_step))
-    }
-}
-
-/// The return of a call.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ToolReturn {
-    /// How it ended.
-    pub status: CallStatus,
-    /// Its output.
-    pub output: ToolOutput,
-    /// How long it ran.
-    pub duration_ms: u64,
-}
-
-impl ToolReturn {
-    /// A result that is one text.
-    pub fn text(text: impl Into<String>) -> Self {
-        Self { status: CallStatus::Ok, output: ToolOutput::text(text), duration_ms: 0 }
-    }
-
-    /// The return of a call that was not run because its host is unavailable, which is not an error of the caller.
-    pub fn not_run(why: impl Into<String>) -> Self {
-        Self::note(CallStatus::Cancelled, why)
-    }
-
-    /// A return of this output, which says whether it is a failure.
-    pub fn of(output: ToolOutput) -> Self {
-        let status = if output.is_error { CallStatus::Error } else { CallStatus::Ok };
-        Self { status, output, duration_ms: 0 }
-    }
-
-    /// A return without an output of the tool's own.
-    pub fn note(status: CallStatus, text: impl Into<String>) -> Self {
-        Self { status, output: ToolOutput::error(text), duration_ms: 0 }
     }
 }

@@ -9,11 +9,13 @@
 use super::connection_end::{ConnectionEnd, EndReceiver, HealthSignals};
 use super::rmcp::{Caller, Failure};
 use crate::tools::{Invocation, ToolError, ToolPort};
+use bob_messages::chat::ServerWait;
 use bob_messages::ids::{ServerId, ToolName};
 use bob_messages::tools::{ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
 use std::fmt;
 use std::future::ready;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -52,6 +54,11 @@ impl ToolPort for ServerPort {
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
         Box::pin(self.call(invocation))
     }
+
+    fn give_up(&self, wait: &Arc<ServerWait>) {
+        let (caller, wait) = (self.caller.clone(), Arc::clone(wait));
+        tokio::spawn(async move { caller.give_up(&wait).await });
+    }
 }
 
 impl ServerPort {
@@ -65,7 +72,10 @@ impl ServerPort {
                 Went::SessionLost => true,
             },
         };
-        if is_sent && !invocation.may_repeat {
+        // Asking for the result of a task changes nothing.
+        let may_repeat =
+            invocation.may_repeat || invocation.context.server_wait.as_ref().is_some_and(|wait| wait.is_task());
+        if is_sent && !may_repeat {
             return Err(self.unknown(SESSION_OVER));
         }
         let next = match self.end.told().await {

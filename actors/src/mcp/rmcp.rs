@@ -14,6 +14,7 @@
 //! | `oauth` | tokens for such a server |
 //! | `errors`, `trouble` | error texts, of the protocol and of HTTP |
 //! | `progress` | running calls and their progress |
+//! | `tasks` | calls that a server works on as tasks |
 //! | `tools` | a server's tools as descriptors, with their bounds |
 //! | `output` | a server's result as a tool's output |
 
@@ -30,6 +31,7 @@ mod no_oauth;
 mod oauth;
 mod output;
 mod progress;
+mod tasks;
 mod tools;
 mod trouble;
 
@@ -43,6 +45,7 @@ pub(super) use tools::{Listed, ToolFilter};
 use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
 use answers::{Answers, Asker};
+use bob_messages::chat::ServerWait;
 use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
 use errors::misfit;
@@ -189,6 +192,7 @@ impl Connection {
         T: IntoTransport<RoleClient, E, A>,
         E: std::error::Error + Send + Sync + 'static,
     {
+        let handler = if mode == ClientLifecycleMode::Initialize { handler.without_tasks() } else { handler };
         let (closes, calls, answers) = (token.clone().drop_guard(), handler.calls(), handler.answers());
         let served = serve_client_with_lifecycle_and_ct(handler, transport, mode, token);
         let service = Box::pin(served).await.map_err(|error| misfit(&error))?;
@@ -300,8 +304,8 @@ pub(super) enum Failure {
 }
 
 impl Caller {
-    /// Runs one call, again for each time that the server asks for something first. Dropping the future sends a cancel
-    /// notification.
+    /// Runs one call, again for each time that the server asks for something first; or asks for the result of one that the
+    /// server has taken. Dropping the future sends a cancel notification.
     pub(super) async fn call(&self, invocation: &Invocation, read_only: bool) -> Result<ToolOutput, Failure> {
         let call = &invocation.call;
         let mut params = CallToolRequestParams::new(call.name.own_name().to_owned());
@@ -309,6 +313,17 @@ impl Caller {
             params = params.with_arguments(arguments.clone());
         }
         params.set_meta(meta(invocation, read_only));
+        match invocation.context.server_wait.as_deref() {
+            Some(ServerWait::Task { id }) => return self.follow(id, invocation).await,
+            Some(wait @ ServerWait::Asks { questions, state, reply }) => {
+                match self.answers.of_reply(questions, reply.as_deref().unwrap_or_default()) {
+                    Ok(answers) => params.input_responses = Some(answers),
+                    Err(why) => return Ok(wait.output(&why)),
+                }
+                params.request_state = state.as_deref().map(str::to_owned);
+            }
+            None => {}
+        }
         let progress = invocation.progress();
         for round in 0..=MAX_ROUNDS {
             match progress::call(&self.peer, &self.calls, params.clone(), progress.clone()).await {
@@ -316,6 +331,9 @@ impl Caller {
                 Ok(ServerResult::InputRequiredResult(_)) if round == MAX_ROUNDS => break,
                 Ok(ServerResult::InputRequiredResult(asked)) => {
                     let questions = asked.input_requests.unwrap_or_default();
+                    if let Some(wait) = self.answers.left(&questions, asked.request_state.as_deref(), invocation) {
+                        return Ok(wait.output(""));
+                    }
                     if questions.is_empty() {
                         sleep(LATER * (round + 1)).await;
                     }
@@ -323,9 +341,7 @@ impl Caller {
                     params.input_responses = (!answers.is_empty()).then_some(answers);
                     params.request_state = asked.request_state;
                 }
-                Ok(ServerResult::CreateTaskResult(_)) => {
-                    return Err(Failure::Refused("makes a task of the call, which is not supported".into()));
-                }
+                Ok(ServerResult::CreateTaskResult(made)) => return self.taken(&made).await,
                 Ok(_of_another_question) => return Err(errors::failure(&ServiceError::UnexpectedResponse)),
                 Err(ServiceError::McpError(error)) if error.code.0 == LINE_TOO_LONG => {
                     let why = clip(&error.message);

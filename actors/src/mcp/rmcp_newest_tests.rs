@@ -11,6 +11,11 @@ use bob_messages::ids::ServerId;
 use bob_messages::tools::CallContext;
 use serde_json::json;
 
+#[path = "rmcp_newest_tests/left.rs"]
+mod left;
+#[path = "rmcp_newest_tests/tasks.rs"]
+mod tasks;
+
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 
 type Opening = tokio::task::JoinHandle<Result<(Connection, Gone), Misfit>>;

@@ -134,7 +134,7 @@ fn added(input: &TurnInput) -> Vec<Fact> {
             skills: SelectedSkills { budget_bytes: 4_000, ..SelectedSkills::default() },
         })),
         Fact::Intent { call: call.clone(), traits: CallTraits::default(), task: Some(Arc::new(task)) },
-        Fact::Waits { call, what: "which?".into(), child: Some(Box::new(child)) },
+        Fact::Waits { call, what: "which?".into(), child: Some(Box::new(child)), server: None },
         Fact::LimitAsked { question: question.clone(), guard: GuardReason::MaxToolCalls },
         Fact::LimitDecided { question, goes_on: true },
     ]

@@ -5,7 +5,7 @@ use super::entry::CalledEnd;
 use super::recorder::{Recorder, Seen};
 use super::side::{Noting, Side};
 use crate::tools::{Concern, Invocation, ToolError, ToolPort};
-use bob_messages::chat::ToolCall;
+use bob_messages::chat::{ServerWait, ToolCall};
 use bob_messages::ids::SessionId;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::future::BoxFuture;
@@ -58,6 +58,12 @@ impl ToolPort for TapeTools {
         match &self.0 {
             Side::Recording(_, port) => port.limit_ms(call, ruled_ms),
             Side::Replaying(_) => None,
+        }
+    }
+
+    fn give_up(&self, wait: &Arc<ServerWait>) {
+        if let Side::Recording(_, port) = &self.0 {
+            port.give_up(wait);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::port::{Concern, Invocation, ToolError, ToolPort};
 use crate::panics::Panics;
-use bob_messages::chat::ToolCall;
+use bob_messages::chat::{ServerWait, ToolCall};
 use bob_messages::ids::SessionId;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::FutureExt;
@@ -48,6 +48,10 @@ impl ToolPort for Caught {
 
     fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {
         self.panics.catch("limit_ms", || self.port.limit_ms(call, ruled_ms)).flatten()
+    }
+
+    fn give_up(&self, wait: &Arc<ServerWait>) {
+        let _given_up = self.panics.catch("give_up", || self.port.give_up(wait));
     }
 
     fn host_ended(&self) {

@@ -59,6 +59,7 @@ async fn ask(room: &ActorRef<LocalToolsMessage>, check: CheckRequest, mode: Opti
         allow: None,
         traceparent: "".into(),
         child: None,
+        server_wait: None,
         tracestate: None,
     });
     let (reply, answer) = Reply::channel();

@@ -50,6 +50,7 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         allow: None,
         traceparent: Arc::from(""),
         child: None,
+        server_wait: None,
         tracestate: None,
         context: None,
         approvals: ApprovalsMode::Deny,

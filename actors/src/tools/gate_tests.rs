@@ -62,6 +62,7 @@ fn context() -> CallContext {
         allow: None,
         traceparent: "".into(),
         child: None,
+        server_wait: None,
         tracestate: None,
     }
 }

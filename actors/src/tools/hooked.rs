@@ -7,7 +7,7 @@ use super::clip::clip;
 use super::hook::{HookedCall, ToolHook};
 use super::port::{Concern, Invocation, ToolError, ToolPort};
 use crate::panics::Panics;
-use bob_messages::chat::{ContentPart, ToolCall};
+use bob_messages::chat::{ContentPart, ServerWait, ToolCall};
 use bob_messages::ids::{CallId, SessionId, ToolName};
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::FutureExt;
@@ -120,7 +120,9 @@ impl ToolPort for HookedTools {
 
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
         let own = self.port.concern(call, context);
-        let Some(hooked) = self.hooked(call, context) else { return own };
+        // Of a call that its server has taken, only the result is asked for.
+        let hooked = self.hooked(call, context).filter(|_| context.server_wait.is_none());
+        let Some(hooked) = hooked else { return own };
         let unknown = || Some(Concern::Unknown(FAULT.to_owned()));
         let before = match self.panics.catch("before_call", || self.hook.before_call(&hooked)) {
             Some(Some(before)) => before,
@@ -177,6 +179,10 @@ impl ToolPort for HookedTools {
 
     fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {
         self.port.limit_ms(call, ruled_ms)
+    }
+
+    fn give_up(&self, wait: &Arc<ServerWait>) {
+        self.port.give_up(wait);
     }
 
     fn host_ended(&self) {

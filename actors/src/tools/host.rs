@@ -118,6 +118,7 @@ impl Host {
                 Ok(admitted) => self.run(admitted, call, context, Asker::Call(reply), owner),
                 Err(refusal) => reply.send(refusal_result(refusal)),
             },
+            ToolsMessage::GiveUp { wait, .. } => self.ports.0.iter().for_each(|port| port.give_up(&wait)),
         }
     }
 

@@ -5,7 +5,7 @@
 //! gate has allowed the call; a port never judges policy.
 
 use super::progress::{ProgressRoom, ProgressSink};
-use bob_messages::chat::ToolCall;
+use bob_messages::chat::{ServerWait, ToolCall};
 use bob_messages::ids::SessionId;
 use bob_messages::reply::SoFar;
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
@@ -63,6 +63,10 @@ pub trait ToolPort: Send + Sync + 'static {
     fn limit_ms(&self, _call: &ToolCall, _ruled_ms: Option<u64>) -> Option<u64> {
         None
     }
+
+    /// A call ended whose tool server was still working on it: the server may stop. Only for ports of tool servers. Must not
+    /// block.
+    fn give_up(&self, _wait: &Arc<ServerWait>) {}
 
     /// The actor that hosts the tools has ended, however: what its calls left running ends now. Must not block.
     fn host_ended(&self) {}

@@ -47,6 +47,7 @@ fn context() -> CallContext {
         allow: None,
         traceparent: "".into(),
         child: None,
+        server_wait: None,
         tracestate: None,
     }
 }

@@ -359,6 +359,10 @@ impl TurnState {
                     Child::Worked { session, turn } => agents::read_outcome(&rooms.store, &call, session, turn, reply),
                 }
             }
+            Effect::GiveUp { tool, wait } => {
+                let session = self.started.session.clone();
+                rooms.tools.tell(ToolsMessage::GiveUp { session, tool, wait });
+            }
             Effect::Abandon { ticket } => self.in_flight.retain(|asked| asked.ticket != ticket),
             Effect::Remember(standing) => rooms.memory.keep(standing),
             Effect::AbandonAll => self.in_flight.clear(),

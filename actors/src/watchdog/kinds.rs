@@ -45,7 +45,7 @@ kinds!(TurnMessage:
     Dismissed, Stopped, Configure, Draining,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
-kinds!(ToolsMessage: Check, Call);
+kinds!(ToolsMessage: Check, Call, GiveUp);
 kinds!(McpMessage: Tools, Wake, Refresh, Offered, Lost, Ended, Ending, Waited);
 kinds!(StoreMessage: Claim, Load, LoadPart, Append, Release, List, Delete, Ping, BatchEnded);
 kinds!(SessionsMessage:
@@ -57,12 +57,12 @@ kinds!(ModelsMessage: Due, Fetched, Keep);
 
 /// Questions about tools are named as those to every other host of tools.
 impl Kinds for LocalToolsMessage {
-    const KINDS: &'static [&'static str] = &["Check", "Call", "Listed"];
+    const KINDS: &'static [&'static str] = &["Check", "Call", "GiveUp", "Listed"];
 
     fn kind(&self) -> u8 {
         match self {
             Self::Tools(question) => question.kind(),
-            Self::Listed { .. } => 2,
+            Self::Listed { .. } => 3,
         }
     }
 }

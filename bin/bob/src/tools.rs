@@ -66,7 +66,7 @@ pub use bob_actors::tools::tool;
 #[cfg(feature = "web")]
 pub use bob_actors::tools::web::web_fetch;
 pub use bob_actors::tools::{Concern, FnTool, Invocation, ProgressRoom, ProgressSink, ToolError, schema_of};
-pub use bob_messages::chat::{CallStatus, ToolCall};
+pub use bob_messages::chat::{CallStatus, ServerWait, ToolCall};
 pub use bob_messages::ids::{CallId, ToolName};
 pub use bob_messages::reply::SoFar;
 pub use bob_messages::tools::{

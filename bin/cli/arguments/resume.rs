@@ -32,7 +32,8 @@ pub(crate) struct ResumeArgs {
     /// The token that the suspended turn printed
     #[arg(value_name = "TOKEN")]
     pub(crate) token: String,
-    /// The reply; - or none: read stdin
+    /// The reply; - or none: read stdin. Without one, a turn that waits for the task of a tool server asks the server for its
+    /// result
     #[arg(value_name = "REPLY")]
     pub(crate) reply: Vec<String>,
     /// The output format

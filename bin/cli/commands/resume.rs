@@ -89,6 +89,10 @@ async fn reply(
     let suspension = suspension(&folded, token)?;
     let offers_always = opened.runtime.offers_always();
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
+    let asks_server = folded.open.as_ref().is_some_and(|open| open.asks_server());
+    if asks_server && args.reply.is_empty() && suspension.reason == SuspendReason::ExternalWait {
+        return Ok(ResumeReply::Answer(String::new()));
+    }
     if given.is_none() && args.reply.is_empty() && io::stdin().is_terminal() {
         let asked = asking::question(&opened.runtime, &folded, offers_always).await?;
         if let Some(asked) = asked.filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {

@@ -45,7 +45,7 @@ fn said(fact: &Fact) -> (&'static str, String) {
         }
         Fact::Withdrawn => ("withdrawn", String::new()),
         Fact::Snapshot(snapshot) => ("snapshot", format!("{} bytes", snapshot.session.len())),
-        Fact::Waits { call, what, child: _ } => ("waits", format!("{call} for {what}")),
+        Fact::Waits { call, what, child: _, server: _ } => ("waits", format!("{call} for {what}")),
         Fact::SkillsSelected(chosen) => {
             let names: Vec<_> = chosen.skills.iter().map(|skill| skill.name.as_str()).collect();
             ("skills_selected", names.join(" "))

@@ -12,6 +12,7 @@
 //! | `protocol` | the format of lines |
 //! | `requests` | request handling, and the healthy behaviour |
 //! | `newest` | what differs in revision 2026-07-28 |
+//! | `tasks` | its tasks |
 //! | `listeners` | waiting calls and deliveries to them |
 //! | `tools` | the tools and the pages of their list |
 //! | `modes` | the ways to misbehave |
@@ -26,6 +27,7 @@ mod modes;
 mod newest;
 mod protocol;
 mod requests;
+mod tasks;
 mod tools;
 
 use std::io::{self, Write};

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use super::protocol::{self, Request};
 use super::requests::Server;
+use super::tasks;
 
 /// The revision.
 pub(super) const NEWEST: &str = "2026-07-28";
@@ -42,7 +43,8 @@ pub(super) fn obey(server: &Server, request: &Request) -> bool {
             let told = json!({ "_meta": { SUBSCRIPTION: request.id }, "notifications": { "toolsListChanged": true } });
             server.say(&protocol::notification("notifications/subscriptions/acknowledged", &told));
         }
-        _ => return false,
+        "tools/call" if request.params["name"] == "later" => tasks::take(server, request),
+        _ => return tasks::obey(server, request),
     }
     true
 }
@@ -91,7 +93,7 @@ fn discovered() -> String {
     json!({
         "resultType": "complete",
         "supportedVersions": [NEWEST],
-        "capabilities": { "tools": { "listChanged": true } },
+        "capabilities": { "tools": { "listChanged": true }, "extensions": { (tasks::EXTENSION): {} } },
         "ttlMs": 0,
         "cacheScope": "private",
         "_meta": { SERVER: { "name": "drill", "version": env!("CARGO_PKG_VERSION") } },

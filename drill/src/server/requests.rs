@@ -17,6 +17,7 @@ use super::log::{Log, brief};
 use super::modes::{Moment, Step};
 use super::newest::{self, Subscription};
 use super::protocol::{self, Incoming, Request};
+use super::tasks;
 use super::tools::{self, Catalogue};
 
 /// A thread of a waiting tool needs little, and there may be a thousand.
@@ -41,6 +42,9 @@ impl Server {
     pub(super) fn open(options: Options) -> Result<Arc<Self>, String> {
         let log = Log::open(options.log.as_deref()).map_err(|error| format!("cannot open the log: {error}"))?;
         let catalogue = Catalogue::new(options.page);
+        if options.is_newest {
+            catalogue.add_all(vec![tasks::offer()]);
+        }
         if let Some(path) = &options.tools {
             let text = std::fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
             let tools = serde_json::from_slice(&text).map_err(|error| format!("{}: {error}", path.display()))?;

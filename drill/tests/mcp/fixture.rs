@@ -135,6 +135,7 @@ impl Fixture {
             allow: None,
             traceparent: "".into(),
             child: None,
+            server_wait: None,
             tracestate: None,
         };
         (Arc::new(call), Arc::new(context))

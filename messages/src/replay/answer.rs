@@ -56,8 +56,9 @@ pub(super) fn to(pending: &[Pending], next: &Fact, is_plain: bool) -> Vec<TurnMe
             judged.map(|(ticket, _)| TurnMessage::Checked { ticket, verdict: Some(verdict) }).into_iter().collect()
         }
         Fact::Result(result) => result_of(pending, result).into_iter().collect(),
-        Fact::Waits { call, what, child: _ } => {
-            let output = ToolOutput::waits_for(what);
+        Fact::Waits { call, what, child: _, server } => {
+            let output = server.as_ref().map(|server| server.output("")).unwrap_or_default();
+            let output = ToolOutput { waits_for: Some(what.clone()), ..output };
             let returned = ToolReturn { status: CallStatus::Ok, output, duration_ms: 0 };
             returned_by(pending, call, &returned).into_iter().collect()
         }

@@ -314,7 +314,7 @@ impl<'j> Driver<'j> {
                 Effect::CheckOutput { ticket, .. } => owner.internal.push_back(Internal::Output(ticket)),
                 // Not simulated; their results are read from the journal.
                 Effect::ListSkills { .. } | Effect::Condense { .. } | Effect::Remember(_) => {}
-                Effect::Release { .. } | Effect::Report(_) | Effect::Emit(_) => {}
+                Effect::Release { .. } | Effect::GiveUp { .. } | Effect::Report(_) | Effect::Emit(_) => {}
             }
         }
         written.extend(owner.turn.unsent().iter().cloned());

@@ -145,6 +145,9 @@ impl Session {
             Fact::Intent { call, traits, task } => {
                 if let Some(open) = self.open_call(call) {
                     open.intent = Some(*traits);
+                    if let Some(outside) = &mut open.outside {
+                        outside.sent = outside.came.is_some();
+                    }
                     open.task.clone_from(task);
                 }
             }
@@ -214,11 +217,14 @@ impl Session {
                     turn.decide_at_limit(question, *goes_on);
                 }
             }
-            Fact::Waits { call, what, child } => {
+            Fact::Waits { call, what, child, server } => {
                 if let Some(open) = self.open_call(call) {
                     match child {
                         Some(asked) => open.asks_below(asked, what),
-                        None => open.outside = Some(ExternalResult { what: what.clone(), came: None }),
+                        None => {
+                            let (what, server) = (what.clone(), server.clone());
+                            open.outside = Some(ExternalResult { what, came: None, sent: false, server });
+                        }
                     }
                 }
             }

@@ -197,7 +197,7 @@ fn one_of_each() -> Vec<Fact> {
             causes: vec![ReselectCause::Steered, ReselectCause::ToolErrors],
             skills: SelectedSkills { budget_bytes: 4_000, ..SelectedSkills::default() },
         })),
-        Fact::Waits { call: CallId::new("c1"), what: "the build of tonight".into(), child: None },
+        Fact::Waits { call: CallId::new("c1"), what: "the build of tonight".into(), child: None, server: None },
         Fact::LimitAsked { question: ApprovalId::new("s-limit9"), guard: GuardReason::MaxToolCalls },
         Fact::LimitDecided { question: ApprovalId::new("s-limit9"), goes_on: true },
         Fact::Snapshot(Session::new(session_id()).snapshot().unwrap()),

@@ -4,7 +4,7 @@ use super::OpenBelow;
 use crate::Millis;
 use crate::agent::Delegation;
 use crate::approvals::AskedTool;
-use crate::chat::{CallStatus, Delegated, GuardReason, Message, StopReason, ToolCall, ToolResult, Usage};
+use crate::chat::{CallStatus, Delegated, GuardReason, Message, ServerWait, StopReason, ToolCall, ToolResult, Usage};
 use crate::ids::{ApprovalId, CallId, ModelName, RequestId, TurnId};
 use crate::input::TurnInput;
 use crate::limits::{Limits, Spent};
@@ -149,14 +149,26 @@ pub struct OpenCall {
 pub struct ExternalResult {
     /// A description for people of what is awaited.
     pub what: String,
-    /// The reply that is the result, once it came.
+    /// The reply that is the result, once it came. With the task of a server, an empty reply has the server asked again;
+    /// where the server asks for something, the reply is for it.
     pub came: Option<String>,
+    /// Whether that reply was about to be sent to the server.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub sent: bool,
+    /// What the tool server gave, if it is one that can be asked for the result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Arc<ServerWait>>,
 }
 
 impl OpenCall {
     /// Whether a person was asked about it and said no.
     pub fn is_refused(&self) -> bool {
         self.approval.as_ref().is_some_and(|asked| asked.allowed == Some(false))
+    }
+
+    /// What its tool server gave instead of the result, while there is none.
+    pub fn server_wait(&self) -> Option<&Arc<ServerWait>> {
+        self.outside.as_ref().filter(|_| self.result.is_none())?.server.as_ref()
     }
 
     /// Whether its result is still waited for from outside.
@@ -206,6 +218,14 @@ impl OpenTurn {
         let limit = self.at_limit.iter().any(|reached| reached.question == *question && reached.goes_on.is_none());
         let mut calls = self.step.iter().flat_map(|step| &step.calls).filter_map(|open| open.approval.as_ref());
         limit || calls.any(|asked| asked.id == *question && asked.allowed.is_none())
+    }
+
+    /// Whether an empty reply to the suspended turn has a tool server asked for the result of a call.
+    pub fn asks_server(&self) -> bool {
+        let mut calls = self.step.iter().flat_map(|step| &step.calls);
+        calls
+            .find(|open| open.waits_outside())
+            .is_some_and(|open| open.server_wait().is_some_and(|wait| wait.is_task()))
     }
 
     /// The limits in force: those of the input, with what a person added to them.

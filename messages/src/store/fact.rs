@@ -5,7 +5,7 @@ use crate::agent::Delegation;
 use crate::approvals::{AskedTool, Scope};
 use crate::artifact::Artifact;
 use crate::chat::{
-    Asking, ContentPart, FinishReason, GuardReason, StopReason, ToolCall, ToolOutput, ToolResult, Usage,
+    Asking, ContentPart, FinishReason, GuardReason, ServerWait, StopReason, ToolCall, ToolOutput, ToolResult, Usage,
 };
 use crate::condense::Condensed;
 use crate::error::AgentError;
@@ -146,6 +146,10 @@ pub enum Fact {
         /// for something outside.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         child: Option<Box<AskedBelow>>,
+        /// What the tool server gave, which can be asked for the result. A program that does not know this field waits for a
+        /// person to supply the result.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        server: Option<Arc<ServerWait>>,
     },
     /// The turn reached a limit: a person was asked whether it goes on.
     LimitAsked {

@@ -162,7 +162,7 @@ impl Turn {
         calling: &Calling,
         call: &ToolCall,
     ) -> Result<(Arc<CallContext>, Option<Box<Limits>>), String> {
-        let as_it_is = || Ok((Arc::clone(&calling.context), None));
+        let as_it_is = || Ok((self.context_of(&call.id, &calling.context), None));
         let Some(agent) = self.agent_of(call) else { return as_it_is() };
         let (Some(session), Some(frame)) = (&self.session, &self.frame) else { return as_it_is() };
         let Some(open) = session.running() else { return as_it_is() };

@@ -90,8 +90,9 @@ impl Turn {
                 let call = self.call_at(at).unwrap_or_else(|| Arc::clone(&call));
                 let asked = self.open_calls().get(at).and_then(|open| open.approval.as_ref());
                 let (approved, standing) = (asked.map(approved), self.standing(&call));
+                let context = self.context_of(&call.id, &calling.context);
                 let check = CheckRequest { call, approved, standing, run: false };
-                effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
+                effects.push(Effect::Check { ticket, check, context });
                 Slot::Checking { ticket, run: false }
             }
         };

@@ -6,7 +6,7 @@
 //! down, with the submission that brought it; the sub-agent takes a submission once, so it may be handed down again after
 //! a crash. A call that gets its result otherwise gives its sub-agent up, and that is closed where it is suspended.
 
-use super::results::MOST_WORDS_BYTES;
+use super::server_waits::MOST_WORDS_BYTES;
 use super::state::{Slot, State};
 use super::{Child, Effect, Turn, TurnMessage, agents};
 use crate::agent::{NAMESPACE, Resumption};
@@ -50,7 +50,7 @@ impl Turn {
         let approval = ApprovalId::new(self.owned(format!("{}-{}-below{times}", self.id, call.id)));
         let child = Some(Box::new(AskedBelow { approval, child, limits }));
         self.called(call, CallState::AwaitingApproval, effects);
-        self.record_in_turn(Fact::Waits { call: call.id.clone(), what: question, child });
+        self.record_in_turn(Fact::Waits { call: call.id.clone(), what: question, child, server: None });
         Some(Slot::Waiting)
     }
 

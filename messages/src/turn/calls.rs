@@ -50,12 +50,19 @@ impl Turn {
                 handed_down.extend(below.decided.is_some().then_some(at));
                 Slot::Waiting
             } else if let Some(outside) = &open.outside {
-                match &outside.came {
-                    Some(reply) => {
+                let is_task = outside.server.as_ref().map(|wait| wait.is_task());
+                match (&outside.came, is_task) {
+                    (Some(reply), None | Some(true)) if is_task.is_none() || !reply.is_empty() => {
                         answers.push((Arc::clone(&open.call), ToolReturn::text(reply)));
                         Slot::Finished
                     }
-                    None => Slot::Waiting,
+                    (_, None) | (None, Some(false)) => Slot::Waiting,
+                    (_, Some(true)) | (Some(_), Some(false)) => {
+                        tickets += 1;
+                        let run = !blocked && self.only_reads(&open.call);
+                        blocked |= !run;
+                        Slot::Checking { ticket: Ticket(tickets), run }
+                    }
                 }
             } else if let Some(answer) = self.known_of_task(&open.call) {
                 answers.push((Arc::clone(&open.call), answer));
@@ -111,7 +118,8 @@ impl Turn {
                 _not_asked => continue,
             };
             let Some(check) = check else { continue };
-            effects.push(Effect::Check { ticket, check, context: Arc::clone(&calling.context) });
+            let context = self.context_of(&check.call.id, &calling.context);
+            effects.push(Effect::Check { ticket, check, context });
         }
         self.advance(calling, effects);
     }
@@ -159,7 +167,14 @@ impl Turn {
                 if !is_running {
                     self.called(&call, CallState::Running, effects);
                 }
-                self.came_back(&call, *returned, effects)
+                self.came_back(&call, *returned, &calling.context, effects)
+            }
+            // The server has the call; it could only not be asked for the result.
+            Some(Verdict::Unavailable { why }) if self.is_held(&call.id) => {
+                self.came_back(&call, ToolReturn::not_run(why), &calling.context, effects)
+            }
+            None if self.is_held(&call.id) => {
+                self.came_back(&call, ToolReturn::note(CallStatus::Unknown, GONE), &calling.context, effects)
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
@@ -197,7 +212,7 @@ impl Turn {
             let mut returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = match self.suspend_on_child(&call, &calling.slots[at], &mut returned, effects) {
                 Some(waits) => waits,
-                None => self.came_back(&call, self.counted_below(&call, returned), effects),
+                None => self.came_back(&call, self.counted_below(&call, returned), &calling.context, effects),
             };
             self.flush(effects);
             self.advance(calling, effects);
@@ -269,8 +284,8 @@ impl Turn {
                         false => agents.has_place(at) && !unfinished && !calling.slots.iter().any(may_run_behind),
                     };
                     if let Some(call) = self.call_at(at).filter(|_| may_run) {
-                        calling.slots[at] = if traits.read_only {
-                            self.run(&calling, call, grant, (true, false), effects)
+                        calling.slots[at] = if traits.read_only || self.is_task(&call.id) {
+                            self.run(&calling, call, grant, (traits.read_only, false), effects)
                         } else {
                             self.intend(&calling, at, call, (grant, traits), effects)
                         };
@@ -297,7 +312,7 @@ impl Turn {
 
     /// Whether a call changes nothing and is of a kind that seldom needs a person, by the definitions of this turn's
     /// tools. The tools room decides.
-    fn only_reads(&self, call: &ToolCall) -> bool {
+    pub(super) fn only_reads(&self, call: &ToolCall) -> bool {
         let tool = self.frame.as_ref().and_then(|frame| frame.tools.get(&call.name));
         tool.is_some_and(|tool| tool.read_only && tool.risk < Risk::High)
     }
@@ -312,7 +327,7 @@ impl Turn {
     }
 
     /// The question to the tools room about a call that waits to be judged.
-    fn check_of(&self, at: usize, run: bool) -> Option<CheckRequest> {
+    pub(super) fn check_of(&self, at: usize, run: bool) -> Option<CheckRequest> {
         let open = self.open_calls().get(at)?;
         let (call, approved) = (Arc::clone(&open.call), open.approval.as_ref().map(approved));
         Some(CheckRequest { call, approved, standing: self.standing(&open.call), run })

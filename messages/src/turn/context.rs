@@ -36,6 +36,7 @@ impl Turn {
             allow: limit.or_else(|| open.input.allow_tools.clone()).or_else(|| options.allow_tools.clone()),
             traceparent,
             child: None,
+            server_wait: None,
             tracestate: open.input.tracestate.clone(),
         }))
     }

@@ -108,6 +108,7 @@ impl Turn {
     /// Closes a suspended turn because its person went on to something else.
     pub(super) fn close_suspended(&mut self, effects: &mut Vec<Effect>) {
         self.give_up_tasks(effects);
+        self.give_up_waits(effects);
         let Some(open) = self.session.as_ref().and_then(|session| session.open.as_ref()) else { return };
         let submission = open.submission.clone();
         let (request_id, labels) = (None, std::collections::BTreeMap::new());

@@ -2,10 +2,10 @@
 
 use crate::agent::{Delegation, Resumption};
 use crate::approvals::Standing;
-use crate::chat::ToolCall;
+use crate::chat::{ServerWait, ToolCall};
 use crate::condense::CondenseRequest;
 use crate::event::StepEvent;
-use crate::ids::{ModelName, SessionId, TenantId, Ticket, TurnId};
+use crate::ids::{ModelName, SessionId, TenantId, Ticket, ToolName, TurnId};
 use crate::llm::LlmRequest;
 use crate::options::ServerSpec;
 use crate::skills::SkillQuery;
@@ -125,6 +125,8 @@ pub enum Effect {
     Call { ticket: Ticket, call: Arc<ToolCall>, grant: Grant, context: Arc<CallContext> },
     /// Have a session work for a call, or read how its turn ended; answered by `ToolReturned`.
     Child { ticket: Ticket, call: Arc<ToolCall>, child: Box<Child> },
+    /// A call of this tool ended without its server, which may stop working on it.
+    GiveUp { tool: ToolName, wait: Arc<ServerWait> },
     /// The answer to this question is no longer wanted.
     Abandon { ticket: Ticket },
     /// What a person decided for good, beyond this session.

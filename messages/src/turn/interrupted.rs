@@ -26,6 +26,7 @@ const MOST_OUTPUT_BYTES: usize = 64 * 1024;
 impl Turn {
     /// Gives every open call a result, since the turn ends here; `slots` is how far its calls are, where that is known.
     pub(super) fn settle_calls(&mut self, slots: &[Slot], effects: &mut Vec<Effect>) {
+        self.give_up_waits(effects);
         let lasted_ms = self.now.lasted_ms;
         self.settle(effects, |at, open| {
             let running = match slots.get(at) {
@@ -45,7 +46,8 @@ impl Turn {
         self.settle(&mut Vec::new(), |_, open| {
             let may_run_again = open.intent.is_none_or(|traits| traits.idempotent || traits.read_only);
             // One that came back to wait is in no doubt.
-            let in_doubt = open.outside.is_none() && open.below.is_none() && !may_run_again;
+            let came_back = open.outside.as_ref().is_some_and(|outside| !outside.sent);
+            let in_doubt = !came_back && open.below.is_none() && !may_run_again;
             in_doubt.then(|| ToolReturn::note(CallStatus::Unknown, PROGRAM_STOPPED))
         });
     }

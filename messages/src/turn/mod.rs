@@ -55,6 +55,7 @@ mod requests;
 mod reselect;
 mod results;
 mod select;
+mod server_waits;
 mod skills;
 mod snapshot;
 mod start;

@@ -2,15 +2,12 @@
 
 use super::state::{Calling, Running, Slot};
 use super::{Effect, Turn, agents};
-use crate::chat::{CallStatus, ToolCall, ToolResult};
+use crate::chat::{CallStatus, ServerWait, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
 use crate::ids::Ticket;
 use crate::store::Fact;
-use crate::tools::{Grant, ToolReturn};
+use crate::tools::{CallContext, Grant, ToolReturn};
 use std::sync::Arc;
-
-/// The most bytes of a tool's description of what it waits for.
-pub(super) const MOST_WORDS_BYTES: usize = 4 * 1024;
 
 impl Turn {
     pub(super) fn run(
@@ -51,24 +48,26 @@ impl Turn {
             // The child that it began before a crash gets no further.
             self.tell_orphan(call, effects);
         }
+        self.give_up_wait(&call.id, effects);
         let returned = self.not_run(call, why);
         self.answer(call, returned, effects)
     }
 
     /// A call came back: with its result, or without one that comes from outside.
-    pub(super) fn came_back(&mut self, call: &ToolCall, mut returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
+    pub(super) fn came_back(
+        &mut self,
+        call: &Arc<ToolCall>,
+        returned: ToolReturn,
+        context: &Arc<CallContext>,
+        effects: &mut Vec<Effect>,
+    ) -> Slot {
+        let mut returned = self.still_waits(&call.id, returned);
+        let server = ServerWait::of(&returned.output);
         if let Some(answer) = self.skill_asked(call).filter(|_| returned.status == CallStatus::Ok) {
             return self.answer(call, answer, effects);
         }
         match returned.output.waits_for.take().filter(|_| returned.status == CallStatus::Ok) {
-            Some(_) if self.is_sub_agent() => {
-                self.answer(call, ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE), effects)
-            }
-            Some(mut what) => {
-                what.truncate(what.floor_char_boundary(MOST_WORDS_BYTES));
-                self.record_in_turn(Fact::Waits { call: call.id.clone(), what, child: None });
-                Slot::Waiting
-            }
+            Some(what) => self.waits(call, (what, server), context, effects),
             None => {
                 let returned = self.task_asked(call).unwrap_or(returned);
                 self.answer(call, returned, effects)

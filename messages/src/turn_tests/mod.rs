@@ -22,6 +22,7 @@ mod recovery;
 mod replies;
 mod resume;
 mod said_early;
+mod server_waits;
 mod simulation;
 mod sizes;
 pub(crate) mod stories;

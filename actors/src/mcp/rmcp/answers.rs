@@ -1,7 +1,8 @@
 //! Answers to what a server asks of its client: the folders, and forms for a person.
 //!
 //! A server of a version before 2026-07-28 sends a request while a call runs. One of that version ends the call with the
-//! questions as its result, and the client calls again with the answers. Completions of a model are not offered.
+//! questions as its result, and the client calls again with the answers; where there is no person to ask and the turn may be
+//! suspended, a reply that comes later has them. Completions of a model are not offered.
 
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
@@ -9,6 +10,9 @@ use super::Failure;
 use crate::approvals::ApprovalPort;
 use crate::mcp::elicit::{Answer, Question, with_defaults};
 use crate::panics::Panics;
+use crate::tools::Invocation;
+use bob_messages::approvals::ApprovalsMode;
+use bob_messages::chat::ServerWait;
 use bob_messages::context::RequestContext;
 use bob_messages::ids::{ServerId, SessionId};
 use bob_messages::pool::ServerOwner;
@@ -18,7 +22,7 @@ use rmcp::model::{
     ElicitRequestParams, ElicitResult, ElicitationAction, InputRequest, InputRequests, InputResponses, ListRootsResult,
     Root,
 };
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +30,12 @@ use tokio::sync::Semaphore;
 
 /// How many questions of one server may wait for a person at once.
 const QUESTIONS: usize = 8;
+
+/// The most bytes of questions, and of what goes with them, that are kept for later: they are in a record.
+const LEFT_BYTES: usize = 32 * 1024;
+
+/// A reply that fills in no form.
+const DECLINE: &str = "decline";
 
 /// How long a person may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
@@ -113,6 +123,65 @@ impl Answers {
         join_all(answers).await.into_iter().collect()
     }
 
+    /// What is left to a later reply: questions with a form, without a person to ask and in a turn that may be suspended.
+    pub(super) fn left(
+        &self,
+        asked: &InputRequests,
+        state: Option<&str>,
+        invocation: &Invocation,
+    ) -> Option<ServerWait> {
+        let CallContext { approvals, depth, .. } = &*invocation.context;
+        let may_wait = self.elicit.is_none() && *approvals == ApprovalsMode::Suspend && *depth == 0;
+        let is_known = |asked: &InputRequest| is_form(asked) || matches!(asked, InputRequest::ListRoots(_));
+        if !may_wait || asked.len() > QUESTIONS || !asked.values().any(is_form) || !asked.values().all(is_known) {
+            return None;
+        }
+        let questions = serde_json::to_value(asked).ok()?;
+        let bytes = questions.to_string().len() + state.map_or(0, str::len);
+        let wait = ServerWait::Asks { questions: Arc::new(questions), state: state.map(Arc::from), reply: None };
+        (bytes <= LEFT_BYTES).then_some(wait)
+    }
+
+    /// The answers that a reply has: the fields of the one form, or of each form by the name of its question.
+    ///
+    /// # Errors
+    /// What the reply is not.
+    pub(super) fn of_reply(&self, questions: &Value, reply: &str) -> Result<InputResponses, String> {
+        let asked: InputRequests = serde_json::from_value(questions.clone())
+            .map_err(|error| format!("its questions are not known: {error}"))?;
+        let said = match reply.trim() {
+            "" | DECLINE => Map::new(),
+            text => match serde_json::from_str(text) {
+                Ok(Value::Object(said)) => said,
+                Ok(_) | Err(_) => return Err(format!("the reply was neither a JSON object nor {DECLINE}")),
+            },
+        };
+        let is_declined = matches!(reply.trim(), "" | DECLINE);
+        let forms = asked.values().filter(|asked| is_form(asked)).count();
+        let answer = |(name, asked): (String, InputRequest)| {
+            let InputRequest::Elicitation(asked) = asked else { return (name, serde_json::to_value(self.roots())) };
+            let own = if forms == 1 { Some(&said) } else { said.get(&name).and_then(Value::as_object) };
+            let schema = match &asked.params {
+                ElicitRequestParams::FormElicitationParams { requested_schema, .. } => {
+                    serde_json::to_value(requested_schema).unwrap_or_default()
+                }
+                _page => Value::Null,
+            };
+            let result = match own.filter(|_| !is_declined && !schema.is_null()) {
+                Some(form) => {
+                    let form = Value::Object(with_defaults(form.clone(), &schema));
+                    ElicitResult::new(ElicitationAction::Accept).with_content(form)
+                }
+                None => ElicitResult::new(ElicitationAction::Decline),
+            };
+            (name, serde_json::to_value(result))
+        };
+        let answers = asked.into_iter().map(answer).map(|(name, answer)| {
+            answer.map(|answer| (name, answer)).map_err(|error| format!("the reply cannot be sent: {error}"))
+        });
+        answers.collect()
+    }
+
     async fn ask(&self, message: String, schema: Value, asker: &Asker) -> Answer {
         let (Some(elicit), Ok(_one_of_few)) = (&self.elicit, self.asking.try_acquire()) else {
             return Answer::Decline;
@@ -127,6 +196,11 @@ impl Answers {
             Err(_nobody_answered) => Answer::Cancel,
         }
     }
+}
+
+fn is_form(asked: &InputRequest) -> bool {
+    let InputRequest::Elicitation(asked) = asked else { return false };
+    matches!(asked.params, ElicitRequestParams::FormElicitationParams { .. })
 }
 
 /// A folder as sent to servers.

@@ -83,6 +83,6 @@ fn complaint(error: &ServiceError) -> String {
     }
 }
 
-fn told(error: &ErrorData) -> String {
+pub(super) fn told(error: &ErrorData) -> String {
     format!("{} ({})", clip(&error.message), error.code.0)
 }

@@ -1,6 +1,6 @@
 //! Requests of a server to its client: the folders, and forms.
 //!
-//! Only these two capabilities are declared. rmcp answers pings and declines sampling and everything else.
+//! Only these two capabilities are declared, and to servers without a handshake that a call may become a task. rmcp answers pings and declines sampling and everything else.
 
 #![expect(deprecated, reason = "a later version does without roots; the servers of today ask for them")]
 
@@ -12,7 +12,7 @@ use bob_messages::pool::ServerOwner;
 use rmcp::model::{
     ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction, ElicitationCapability,
     ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam, ProtocolVersion,
-    RootsCapabilities,
+    RootsCapabilities, TASKS_EXTENSION_ID,
 };
 use rmcp::service::{NotificationContext, RequestContext};
 use rmcp::{ClientHandler, RoleClient};
@@ -28,6 +28,8 @@ pub(in crate::mcp) struct Handler {
     calls: OnTheirWay,
     /// For whom it asks in a request of its own.
     asker: Asker,
+    /// Whether a call may become a task: versions with a handshake do not know that.
+    knows_tasks: bool,
 }
 
 impl Handler {
@@ -42,12 +44,18 @@ impl Handler {
             changed,
             calls: OnTheirWay::default(),
             asker: Asker::default(),
+            knows_tasks: true,
         }
     }
 
     /// The requests of a server that not all sessions share are made for this owner.
     pub(in crate::mcp) fn owned_by(self, owner: Option<&ServerOwner>) -> Self {
         Self { asker: owner.map(Asker::of_owner).unwrap_or_default(), ..self }
+    }
+
+    /// For a connection that begins with a handshake.
+    pub(super) fn without_tasks(self) -> Self {
+        Self { knows_tasks: false, ..self }
     }
 
     /// The calls that are on their way to this server.
@@ -68,6 +76,7 @@ impl ClientHandler for Handler {
         let mut can = ClientCapabilities::default();
         can.roots = Some(RootsCapabilities::default());
         can.elicitation = Some(ElicitationCapability::new().with_form(FormElicitationCapability::new()));
+        can.extensions = self.knows_tasks.then(|| [(TASKS_EXTENSION_ID.to_owned(), Default::default())].into());
         ClientConfig::new(can, Implementation::new("bob", env!("CARGO_PKG_VERSION")))
             .with_protocol_version(ProtocolVersion::LATEST_WITH_INITIALIZE)
     }

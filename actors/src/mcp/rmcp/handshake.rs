@@ -95,9 +95,13 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
 
     fn send(
         &mut self,
-        item: TxJsonRpcMessage<RoleClient>,
+        mut item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
-        if let JsonRpcMessage::Request(request) = &item {
+        if let JsonRpcMessage::Request(request) = &mut item {
+            if let ClientRequest::InitializeRequest(asked) = &mut request.request {
+                // Tasks are of the version that has no handshake.
+                asked.params.capabilities.extensions = None;
+            }
             let id = request.id.clone();
             match (&request.request, &self.discovery, &self.first) {
                 (ClientRequest::DiscoverRequest(_), Some(discovery), First::Unsent) => {

@@ -99,7 +99,7 @@ fn what_is_no_snapshot_is_not_found() {
     file.record(1, Fact::Withdrawn);
     // It has the words, and is none.
     let call = bob_messages::ids::CallId::new("c1");
-    file.record(2, Fact::Waits { call, what: r#""kind":"snapshot""#.to_owned(), child: None });
+    file.record(2, Fact::Waits { call, what: r#""kind":"snapshot""#.to_owned(), child: None, server: None });
     assert!(file.found().is_none());
     file.record(3, snapshot(9));
     assert!(file.found().is_some());

@@ -36,7 +36,11 @@ impl World {
                 Effect::Remember(standing) => standing.join(&mut self.memory),
                 Effect::Report(TurnNews::Paused { question, .. }) => self.show(&question),
                 Effect::Report(TurnNews::Finished { outcome, .. }) => self.tokens.extend(outcome.token),
-                Effect::AbandonAll | Effect::Release { .. } | Effect::Report(_) | Effect::Emit(_) => {}
+                Effect::AbandonAll
+                | Effect::Release { .. }
+                | Effect::GiveUp { .. }
+                | Effect::Report(_)
+                | Effect::Emit(_) => {}
                 // The briefs here want none of it, and the histories are short.
                 Effect::ReadLayers { .. }
                 | Effect::ListSkills { .. }

@@ -72,6 +72,7 @@ impl Workspace {
             allow: None,
             traceparent: "".into(),
             child: None,
+            server_wait: None,
             tracestate: None,
         }
     }

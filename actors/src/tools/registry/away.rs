@@ -41,6 +41,7 @@ impl Host {
         let (name, context) = match message {
             ToolsMessage::Check { check, context, .. } => (&check.call.name, context),
             ToolsMessage::Call { call, context, .. } => (&call.name, context),
+            ToolsMessage::GiveUp { .. } => return usual.saturating_add(RETURNS_WITHIN),
         };
         let limit_ms = self.rules.get().map_or(context.tool_timeout_ms, |rules| rules.timeout_ms(name, context));
         usual.saturating_add(RETURNS_WITHIN).min(Duration::from_millis(limit_ms))

@@ -9,6 +9,7 @@ use tokio::time::{Instant, timeout_at};
 pub(super) fn session_of(message: &ToolsMessage) -> &SessionId {
     match message {
         ToolsMessage::Check { context, .. } | ToolsMessage::Call { context, .. } => &context.session,
+        ToolsMessage::GiveUp { session, .. } => session,
     }
 }
 
@@ -16,6 +17,7 @@ pub(super) fn name_of(message: &ToolsMessage) -> &ToolName {
     match message {
         ToolsMessage::Check { check, .. } => &check.call.name,
         ToolsMessage::Call { call, .. } => &call.name,
+        ToolsMessage::GiveUp { tool, .. } => tool,
     }
 }
 
@@ -30,7 +32,7 @@ pub(super) fn judged_by_one_of_two(host: &Arc<Host>, message: ToolsMessage) -> T
             });
             ToolsMessage::Check { check, context, reply }
         }
-        ToolsMessage::Check { .. } | ToolsMessage::Call { .. } => message,
+        ToolsMessage::Check { .. } | ToolsMessage::Call { .. } | ToolsMessage::GiveUp { .. } => message,
     }
 }
 
@@ -68,5 +70,7 @@ pub(crate) fn not_sent(message: ToolsMessage, why: &str) {
     match message {
         ToolsMessage::Check { reply, .. } => reply.send(Verdict::Unavailable { why }),
         ToolsMessage::Call { reply, .. } => reply.send(ToolReturn::not_run(why)),
+        // Without its server, the task ends when its time is over there.
+        ToolsMessage::GiveUp { .. } => {}
     }
 }

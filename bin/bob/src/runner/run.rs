@@ -315,7 +315,7 @@ impl Run {
                 Some(TurnMessage::ToolReturned { ticket, returned: Box::new(nobody) })
             }
             // Without a runtime nothing is remembered: the caller decides each time.
-            Effect::Remember(_) => None,
+            Effect::Remember(_) | Effect::GiveUp { .. } => None,
             Effect::Report(news) => {
                 self.hear(news);
                 None

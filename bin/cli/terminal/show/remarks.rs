@@ -76,7 +76,11 @@ pub(crate) fn how_to_resume(outcome: &TurnOutcome, offers_always: bool) -> Optio
             )
         }
         SuspendReason::ExternalWait => {
-            format!("[the turn waits for something outside: cli-agent resume {token} RESULT]")
+            // Whether it is a task is not in the outcome.
+            format!(
+                "[the turn waits for something outside: cli-agent resume {token} RESULT; without RESULT, a tool server is \
+                 asked for the result of its task]"
+            )
         }
     })
 }

@@ -128,7 +128,7 @@ impl Tree {
                 self.lanes.retain(|lane| !matches!(lane, Lane::Work(of, _) if *of == id));
             }
             Effect::Report(news) => self.lanes.push(Lane::Report(id), Item::News(news)),
-            Effect::Release { .. } | Effect::Remember(_) | Effect::Emit(_) => {}
+            Effect::Release { .. } | Effect::GiveUp { .. } | Effect::Remember(_) | Effect::Emit(_) => {}
             effect @ (Effect::ReadLayers { .. }
             | Effect::ListSkills { .. }
             | Effect::CheckOutput { .. }
