@@ -228,7 +228,7 @@ async fn the_actor_asks_again_and_forgets_what_followed_from_the_old_answer() {
 async fn calls_are_measured_and_selectors_are_asked_as_the_model_they_select() {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = of_file(&folder, |settings| settings.folder = Some(folder.path().join("kept")));
-    let around = Catalogued::new(port(), Arc::clone(&catalogue));
+    let around = Catalogued::new(port(), catalogue.clone());
     let (request, model) = (crate::llm::testing::request("hi"), name("select:preference=cost_first"));
     let answer = around.complete(request, &model).await.unwrap();
     assert_eq!(answer.model, name("ready:small-4"));

@@ -17,6 +17,7 @@
 //! | [`Inbox`](crate::inbox::Inbox) | [`inbox`](fn@inbox), of the store that has it |
 //! | [`ArtifactStorePort`] | [`artifacts`] |
 //! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
+//! | [`ModelCatalogPort`] | [`catalogue`] |
 //! | [`ToolPort`] | [`tools`] |
 //! | [`ApprovalPort`] | [`approvals`] |
 //! | [`ApprovalMemory`] | [`approval_memory`] |
@@ -52,6 +53,7 @@ mod memory_tests;
 use crate::ModelName;
 use crate::approvals::{ApprovalMemory, ApprovalPort};
 use crate::events::EventSink;
+use crate::model::catalogue::ModelCatalogPort;
 use crate::model::{ContextCompactorPort, LlmPort};
 use crate::store::{ArtifactStorePort, SessionStore, StoreOptions};
 use crate::tools::ToolPort;
@@ -180,6 +182,14 @@ pub async fn model(make: impl Fn() -> Arc<dyn LlmPort>, model: &ModelName) {
 /// When a rule is broken.
 pub async fn model_wire<F: Fn(SocketAddr) -> Arc<dyn LlmPort>>(of: &ModelWire<F>) {
     bob_actors::llm::contract::wire(of).await.assert();
+}
+
+/// Checks a catalogue of models. Each rule has a port of its own, which `make` returns; it must have a model that can be run.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn catalogue(make: impl Fn() -> Arc<dyn ModelCatalogPort>) {
+    bob_actors::models::contract::catalogue(make).await.assert();
 }
 
 /// Checks a port of tools. Each rule has a port of its own, which `make` returns. Calls are made with the arguments of the
