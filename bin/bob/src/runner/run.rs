@@ -82,7 +82,7 @@ pub(super) enum Stand {
 impl Run {
     pub(super) fn begin(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
         let RunnerRequest { session, input, turn_config, tools, policy, limits, mode, context, journal } = request;
-        context.as_deref().map_or(Ok(()), RequestContext::check).map_err(AgentError::Invalid)?;
+        context.as_deref().map_or(Ok(()), RequestContext::check)?;
         let name = turn_config.default_model.clone();
         let capabilities = model.capabilities(&name)?;
         if input.iter().all(|part| part.bytes() == 0) {

@@ -164,7 +164,7 @@ impl Tree {
                 let caller = Caller::Call { actor, ticket, call, how: How::Inline };
                 self.works_for_a_call(child, caller, false);
             }
-            Err(why) => self.returns(actor, ticket, ToolReturn::note(CallStatus::Error, why)),
+            Err(why) => self.returns(actor, ticket, ToolReturn::note(CallStatus::Error, why.to_string())),
         }
     }
 
