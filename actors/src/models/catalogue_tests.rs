@@ -214,8 +214,12 @@ async fn the_actor_asks_again_and_forgets_what_followed_from_the_old_answer() {
         server.was_asked.notified().await;
     }
     let model = name("ready:small-4");
-    let profile =
-        bob_messages::llm::ModelProfile { model: model.clone(), capabilities: Capabilities::default(), price: None };
+    let profile = bob_messages::llm::ModelProfile {
+        model: model.clone(),
+        capabilities: Capabilities::default(),
+        price: None,
+        tokens_per_kb: bob_messages::llm::TOKENS_PER_KB,
+    };
     profiles.keep(&Arc::new(profile));
     while profiles.get(&model).is_some() {
         server.was_asked.notified().await;

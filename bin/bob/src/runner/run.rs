@@ -4,7 +4,7 @@ use super::stopwatch::Stopwatch;
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::compactor::written;
-use bob_actors::llm::LlmPort;
+use bob_actors::llm::{LlmPort, tokens_per_kb};
 use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
 use bob_messages::approvals::Decision;
@@ -106,7 +106,12 @@ impl Run {
             turn: Turn::new(session.clone()),
             session,
             submission,
-            profile: Arc::new(ModelProfile { price: model.price(&name), model: name, capabilities }),
+            profile: Arc::new(ModelProfile {
+                price: model.price(&name),
+                tokens_per_kb: tokens_per_kb(model, &name),
+                model: name,
+                capabilities,
+            }),
             tools,
             policy,
             turn_timeout_ms: limits.turn_timeout_ms,

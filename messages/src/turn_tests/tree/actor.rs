@@ -85,7 +85,12 @@ impl Tree {
             }
             Effect::Profile { ticket, .. } => {
                 let world = crate::turn::tests::world::World::new(crate::turn_config::TurnConfig::new(model()));
-                let profile = ModelProfile { model: model(), capabilities: world.capabilities, price: world.price };
+                let profile = ModelProfile {
+                    model: model(),
+                    capabilities: world.capabilities,
+                    price: world.price,
+                    tokens_per_kb: crate::llm::TOKENS_PER_KB,
+                };
                 return Some(TurnMessage::Profiled { ticket, result: Ok(Arc::new(profile)) });
             }
             Effect::Infer { ticket, request, .. } => {
