@@ -12,7 +12,7 @@ pub use answered::{ChildTurn, agent_of, may_have_begun, read, resumed, worked};
 pub use background::{RESULT, STATUS, Task, TaskQuestion, outcome_of, result_input};
 pub(crate) use background::{begun, is_result};
 pub(crate) use terms::is_named_after;
-pub use terms::{Caller, Delegation, Resumption, child_of, name_below, session_of};
+pub use terms::{Caller, Delegation, DelegationError, Resumption, child_of, name_below, session_of};
 
 use crate::ids::{ModelName, ToolName};
 use crate::options::{OnParentEnd, SessionOptions};

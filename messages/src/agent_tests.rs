@@ -96,10 +96,12 @@ fn a_child_of_a_call_without_terms_or_task_is_refused() {
     let of = |call: &ToolCall, context: &crate::tools::CallContext| {
         Delegation::of(&agent, call, context, PermissionMode::Ask, (1, ResumeToken::new("x")))
     };
-    assert!(of(&call(json!({"task": "go"})), &context).unwrap_err().contains("by a turn of a runtime only"));
+    assert!(
+        of(&call(json!({"task": "go"})), &context).unwrap_err().to_string().contains("by a turn of a runtime only")
+    );
     let terms = terms(&agent, Spent::default(), &Limits::default(), 1_000).unwrap();
     let context = crate::tools::CallContext { child: Some(Arc::new(terms)), ..context };
-    assert!(of(&call(json!({"job": "go"})), &context).unwrap_err().contains("do not fit"));
+    assert!(of(&call(json!({"job": "go"})), &context).unwrap_err().to_string().contains("do not fit"));
     let child = of(&call(json!({"task": "go", "context": "x"})), &context).unwrap();
     assert_eq!(child.input.text(), "go\n\nContext:\nx");
     assert_eq!(child.input.request_id.unwrap().as_str(), "s/t/c00000001");

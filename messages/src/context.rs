@@ -102,31 +102,79 @@ impl RequestContext {
     /// Checks the bounds.
     ///
     /// # Errors
-    /// Returns what is wrong, and what is accepted instead. The text repeats neither data nor the name of a secret.
-    pub fn check(&self) -> Result<(), String> {
+    /// Returns what is wrong, and what is accepted instead.
+    pub fn check(&self) -> Result<(), ContextError> {
         self.tenant.iter().try_for_each(|tenant| named("tenant", tenant.as_str()))?;
         self.principal.iter().try_for_each(|principal| named("principal", principal.as_str()))?;
         at_most("labels", self.labels.len(), Self::MAX_LABELS)?;
         for (name, value) in &self.labels {
             named("label", name)?;
-            bounded(&format!("label {name:?}"), value.len(), Self::MAX_LABEL_BYTES)?;
+            bounded(|| format!("label {name:?}"), value.len(), Self::MAX_LABEL_BYTES)?;
         }
         if depth(&self.data, Self::MAX_DATA_DEPTH) > Self::MAX_DATA_DEPTH {
-            let most = Self::MAX_DATA_DEPTH;
-            return Err(format!("the context's data is nested too deeply; at most {most} levels are accepted"));
+            return Err(ContextError::TooDeep { most: Self::MAX_DATA_DEPTH });
         }
         let bytes = serde_json::to_vec(&self.data).map_or(usize::MAX, |json| json.len());
-        bounded("data", bytes, Self::MAX_DATA_BYTES)?;
+        bounded(|| "data".to_owned(), bytes, Self::MAX_DATA_BYTES)?;
         at_most("secrets", self.secrets.len(), Self::MAX_SECRETS)?;
-        self.secrets.iter().try_for_each(|name| match is_reference(name) {
+        match self.secrets.iter().all(|name| is_reference(name)) {
             true => Ok(()),
-            false => Err(format!(
-                "a secret of the context is not a name: expected 1 to {} letters, digits, `_`, `-`, `.`, `/` or `:`; \
-                 give the name under which a tool finds the secret, never its value",
-                Self::MAX_NAME_BYTES
-            )),
-        })
+            false => Err(ContextError::NotAReference),
+        }
     }
+}
+
+/// What is wrong with a [`RequestContext`]. It repeats neither its data nor the names of its secrets.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ContextError {
+    /// A name is empty.
+    #[error("the context has {} with an empty name; leave it out for none", with_article(what))]
+    EmptyName {
+        /// What has that name: `tenant`, `principal` or `label`.
+        what: &'static str,
+    },
+    /// A name has a control character.
+    #[error("the name of the context's {what} {name:?} has a control character")]
+    ControlCharacter {
+        /// What has that name: `tenant`, `principal` or `label`.
+        what: &'static str,
+        /// The name.
+        name: String,
+    },
+    /// A part has too many bytes.
+    #[error("the context's {part} has {bytes} bytes; at most {most} are accepted")]
+    TooLarge {
+        /// The part.
+        part: String,
+        /// How many it has.
+        bytes: usize,
+        /// How many are accepted.
+        most: usize,
+    },
+    /// There are too many of a kind.
+    #[error("the context has {count} {parts}; at most {most} are accepted")]
+    TooMany {
+        /// Of which kind: `labels` or `secrets`.
+        parts: &'static str,
+        /// How many there are.
+        count: usize,
+        /// How many are accepted.
+        most: usize,
+    },
+    /// The data is nested too deeply.
+    #[error("the context's data is nested too deeply; at most {most} levels are accepted")]
+    TooDeep {
+        /// How many levels are accepted.
+        most: usize,
+    },
+    /// A secret is not a name.
+    #[error(
+        "a secret of the context is not a name: expected 1 to {} letters, digits, `_`, `-`, `.`, `/` or `:`; give the name under \
+         which a tool finds the secret, never its value",
+        RequestContext::MAX_NAME_BYTES
+    )]
+    NotAReference,
 }
 
 /// To whom a lasting decision belongs: tenant and principal of the request whose call was decided about. A decision
@@ -160,28 +208,31 @@ impl Identity {
     }
 }
 
-fn named(what: &str, name: &str) -> Result<(), String> {
-    let article = if what == "label" { "a label" } else { what };
+fn with_article(what: &'static str) -> &'static str {
+    if what == "label" { "a label" } else { what }
+}
+
+fn named(what: &'static str, name: &str) -> Result<(), ContextError> {
     if name.is_empty() {
-        return Err(format!("the context has {article} with an empty name; leave it out for none"));
+        return Err(ContextError::EmptyName { what });
     }
     if name.chars().any(char::is_control) {
-        return Err(format!("the name of the context's {what} {name:?} has a control character"));
+        return Err(ContextError::ControlCharacter { what, name: name.to_owned() });
     }
-    bounded(&format!("{what} name"), name.len(), RequestContext::MAX_NAME_BYTES)
+    bounded(|| format!("{what} name"), name.len(), RequestContext::MAX_NAME_BYTES)
 }
 
-fn bounded(what: &str, bytes: usize, most: usize) -> Result<(), String> {
+fn bounded(part: impl FnOnce() -> String, bytes: usize, most: usize) -> Result<(), ContextError> {
     match bytes <= most {
         true => Ok(()),
-        false => Err(format!("the context's {what} has {bytes} bytes; at most {most} are accepted")),
+        false => Err(ContextError::TooLarge { part: part(), bytes, most }),
     }
 }
 
-fn at_most(what: &str, count: usize, most: usize) -> Result<(), String> {
+fn at_most(parts: &'static str, count: usize, most: usize) -> Result<(), ContextError> {
     match count <= most {
         true => Ok(()),
-        false => Err(format!("the context has {count} {what}; at most {most} are accepted")),
+        false => Err(ContextError::TooMany { parts, count, most }),
     }
 }
 
@@ -228,7 +279,7 @@ mod tests {
             (RequestContext::default().secret("hunter2 !"), "never its value"),
         ];
         for (context, expected) in refused {
-            let why = context.check().unwrap_err();
+            let why = context.check().unwrap_err().to_string();
             assert!(why.contains(expected) && !why.contains("hunter2"), "{why}");
         }
         let deep = (1..RequestContext::MAX_DATA_DEPTH).fold(json!(1), |inner, _| json!({"a": inner}));

@@ -9,6 +9,7 @@ mod store;
 pub use store::StoreError;
 
 use crate::chat::GuardReason;
+use crate::context::ContextError;
 use crate::ids::{SessionId, TenantId};
 use crate::llm::LlmError;
 use serde::{Deserialize, Serialize};
@@ -151,6 +152,12 @@ pub fn other_tenant(session: &SessionId, tenant: Option<&TenantId>) -> AgentErro
         Some(_) => format!("the session {session} belongs to another tenant; choose another session id"),
         None => format!("the session {session} belongs to a tenant; give the request a context with that tenant"),
     })
+}
+
+impl From<ContextError> for AgentError {
+    fn from(error: ContextError) -> Self {
+        Self::Invalid(error.to_string())
+    }
 }
 
 impl From<LlmError> for AgentError {

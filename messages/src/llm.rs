@@ -136,6 +136,19 @@ pub struct ModelProfile {
     /// What it costs, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub price: Option<ModelPrice>,
+    /// Tokens per thousand bytes of a prompt, as the port estimates them.
+    #[serde(default = "a_quarter")]
+    pub tokens_per_kb: u64,
+}
+
+/// Tokens per thousand bytes of a prompt where neither a provider nor a port has said: a quarter.
+pub const TOKENS_PER_KB: u64 = 250;
+
+/// Between which bounds a count or an estimate of them is believed.
+pub const TOKENS_PER_KB_BOUNDS: (u64, u64) = (50, 2_000);
+
+fn a_quarter() -> u64 {
+    TOKENS_PER_KB
 }
 
 /// One model call, as the machine asks for it. Plain data; adapters render it.

@@ -1,7 +1,7 @@
 //! The LlmActor: the mailbox of the model side.
 
 use super::arguments::LlmArguments;
-use super::attempts;
+use super::{attempts, estimate};
 use bob_messages::llm::{LlmAnswer, LlmError, LlmMessage, LlmRequest, ModelProfile};
 use bob_messages::reply::Reply;
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -38,8 +38,11 @@ impl Actor for LlmActor {
         match message {
             LlmMessage::Profile { model, reply } => {
                 let price = shared.port.price(&model);
-                let capabilities = shared.port.capabilities(&model);
-                reply.send(capabilities.map(|capabilities| Arc::new(ModelProfile { model, capabilities, price })));
+                let profile = shared.port.capabilities(&model).map(|capabilities| {
+                    let tokens_per_kb = estimate::tokens_per_kb(&*shared.port, &model);
+                    Arc::new(ModelProfile { model, capabilities, price, tokens_per_kb })
+                });
+                reply.send(profile);
             }
             LlmMessage::Infer { request, remaining_ms, reply } => {
                 // What readers see is told word by word, which takes its time.

@@ -16,6 +16,7 @@
 //! | [`scripted`] | a model that answers from a script |
 //! | [`router`] | several ports behind one |
 //! | `caught` | a port whose panics are caught |
+//! | `estimate` | how many tokens a port takes a prompt for |
 //! | `contract`, `heard` | the contract suites of the port (feature `testing`) |
 //! | `genai` | real providers over HTTP (feature `genai`) |
 
@@ -31,6 +32,7 @@ mod caught;
 pub mod contract;
 pub mod deltas;
 mod envelope;
+mod estimate;
 mod fairness;
 #[cfg(feature = "genai")]
 pub mod genai;
@@ -49,6 +51,7 @@ pub use arguments::LlmArguments;
 pub use breakers::DEFAULT_BREAKER;
 pub use caught::caught;
 pub use deltas::DeltaSink;
+pub use estimate::tokens_per_kb;
 #[cfg(feature = "genai")]
 pub use genai::GenaiLlm;
 #[cfg(any(test, feature = "testing"))]

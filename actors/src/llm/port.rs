@@ -42,7 +42,8 @@ pub trait LlmPort: Send + Sync + 'static {
         self.complete_stream(request, model, DeltaSink::unread())
     }
 
-    /// How many tokens the request has, about.
+    /// How many tokens the request has, about; by default a quarter of its bytes. The size of prompts is measured by it until
+    /// the provider has counted one of the session, and whether a fallback has room for a prompt.
     fn estimate_tokens(&self, request: &LlmRequest) -> u64 {
         request.bytes().div_ceil(4) as u64
     }

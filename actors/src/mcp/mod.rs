@@ -44,7 +44,7 @@ mod web_tests;
 pub use actor::McpServerActor;
 pub use arguments::McpServerArguments;
 pub use elicit::{Answer, Question};
-pub use sign_in::{SignInPort, SignIns};
+pub use sign_in::{SignInError, SignInPort, SignIns};
 
 use bob_messages::options::ServerSpec;
 use std::path::Path;
@@ -57,9 +57,9 @@ pub fn keeps_secrets(url: &str) -> bool {
 /// Signs in to a server, also if there are tokens for it.
 ///
 /// # Errors
-/// Why that is not possible; the text follows the server's name.
-pub async fn log_in(spec: &ServerSpec, sign_ins: &SignIns) -> Result<(), String> {
-    self::rmcp::log_in(spec, sign_ins).await
+/// Why that is not possible.
+pub async fn log_in(spec: &ServerSpec, sign_ins: &SignIns) -> Result<(), SignInError> {
+    self::rmcp::log_in(spec, sign_ins).await.map_err(|why| SignInError { server: spec.id.clone(), why })
 }
 
 /// Removes the tokens of a server from this folder; returns whether there were any. What the authorization server knows
@@ -67,6 +67,6 @@ pub async fn log_in(spec: &ServerSpec, sign_ins: &SignIns) -> Result<(), String>
 ///
 /// # Errors
 /// When they cannot be removed.
-pub fn log_out(spec: &ServerSpec, folder: &Path) -> Result<bool, String> {
-    self::rmcp::log_out(spec, folder)
+pub fn log_out(spec: &ServerSpec, folder: &Path) -> Result<bool, SignInError> {
+    self::rmcp::log_out(spec, folder).map_err(|why| SignInError { server: spec.id.clone(), why })
 }

@@ -13,6 +13,17 @@ pub trait SignInPort: Send + Sync + 'static {
     fn open<'a>(&'a self, server: &'a ServerId, page: &'a str) -> BoxFuture<'a, ()>;
 }
 
+/// Why signing in to a tool server, or out of it, is not possible. No token and no secret is in it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the tool server `{server}` {why}")]
+#[non_exhaustive]
+pub struct SignInError {
+    /// The server.
+    pub server: ServerId,
+    /// The reason; it follows the server's name.
+    pub why: String,
+}
+
 /// How a runtime signs in to its tool servers.
 #[derive(Clone, Default)]
 pub struct SignIns {

@@ -17,12 +17,12 @@ use tokio::time::Instant;
 #[derive(Clone)]
 pub struct Catalogued {
     port: Arc<dyn LlmPort>,
-    catalogue: Arc<Catalogue>,
+    catalogue: Arc<dyn ModelCatalogPort>,
 }
 
 impl Catalogued {
     /// This port, with this catalogue around it.
-    pub fn new(port: Arc<dyn LlmPort>, catalogue: Arc<Catalogue>) -> Self {
+    pub fn new(port: Arc<dyn LlmPort>, catalogue: Arc<dyn ModelCatalogPort>) -> Self {
         Self { port, catalogue }
     }
 
@@ -54,7 +54,7 @@ impl Catalogued {
 impl Catalogue {
     /// A port with this catalogue around it: it knows prices, names alternatives, and measures.
     pub fn around(self: &Arc<Self>, port: Arc<dyn LlmPort>) -> Arc<dyn LlmPort> {
-        Arc::new(Catalogued::new(port, Arc::clone(self)))
+        Arc::new(Catalogued::new(port, self.clone()))
     }
 }
 
@@ -79,7 +79,7 @@ impl LlmPort for Catalogued {
             let answered = self.port.complete_stream(request, &meant, deltas).await;
             if answered.is_ok() {
                 let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
-                self.catalogue.facts().took(meant.provider(), ms);
+                self.catalogue.took(meant.provider(), ms);
             }
             answered
         })

@@ -7,6 +7,7 @@ use crate::llm::{LlmPort, caught};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::LlmErrorKind;
 use bob_messages::models::{Listing, ModelBook, ModelEntry, ModelPrice, Standing};
+use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -107,6 +108,18 @@ impl ModelCatalogPort for Catalogue {
 
     fn price(&self, model: &ModelName) -> Option<ModelPrice> {
         self.facts.price(model)
+    }
+
+    fn took(&self, provider: &str, ms: u64) {
+        self.facts.took(provider, ms);
+    }
+
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.facts.settled())
+    }
+
+    fn refreshed_facts(&self) -> Option<&Arc<ModelFacts>> {
+        Some(&self.facts)
     }
 }
 

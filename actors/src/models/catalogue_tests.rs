@@ -214,8 +214,12 @@ async fn the_actor_asks_again_and_forgets_what_followed_from_the_old_answer() {
         server.was_asked.notified().await;
     }
     let model = name("ready:small-4");
-    let profile =
-        bob_messages::llm::ModelProfile { model: model.clone(), capabilities: Capabilities::default(), price: None };
+    let profile = bob_messages::llm::ModelProfile {
+        model: model.clone(),
+        capabilities: Capabilities::default(),
+        price: None,
+        tokens_per_kb: bob_messages::llm::TOKENS_PER_KB,
+    };
     profiles.keep(&Arc::new(profile));
     while profiles.get(&model).is_some() {
         server.was_asked.notified().await;
@@ -228,7 +232,7 @@ async fn the_actor_asks_again_and_forgets_what_followed_from_the_old_answer() {
 async fn calls_are_measured_and_selectors_are_asked_as_the_model_they_select() {
     let folder = tempfile::tempdir().unwrap();
     let catalogue = of_file(&folder, |settings| settings.folder = Some(folder.path().join("kept")));
-    let around = Catalogued::new(port(), Arc::clone(&catalogue));
+    let around = Catalogued::new(port(), catalogue.clone());
     let (request, model) = (crate::llm::testing::request("hi"), name("select:preference=cost_first"));
     let answer = around.complete(request, &model).await.unwrap();
     assert_eq!(answer.model, name("ready:small-4"));

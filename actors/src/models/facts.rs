@@ -1,8 +1,7 @@
 //! What is known of models, in memory: where it comes from, how old it is, and what was measured.
 
 use super::latency::Latencies;
-use super::port::CatalogueError;
-use super::source::{Entries, Source, of_file};
+use super::source::{CatalogueError, Entries, Source, of_file};
 use super::{cache, formats};
 use crate::clock::WallClock;
 use crate::llm::providers::{CapabilityOverrides, KnownModels};

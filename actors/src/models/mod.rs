@@ -14,12 +14,17 @@
 //! | `latency` | the median latency of each provider |
 //! | `resolve` | whether a model can be run here, and what is nearest to one that cannot |
 //! | [`around`] | a model port with the catalogue around it |
+//! | `caught` | a catalogue whose panics are caught |
+//! | `contract` | the contract suite of the port (feature `testing`) |
 //! | [`actor`] | refreshes the catalogue |
 
 pub mod actor;
 pub mod around;
 mod cache;
 pub mod catalogue;
+mod caught;
+#[cfg(any(test, feature = "testing"))]
+pub mod contract;
 pub mod facts;
 pub mod formats;
 mod latency;
@@ -30,7 +35,8 @@ pub mod source;
 pub use actor::{ModelsActor, ModelsArguments};
 pub use around::Catalogued;
 pub use catalogue::Catalogue;
+pub use caught::caught;
 pub use facts::{CatalogueSettings, ModelFacts};
 pub use formats::FormatError;
-pub use port::{CatalogueError, ModelCatalogPort, Resolution};
-pub use source::Source;
+pub use port::{ModelCatalogPort, Resolution};
+pub use source::{CatalogueError, Source};

@@ -1,7 +1,10 @@
 //! The port: what a catalogue of models does.
 
+use super::facts::ModelFacts;
+use super::source::CatalogueError;
 use bob_messages::ids::ModelName;
-use bob_messages::models::{ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Selection, select};
+use bob_messages::models::{Listing, ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Selection, select};
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
 
 /// Whether a model can be run here, and by whose word.
@@ -26,29 +29,20 @@ pub enum Resolution {
     },
 }
 
-/// Why the catalogue of models is not available, or its source has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{why}")]
-pub struct CatalogueError {
-    why: String,
-}
-
-impl CatalogueError {
-    /// An error with this text.
-    pub fn new(why: impl Into<String>) -> Self {
-        Self { why: why.into() }
-    }
-}
-
 /// A catalogue of models. It answers at once, from memory.
+///
+/// A runtime asks for the book and for prices; models are selected from the book when a turn begins, so that its journal
+/// explains the selection. Whether a model can be run is decided by its [`LlmPort`](crate::llm::LlmPort).
 pub trait ModelCatalogPort: Send + Sync + 'static {
-    /// What is known at this moment.
+    /// What is known at this moment. While nothing has changed it is the `Arc` that was returned before: for another one the
+    /// runtime makes its configuration of turns anew. Its entries are sorted by name.
     fn book(&self) -> Arc<ModelBook>;
 
     /// Whether a model can be run here. A selector resolves to the model it selects now.
     fn resolve(&self, model: &ModelName) -> Resolution;
 
-    /// The price of a model, if it is known; the configuration's before the catalogue's.
+    /// The price of a model, if it is known; the configuration's before the catalogue's. A runtime asks once for each model, and
+    /// again after its [`refreshed_facts`](Self::refreshed_facts) changed.
     fn price(&self, model: &ModelName) -> Option<ModelPrice>;
 
     /// The models of the catalogue, by name.
@@ -57,13 +51,30 @@ pub trait ModelCatalogPort: Send + Sync + 'static {
     /// Why the catalogue is not available.
     fn list(&self) -> Result<Arc<[Arc<ModelEntry>]>, CatalogueError> {
         match &self.book().listing {
-            bob_messages::models::Listing::Open(entries) => Ok(Arc::clone(entries)),
-            bob_messages::models::Listing::Closed(why) => Err(CatalogueError::new(why.to_string())),
+            Listing::Open(entries) => Ok(Arc::clone(entries)),
+            Listing::Closed(why) => Err(CatalogueError::new(why.to_string())),
         }
     }
 
-    /// Selects a model, and explains it.
+    /// Selects a model, and explains it. A turn does not call this: it selects from the [`book`](Self::book), by this rule.
     fn select(&self, selector: &ModelSelector, needs: &Needs) -> Selection {
         select(&self.book(), selector, needs)
+    }
+
+    /// Takes the time of a call of this provider that was answered, for the latencies of the book.
+    fn took(&self, provider: &str, ms: u64) {
+        let _not_measured = (provider, ms);
+    }
+
+    /// Returns when the first answer of a source is there, or there is none for now; in bounded time. A request that needs a
+    /// selection waits for it while the book is closed.
+    fn settled(&self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    /// The facts that the runtime asks the source of again, and whose latencies it keeps; `None` for a catalogue that does
+    /// so itself. For a port around a [`Catalogue`](super::Catalogue): its facts.
+    fn refreshed_facts(&self) -> Option<&Arc<ModelFacts>> {
+        None
     }
 }

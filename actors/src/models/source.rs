@@ -22,6 +22,20 @@ pub enum Source {
     Url(String),
 }
 
+/// Why the catalogue of models is not available, or its source has no answer.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{why}")]
+pub struct CatalogueError {
+    why: String,
+}
+
+impl CatalogueError {
+    /// An error with this text.
+    pub fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into() }
+    }
+}
+
 /// The models of a source.
 pub(super) type Entries = Arc<[Arc<ModelEntry>]>;
 

@@ -33,7 +33,7 @@ pub use owners::*;
 pub use parts::*;
 pub use pools::*;
 pub use processes::*;
-pub use suites::{inbox_suite, owners, store};
+pub use suites::{full_disk, inbox_suite, killed, owners, paused, store};
 
 use super::SessionStore;
 use bob_messages::ids::{ModelName, RecordId, SessionId};

@@ -81,7 +81,7 @@ impl Agents {
         let agent = agent.ok_or_else(|| ToolError::new(format!("there is no agent called {}", call.name)))?;
         let turn_config = self.turn_config.get().ok_or_else(|| ToolError::unavailable("the runtime starts"))?;
         let by_hand = (clock::now(), secret());
-        let child = Delegation::of(agent, call, context, self.unsaid, by_hand).map_err(ToolError::new)?;
+        let child = Delegation::of(agent, call, context, self.unsaid, by_hand)?;
         let (reply, outcome) = Reply::channel();
         let (session, input, turn_config) = (child.session.clone(), Arc::new(child.input), turn_config());
         self.sessions.ask(AGAIN, reply, move |reply, _asked| SessionsMessage::Submit {

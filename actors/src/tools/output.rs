@@ -11,19 +11,39 @@ use std::sync::Arc;
 /// How large a schema may be as JSON, in bytes; it is also told to the model in words.
 pub const MAX_SCHEMA_BYTES: usize = 64 * 1024;
 
+/// Why answers cannot be checked against a schema.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SchemaError {
+    /// It is no JSON object.
+    #[error("a schema must be a JSON object")]
+    NotAnObject,
+    /// It is too large.
+    #[error("it has {bytes} bytes; at most {most} are taken")]
+    TooLarge {
+        /// How many bytes it has as JSON.
+        bytes: usize,
+        /// How many are taken.
+        most: usize,
+    },
+    /// It is no schema, or not one that is read here; the reason, with the place where there is one.
+    #[error("{0}")]
+    Invalid(String),
+}
+
 /// Whether this is a schema that answers can be checked against.
 ///
 /// # Errors
 /// Why it is not, naming the place where there is one.
-pub fn check_schema(schema: &Value) -> Result<(), String> {
+pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     if !schema.is_object() {
-        return Err("a schema must be a JSON object".to_owned());
+        return Err(SchemaError::NotAnObject);
     }
     let bytes = schema.to_string().len();
     if bytes > MAX_SCHEMA_BYTES {
-        return Err(format!("it has {bytes} bytes; at most {MAX_SCHEMA_BYTES} are taken"));
+        return Err(SchemaError::TooLarge { bytes, most: MAX_SCHEMA_BYTES });
     }
-    Checker::read(schema).map(drop)
+    Checker::read(schema).map(drop).map_err(SchemaError::Invalid)
 }
 
 /// Holds an answer against a schema.
@@ -64,11 +84,12 @@ mod tests {
     #[test]
     fn what_is_no_schema_is_refused_with_its_place() {
         assert_eq!(check_schema(&json!({})), Ok(()));
-        assert!(check_schema(&json!([])).unwrap_err().contains("JSON object"));
-        let wrong = check_schema(&json!({"properties": {"a": {"type": "strin"}}})).unwrap_err();
+        let why = |schema: Value| check_schema(&schema).unwrap_err().to_string();
+        assert!(why(json!([])).contains("JSON object"));
+        let wrong = why(json!({"properties": {"a": {"type": "strin"}}}));
         assert!(wrong.contains("strin"), "{wrong}");
         #[cfg(feature = "json-schema")]
-        assert!(check_schema(&json!({"$ref": "http://127.0.0.1:1/x"})).unwrap_err().contains("fetched"));
-        assert!(check_schema(&json!({"title": "x".repeat(MAX_SCHEMA_BYTES)})).unwrap_err().contains("bytes"));
+        assert!(why(json!({"$ref": "http://127.0.0.1:1/x"})).contains("fetched"));
+        assert!(why(json!({"title": "x".repeat(MAX_SCHEMA_BYTES)})).contains("bytes"));
     }
 }

@@ -169,7 +169,12 @@ impl Fixture {
         match next(&mut self.llm).await {
             LlmMessage::Profile { reply, .. } => {
                 let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
-                reply.send(Ok(Arc::new(ModelProfile { model: model(), capabilities, price: None })));
+                reply.send(Ok(Arc::new(ModelProfile {
+                    model: model(),
+                    capabilities,
+                    price: None,
+                    tokens_per_kb: bob_messages::llm::TOKENS_PER_KB,
+                })));
             }
             other => panic!("not a profile: {other:?}"),
         }

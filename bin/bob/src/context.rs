@@ -2,7 +2,6 @@
 //! tenants.
 
 pub use crate::facade::{TenantRuntime, TenantUse};
-pub use bob_messages::context::Identity;
 /// On whose behalf a request is made, for [`AgentRequest::context`](crate::AgentRequest::context).
 ///
 /// ```
@@ -21,5 +20,6 @@ pub use bob_messages::context::Identity;
 /// # Ok::<(), serde_json::Error>(())
 /// ```
 pub use bob_messages::context::RequestContext;
+pub use bob_messages::context::{ContextError, Identity};
 pub use bob_messages::ids::{PrincipalId, TenantId};
 pub use bob_messages::tenants::TenantLimits;

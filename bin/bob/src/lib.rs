@@ -43,14 +43,14 @@
 //!
 //! | module | what is in it | ports a program may implement |
 //! |---|---|---|
-//! | [`model`] | real and scripted models, requests and answers | [`LlmPort`](model::LlmPort), [`ContextCompactorPort`](model::ContextCompactorPort) |
-//! | [`tools`] | tools, their policy, tool servers, skills | [`ToolPort`](tools::ToolPort), [`SkillPort`](tools::skills::SkillPort) |
-//! | [`store`] | stores, and what a journal consists of | [`SessionStore`](store::SessionStore) |
+//! | [`model`] | real and scripted models, requests and answers | [`LlmPort`](model::LlmPort), [`Readiness`](model::Readiness), [`KnownModels`](model::providers::KnownModels), [`ModelCatalogPort`](model::catalogue::ModelCatalogPort), [`ContextCompactorPort`](model::ContextCompactorPort) |
+//! | [`tools`] | tools, their policy, tool servers, skills | [`ToolPort`](tools::ToolPort), [`ToolHook`](tools::hooks::ToolHook), [`SkillPort`](tools::skills::SkillPort), [`SignInPort`](tools::servers) |
+//! | [`store`] | stores, and what a journal consists of | [`SessionStore`](store::SessionStore), [`ArtifactStorePort`](store::ArtifactStorePort) |
 //! | [`events`] | what readers and sinks are told | [`EventSink`](events::EventSink) |
 //! | [`approvals`] | questions to a person, and decisions | [`ApprovalPort`](approvals::ApprovalPort), [`ApprovalMemory`](approvals::ApprovalMemory) |
 //! | [`sessions`] | options, outcomes, lists of sessions | |
 //! | [`context`] | on whose behalf a request is made: tenant, principal, own data | |
-//! | [`config`] | limits, prompts, child processes | [`Hook`](config::Hook) |
+//! | [`config`] | limits, prompts, child processes | [`AgentBootstrap`](config::AgentBootstrap), [`Hook`](config::Hook) |
 //! | [`health`] | state, counts and latencies of a runtime | |
 //! | [`hub`] | messages of chat systems, and a tool with which an agent speaks first | [`ChatChannel`](hub::ChatChannel) |
 //! | [`inbox`] | messages to sessions from processes that do not run them, and workers that do | [`Inbox`](inbox::Inbox) |

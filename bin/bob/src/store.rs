@@ -80,7 +80,7 @@ pub use bob_actors::store::{
     FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
     StoredArtifact, below, make_folder, page_of,
 };
-pub use bob_messages::agent::{Delegation, Task};
+pub use bob_messages::agent::{Delegation, DelegationError, Task};
 pub use bob_messages::artifact::{Artifact, ArtifactId, ArtifactKind, LARGE_PART_BYTES};
 pub use bob_messages::chat::Asking;
 pub use bob_messages::ids::RecordId;

@@ -8,8 +8,11 @@
 //! ```no_run
 //! use bob::telemetry::{Telemetry, TelemetrySettings};
 //!
-//! # fn main() -> Result<(), String> {
-//! let settings = TelemetrySettings::new("http://127.0.0.1:4318", "my-service");
+//! # fn main() -> Result<(), bob::telemetry::TelemetryError> {
+//! let settings = TelemetrySettings::new("http://127.0.0.1:4318", "my-service")
+//!     .header("authorization", "Bearer …")
+//!     .resource("deployment.environment.name", "staging")
+//!     .sampled(0.1);
 //! let telemetry = Telemetry::start(settings)?;
 //! // RuntimeBuilder::sink(telemetry.clone()) …; after the runtime's shutdown:
 //! telemetry.flush(std::time::Duration::from_secs(2));
@@ -18,6 +21,8 @@
 //! ```
 
 mod contents;
+mod environment;
+mod error;
 mod metrics;
 mod send;
 mod settings;
@@ -30,6 +35,7 @@ mod tests;
 
 use crate::events::{AgentEvent, Envelope, EventSink};
 use bob_messages::ids::TurnId;
+pub use error::TelemetryError;
 use send::Shared;
 use settings::Sampler;
 pub use settings::TelemetrySettings;
@@ -51,8 +57,8 @@ impl Telemetry {
     /// Starts the thread that sends.
     ///
     /// # Errors
-    /// The thread or its HTTP client cannot start, or a header is none.
-    pub fn start(settings: TelemetrySettings) -> Result<Arc<Self>, String> {
+    /// An address or a header cannot be used, or the thread or its HTTP client cannot start.
+    pub fn start(settings: TelemetrySettings) -> Result<Arc<Self>, TelemetryError> {
         let shared = Arc::<Shared>::default();
         let (sampler, spans) = (settings.sampler, Spans::new(settings.service.clone(), settings.has_contents));
         send::start(settings, Arc::clone(&shared))?;
@@ -63,7 +69,7 @@ impl Telemetry {
     ///
     /// # Errors
     /// A variable has a value that cannot be used, or the thread cannot start.
-    pub fn from_env(service: &str) -> Result<Option<Arc<Self>>, String> {
+    pub fn from_env(service: &str) -> Result<Option<Arc<Self>>, TelemetryError> {
         let settings = TelemetrySettings::from_variables(&|name| std::env::var(name).ok(), service)?;
         settings.map(Self::start).transpose()
     }

@@ -13,10 +13,11 @@
 //!
 //! | port | suite |
 //! |---|---|
-//! | [`SessionStore`] | [`store`], and [`store_owners`] for one that several processes may open |
+//! | [`SessionStore`] | [`store`]; for one that several processes may open [`store_owners`], [`store_killed`] and [`store_paused`]; for one in files [`store_full_disk`] |
 //! | [`Inbox`](crate::inbox::Inbox) | [`inbox`](fn@inbox), of the store that has it |
 //! | [`ArtifactStorePort`] | [`artifacts`] |
 //! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
+//! | [`ModelCatalogPort`] | [`catalogue`] |
 //! | [`ToolPort`] | [`tools`] |
 //! | [`ApprovalPort`] | [`approvals`] |
 //! | [`ApprovalMemory`] | [`approval_memory`] |
@@ -29,8 +30,6 @@
 //!
 //! [`FakeRuntime`] stands in for a runtime in tests of code that uses one. [`request`], [`invocation`], [`question`] and
 //! [`condense_request`] make what a runtime gives to ports.
-//!
-//! `bob-actors` has the rules of stores whose processes are killed and paused, as the macro `store_owners_contract!`.
 
 mod approvals;
 mod asked;
@@ -52,6 +51,7 @@ mod memory_tests;
 use crate::ModelName;
 use crate::approvals::{ApprovalMemory, ApprovalPort};
 use crate::events::EventSink;
+use crate::model::catalogue::ModelCatalogPort;
 use crate::model::{ContextCompactorPort, LlmPort};
 use crate::store::{ArtifactStorePort, SessionStore, StoreOptions};
 use crate::tools::ToolPort;
@@ -153,6 +153,48 @@ pub async fn store_owners(open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>
     bob_actors::store::contract::owners(open).await.assert();
 }
 
+/// Checks that what a store acknowledged is there after its process was killed, whenever that was, and that its sessions are
+/// free then. There are 25 kills, or as many as the variable `BOB_TEST_STORE_KILLS` says. `examine` looks at the folder
+/// after a kill, and panics when something in it is not as it must be.
+///
+/// The test program runs itself again for that, so this is called in a test of its own, whose path is `test`:
+///
+/// ```no_run
+/// # use bob::store::{SessionStore, StoreOptions};
+/// # use bob::testing;
+/// # use std::path::Path;
+/// # use std::sync::Arc;
+/// # fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> { todo!() }
+/// #[test]
+/// fn kills_cost_nothing() {
+///     testing::run(testing::store_killed(concat!(module_path!(), "::kills_cost_nothing"), open, |_folder| ()));
+/// }
+/// ```
+///
+/// # Panics
+/// When the rule is broken, or the program cannot be run again.
+pub async fn store_killed(test: &str, open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>, examine: fn(&Path)) {
+    bob_actors::store::contract::killed(test, open, examine).await;
+}
+
+/// Checks that an owner that is paused is known to live, and writes nothing when it goes on after its session was taken
+/// over. `test` is as for [`store_killed`].
+///
+/// # Panics
+/// When the rule is broken, or the program cannot be run again.
+pub async fn store_paused(test: &str, open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>) {
+    bob_actors::store::contract::paused(test, open).await;
+}
+
+/// Checks a store in files on a disk that is full: what is refused is not acknowledged, what was acknowledged stays, and with
+/// room again all goes on. `test` is as for [`store_killed`].
+///
+/// # Panics
+/// When the rule is broken, or the program cannot be run again.
+pub async fn store_full_disk(test: &str, open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>) {
+    bob_actors::store::contract::full_disk(test, open).await;
+}
+
 /// Checks a model's port. Each rule has a port of its own, which `make` returns; its model must answer any ordinary question.
 ///
 /// ```
@@ -176,10 +218,41 @@ pub async fn model(make: impl Fn() -> Arc<dyn LlmPort>, model: &ModelName) {
 /// Checks a model's port that speaks HTTP, against a provider on a loopback port that the suite plays: whole answers, answers
 /// byte by byte, cut at every byte, held back while the call is dropped, statuses, and bytes that are no answer.
 ///
+/// ```
+/// # #[cfg(feature = "genai")] {
+/// use bob::model::LlmPort;
+/// use bob::testing::{self, ModelWire};
+/// use bob::{ModelName, Providers};
+/// use std::net::SocketAddr;
+/// use std::sync::Arc;
+///
+/// fn port(address: SocketAddr) -> Arc<dyn LlmPort> {
+///     let lab = Providers::new().endpoint("lab", format!("http://{address}/v1/"), None);
+///     Arc::new(lab.build().expect("a port"))
+/// }
+///
+/// let events = concat!(
+///     "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}\n\n",
+///     "data: [DONE]\n\n",
+/// );
+/// let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n", events.len());
+/// let (response, model) = (format!("{head}{events}").into_bytes(), ModelName::parse("lab:m").expect("a name"));
+/// testing::run(testing::model_wire(&ModelWire { make: port, model, response, text: "hi".into() }));
+/// # }
+/// ```
+///
 /// # Panics
 /// When a rule is broken.
 pub async fn model_wire<F: Fn(SocketAddr) -> Arc<dyn LlmPort>>(of: &ModelWire<F>) {
     bob_actors::llm::contract::wire(of).await.assert();
+}
+
+/// Checks a catalogue of models. Each rule has a port of its own, which `make` returns; it must have a model that can be run.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn catalogue(make: impl Fn() -> Arc<dyn ModelCatalogPort>) {
+    bob_actors::models::contract::catalogue(make).await.assert();
 }
 
 /// Checks a port of tools. Each rule has a port of its own, which `make` returns. Calls are made with the arguments of the

@@ -40,7 +40,7 @@ pub mod skills;
 pub use bob_actors::tools::ToolPort;
 #[cfg(feature = "local-tools")]
 pub use bob_actors::tools::local::{Kernel, Protection, SECRET_FILES, Sandbox, SandboxMode};
-pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, check_schema};
+pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, SchemaError, check_schema};
 pub use bob_actors::tools::policy::{DENIED_COMMANDS, Policy, PolicyError, Rules, ToolOverride};
 /// Makes a tool of an async function, for [`RuntimeBuilder::tools`](crate::RuntimeBuilder::tools).
 ///

@@ -81,7 +81,7 @@ pub(crate) async fn log_in(config: &Config, id: &str) -> Result<Exit, Failure> {
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
         signed_in = bob::tools::servers::log_in(&spec, &sign_ins) => signed_in,
     };
-    signed_in.map_err(|why| Failure::from(AgentError::Tool(format!("the tool server `{id}` {why}"))))?;
+    signed_in.map_err(|error| Failure::from(AgentError::Tool(error.to_string())))?;
     print::line(&format!("signed in to {id}"))?;
     Ok(Exit::Success)
 }
@@ -89,7 +89,8 @@ pub(crate) async fn log_in(config: &Config, id: &str) -> Result<Exit, Failure> {
 /// `mcp logout`.
 pub(crate) fn log_out(config: &Config, id: &str) -> Result<Exit, Failure> {
     let spec = server(config, id)?;
-    let was_signed_in = bob::tools::servers::log_out(&spec, &folder(config)?).map_err(Failure::internal)?;
+    let was_signed_in =
+        bob::tools::servers::log_out(&spec, &folder(config)?).map_err(|error| Failure::internal(error.to_string()))?;
     print::line(&match was_signed_in {
         true => format!("signed out of {id}: its tokens are removed from this machine"),
         false => format!("there are no tokens of {id}"),

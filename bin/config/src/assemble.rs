@@ -131,7 +131,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let hooks = hooks(config, builder.watcher())?;
     let builder = builder
         .model(Arc::clone(&model))
-        .models(Arc::clone(&catalogue))
+        .models(catalogue.clone())
         .model_servers(addresses, specs)
         .store(store)
         .turn_config(turn_config)

@@ -258,7 +258,8 @@ fn skill_sources(root: &Table<'_>, findings: &mut Findings) {
 fn tenants(root: &Table<'_>, findings: &mut Findings) {
     let Some(tenants) = root.get("tenants").and_then(tree::table) else { return };
     for name in tenants.keys() {
-        if let Err(why) = RequestContext::of_tenant(name.get_ref().as_ref()).check() {
+        if let Err(error) = RequestContext::of_tenant(name.get_ref().as_ref()).check() {
+            let why = error.to_string();
             findings.add(name.span(), why.replacen("the context has tenant with", "`tenants` has a tenant with", 1));
         }
     }

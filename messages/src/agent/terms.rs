@@ -172,18 +172,19 @@ impl Delegation {
     /// The child of this call; `unsaid` is the mode of callers that have none, `token` the secret of its turn.
     ///
     /// # Errors
-    /// Why there is none, for the model.
+    /// Why there is none; its text is for the model.
     pub fn of(
         agent: &Agent,
         call: &ToolCall,
         context: &CallContext,
         unsaid: PermissionMode,
         (at, token): (Millis, ResumeToken),
-    ) -> Result<Self, String> {
-        let Some(terms) = &context.child else { return Err("an agent is called by a turn of a runtime only".into()) };
-        let task = Task::deserialize(&*call.arguments).map_err(|error| format!("the arguments do not fit: {error}"))?;
+    ) -> Result<Self, DelegationError> {
+        let terms = context.child.as_ref().ok_or(DelegationError::NoTurn)?;
+        let task = Task::deserialize(&*call.arguments);
+        let task = task.map_err(|error| DelegationError::Arguments(error.to_string()))?;
         let named = named_after(&context.session, &context.turn, &call.id);
-        let (session, turn) = named.ok_or("the call has no name that a session could have")?;
+        let (session, turn) = named.ok_or(DelegationError::NoName)?;
         let options = SessionOptions {
             tenant: context.context.as_ref().and_then(|context| context.tenant.clone()),
             cwd: context.roots.first().cloned(),
@@ -213,6 +214,21 @@ impl Delegation {
         };
         Ok(Self { session, input })
     }
+}
+
+/// Why an agent cannot be called.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DelegationError {
+    /// The context of the call is not that of a turn of a runtime.
+    #[error("an agent is called by a turn of a runtime only")]
+    NoTurn,
+    /// The arguments are not those of a task; the reason.
+    #[error("the arguments do not fit: {0}")]
+    Arguments(String),
+    /// The session of the call could have no name: ids of a foreign journal.
+    #[error("the call has no name that a session could have")]
+    NoName,
 }
 
 /// A decision for a session that works for a call and is suspended.

@@ -5,7 +5,7 @@ use crate::agent::{Agent, NAMESPACE};
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
 use crate::error::AgentError;
 use crate::ids::{CallId, ModelName, Ticket, ToolName};
-use crate::llm::{Capabilities, LlmAnswer, LlmError, ModelProfile, RawCall};
+use crate::llm::{Capabilities, LlmAnswer, LlmError, ModelProfile, RawCall, TOKENS_PER_KB};
 use crate::models::{ModelPrice, Rate};
 use crate::session_state::Session;
 use crate::store::{Answered, Ended, Fact, Record, StepCost, StoreError};
@@ -304,7 +304,7 @@ impl Driver<'_> {
         };
         // The costs are those of the journal.
         let price = self.is_priced().then(|| ModelPrice::usd(Rate::default(), Rate::default()));
-        Ok(Arc::new(ModelProfile { model, capabilities, price }))
+        Ok(Arc::new(ModelProfile { model, capabilities, price, tokens_per_kb: TOKENS_PER_KB }))
     }
 
     /// Whether the model had a price: it must have one where the cost is bounded.

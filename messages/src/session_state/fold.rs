@@ -79,7 +79,7 @@ pub struct Session {
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub steers: VecDeque<RequestId>,
     /// Tokens per thousand prompt bytes, as the provider last counted them;
-    /// 250 until it did.
+    /// [`TOKENS_PER_KB`](crate::llm::TOKENS_PER_KB) until it did.
     pub tokens_per_kb: u64,
     /// What of all this a live session keeps.
     #[serde(default)]
@@ -112,7 +112,7 @@ impl Session {
             given_up: Vec::new(),
             standing: Vec::new(),
             steers: VecDeque::new(),
-            tokens_per_kb: 250,
+            tokens_per_kb: crate::llm::TOKENS_PER_KB,
             keep: Retention::default(),
         }
     }

@@ -95,7 +95,8 @@ impl Session {
             turn.usage.add(usage);
             turn.spent.tokens = turn.usage.total_tokens;
             if usage.input_tokens > 0 && cost.prompt_bytes > 0 {
-                self.tokens_per_kb = (usage.input_tokens.saturating_mul(1_000) / cost.prompt_bytes).clamp(50, 2_000);
+                let (least, most) = crate::llm::TOKENS_PER_KB_BOUNDS;
+                self.tokens_per_kb = (usage.input_tokens.saturating_mul(1_000) / cost.prompt_bytes).clamp(least, most);
             }
         }
     }

@@ -67,7 +67,8 @@ impl Turn {
         let (State::LlmInfer { asked: true, prompt_bytes, seen, .. }, Some(session)) = (state, &self.session) else {
             return ended;
         };
-        let tokens = |bytes: u64| bytes.saturating_mul(session.tokens_per_kb) / 1_000;
+        let per_kb = self.frame.as_ref().map_or(session.tokens_per_kb, |frame| frame.tokens_per_kb(session));
+        let tokens = |bytes: u64| bytes.saturating_mul(per_kb) / 1_000;
         let (input_tokens, output_tokens) =
             (tokens(*prompt_bytes), tokens(seen.as_ref().map_or(0, |seen| seen.len() as u64)));
         let total_tokens = input_tokens + output_tokens;

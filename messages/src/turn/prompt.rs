@@ -10,7 +10,7 @@ use super::{history, output_schema};
 use crate::chat::{CallStatus, ContentPart, Message, Usage, complaint};
 use crate::event::{AgentEvent, StepEvent};
 use crate::ids::{ToolName, TurnId};
-use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::llm::{Capabilities, LlmRequest, ModelProfile, TOKENS_PER_KB, ToolMode, ToolModeChoice};
 use crate::models::Cost;
 use crate::session_state::{OpenTurn, Session};
 use crate::skills::SkillIndex;
@@ -151,10 +151,18 @@ impl Frame {
         Arc::clone(&self.header.1)
     }
 
+    /// Tokens per thousand bytes of a prompt: as the provider counted them, and before it did as the port estimates them.
+    pub(super) fn tokens_per_kb(&self, session: &Session) -> u64 {
+        match session.tokens_per_kb {
+            TOKENS_PER_KB => self.profile.tokens_per_kb,
+            counted => counted,
+        }
+    }
+
     /// How many bytes a prompt has that fills this share of the context.
     pub(super) fn fills(&self, percent: u32, session: &Session) -> usize {
         let tokens = u64::from(self.profile.capabilities.context_tokens) * u64::from(percent) / 100;
-        usize::try_from(tokens * 1_000 / session.tokens_per_kb).unwrap_or(usize::MAX)
+        usize::try_from(tokens * 1_000 / self.tokens_per_kb(session)).unwrap_or(usize::MAX)
     }
 
     /// How many of them are left for the history and its summary.
@@ -173,7 +181,7 @@ impl Frame {
 
     /// The estimate of a prompt whose history and summary have so many bytes.
     pub(super) fn tokens(&self, bytes: usize, session: &Session) -> u64 {
-        (self.frame_bytes() + bytes) as u64 * session.tokens_per_kb / 1_000
+        (self.frame_bytes() + bytes) as u64 * self.tokens_per_kb(session) / 1_000
     }
 
     /// How large the history is, with what stands for its beginning.
@@ -239,7 +247,7 @@ impl Frame {
         } as u64;
         let event = AgentEvent::PromptBuilt {
             messages: request.messages.len(),
-            estimated_tokens: bytes * session.tokens_per_kb / 1_000,
+            estimated_tokens: bytes * self.tokens_per_kb(session) / 1_000,
             dropped_messages: fit.dropped(),
             cut_layers: self.cut_layers.clone(),
             cut_bytes: self.cut_bytes,

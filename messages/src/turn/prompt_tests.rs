@@ -1,12 +1,14 @@
 //! What a model reads: layers, contract, history, and how much of them fits.
 
+mod estimate;
+
 use super::prompt::Frame;
 use super::skills::Chosen;
 use crate::chat::{CallStatus, ContentPart, Message, StopReason, ToolCall, ToolResult, Usage};
 use crate::event::AgentEvent;
 use crate::ids::{CallId, RecordId, ToolName, TurnId};
 use crate::limits::Limits;
-use crate::llm::{Capabilities, LlmRequest, ModelProfile, ToolMode, ToolModeChoice};
+use crate::llm::{Capabilities, LlmRequest, ModelProfile, TOKENS_PER_KB, ToolMode, ToolModeChoice};
 use crate::options::SessionOptions;
 use crate::session_state::Session;
 use crate::store::{Answered, Ended, FORMAT, Fact, Record, StepCost};
@@ -87,7 +89,16 @@ struct Built {
 }
 
 fn build(turn_config: &TurnConfig, session: &Session, capabilities: Capabilities, tools: &Arc<ToolSet>) -> Built {
-    let profile = Arc::new(ModelProfile { model: model(), capabilities, price: None });
+    build_of(turn_config, session, (capabilities, TOKENS_PER_KB), tools)
+}
+
+fn build_of(
+    turn_config: &TurnConfig,
+    session: &Session,
+    (capabilities, tokens_per_kb): (Capabilities, u64),
+    tools: &Arc<ToolSet>,
+) -> Built {
+    let profile = Arc::new(ModelProfile { model: model(), capabilities, price: None, tokens_per_kb });
     let mut frame =
         Frame::new(turn_config, &turn_config.layers, session, profile, (Chosen::none(tools), Arc::clone(tools)));
     let (request, bytes, event) = frame.request(turn_config, session, session.open.as_ref().expect("a turn"));
@@ -331,30 +342,6 @@ fn the_same_session_gives_the_same_prompt() {
         let saved: Session = serde_json::from_str(&serde_json::to_string(&eventful()).unwrap()).unwrap();
         assert_eq!(native(&turn_config, &saved).request, one.request, "also after a save and a load");
     }
-}
-
-#[test]
-fn the_token_estimate_follows_what_the_provider_counted() {
-    let turn_config = turn_config(ToolModeChoice::Native);
-    let estimate = |counted: Vec<Fact>| {
-        let built = native(&turn_config, &session(&"x".repeat(10_000), counted));
-        (built.estimated_tokens, built.request.bytes() as u64)
-    };
-    let after = |input_tokens, prompt_bytes| {
-        let said = Fact::Malformed {
-            text: "x".into(),
-            complaint: "no".into(),
-            cost: Box::new(cost(input_tokens, prompt_bytes)),
-        };
-        estimate(vec![said])
-    };
-    let (tokens, bytes) = estimate(vec![]);
-    assert_eq!(tokens, bytes * 250 / 1_000, "four bytes a token until the provider counted");
-    let (tokens, bytes) = after(500, 1_000);
-    assert_eq!(tokens, bytes / 2, "two bytes a token as counted");
-    assert_eq!(after(1, 1_000_000).0, after(1, 1_000_000).1 * 50 / 1_000, "never less than one in twenty");
-    assert_eq!(after(1_000_000, 1).0, after(1_000_000, 1).1 * 2, "never more than two a byte");
-    assert_eq!(after(0, 1_000).0, after(0, 1_000).1 * 250 / 1_000, "what was not counted changes nothing");
 }
 
 /// Ten turns of a hundred bytes each way, and an eleventh.

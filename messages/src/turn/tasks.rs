@@ -45,7 +45,8 @@ impl Turn {
         let (Some(turn_config), Some(open)) = (&self.turn_config, self.open_turn()) else { return Ok(None) };
         let (context, _) = self.handed_down(calling, call)?;
         let token = ResumeToken::new(format!("{}-{}", open.input.token, call.id));
-        let mut child = Delegation::of(agent, call, &context, turn_config.mode, (self.now.wall, token))?;
+        let child = Delegation::of(agent, call, &context, turn_config.mode, (self.now.wall, token));
+        let mut child = child.map_err(|error| error.to_string())?;
         if self.is_sub_agent() {
             // Its caller waits for one answer of this session, which is then given.
             child.end_with_caller();

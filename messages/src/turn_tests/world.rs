@@ -311,8 +311,12 @@ impl World {
             }
             Question::Output(ticket, output) => TurnMessage::OutputChecked { ticket: *ticket, result: fits(output) },
             Question::Profile(ticket) => {
-                let profile =
-                    ModelProfile { model: model(), capabilities: self.capabilities.clone(), price: self.price.clone() };
+                let profile = ModelProfile {
+                    model: model(),
+                    capabilities: self.capabilities.clone(),
+                    price: self.price.clone(),
+                    tokens_per_kb: crate::llm::TOKENS_PER_KB,
+                };
                 TurnMessage::Profiled { ticket: *ticket, result: Ok(Arc::new(profile)) }
             }
             Question::Layers(ticket) => {

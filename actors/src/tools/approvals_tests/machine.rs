@@ -77,7 +77,12 @@ impl World {
                 let capabilities = Capabilities { native_tools: true, ..Capabilities::default() };
                 TurnMessage::Profiled {
                     ticket,
-                    result: Ok(Arc::new(ModelProfile { model: name(), capabilities, price: None })),
+                    result: Ok(Arc::new(ModelProfile {
+                        model: name(),
+                        capabilities,
+                        price: None,
+                        tokens_per_kb: bob_messages::llm::TOKENS_PER_KB,
+                    })),
                 }
             }
             Waits::Infer(ticket) => TurnMessage::ParseAction { ticket, result: Ok(Arc::new(self.model())) },

@@ -6,7 +6,8 @@ use super::models::Models;
 use super::runtime::{Inner, Runtime};
 use bob_actors::approvals::Approver;
 use bob_actors::feed::Feed;
-use bob_actors::llm;
+use bob_actors::llm::{self, LlmPort};
+use bob_actors::models::Catalogued;
 #[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptReader;
 use bob_actors::rooms::Rooms;
@@ -96,8 +97,9 @@ impl RuntimeBuilder {
             self.tools.push(self.tool_hooks.around(Arc::new(reader)));
         }
         let model = self.model.ok_or(BuildError::NoModel)?;
-        let model = match &self.models {
-            Some(catalogue) => catalogue.around(model),
+        let catalogue = self.models.map(bob_actors::models::caught);
+        let model: Arc<dyn LlmPort> = match &catalogue {
+            Some(catalogue) => Arc::new(Catalogued::new(model, Arc::clone(catalogue))),
             None => model,
         };
         let model = llm::caught(model);
@@ -163,7 +165,7 @@ impl RuntimeBuilder {
         let rooms = Rooms { model_servers: servers.clone(), ..rooms };
         let spec = TreeSpec {
             sessions: sessions::child(&rooms, &feed, self.rules),
-            further: models::child(&rooms, self.models.as_ref().map(|catalogue| catalogue.facts()))
+            further: models::child(&rooms, catalogue.as_ref().and_then(|catalogue| catalogue.refreshed_facts()))
                 .into_iter()
                 .chain(specs.into_iter().filter_map(|spec| model_server::child(&servers, spec)))
                 .collect(),
@@ -179,7 +181,7 @@ impl RuntimeBuilder {
         let turn_config = Arc::new(TurnConfig { roots, ..turn_config });
         if let Some(agents) = agents {
             // Made from another configuration, so it has a catalogue of its own that remembers the last one made.
-            let models = self.models.clone().map(Models::new);
+            let models = catalogue.clone().map(Models::new);
             let plain = Arc::new(Agents::of_children(&turn_config));
             agents.run_by(move || models.as_ref().map_or_else(|| Arc::clone(&plain), |models| models.told(&plain)));
         }
@@ -189,7 +191,7 @@ impl RuntimeBuilder {
             #[cfg(feature = "mcp")]
             tool_servers,
             model,
-            models: self.models.map(Models::new),
+            models: catalogue.map(Models::new),
             turn_config,
             limits: self.limits,
             shutdown_grace: self.shutdown_grace,

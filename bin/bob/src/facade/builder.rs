@@ -10,7 +10,7 @@ use bob_actors::feed::EventSink;
 use bob_actors::hooks::HookPrograms;
 use bob_actors::llm::{LlmPort, RetryPolicy};
 use bob_actors::model_server::{ModelServerSpec, ModelServers};
-use bob_actors::models::Catalogue;
+use bob_actors::models::ModelCatalogPort;
 #[cfg(feature = "local-tools")]
 use bob_actors::prompt_files::PromptFiles;
 use bob_actors::skills::SkillPort;
@@ -89,7 +89,7 @@ pub struct RuntimeBuilder {
     pub(super) protection: Protection,
     pub(super) retry: RetryPolicy,
     pub(super) model_servers: (ModelServers, Vec<ModelServerSpec>),
-    pub(super) models: Option<Arc<Catalogue>>,
+    pub(super) models: Option<Arc<dyn ModelCatalogPort>>,
     pub(super) watcher: Watcher,
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: Vec<ServerSpec>,

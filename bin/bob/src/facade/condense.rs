@@ -2,10 +2,12 @@
 
 use super::runtime::Runtime;
 use super::sessions::{new_name, send};
+use bob_actors::llm::tokens_per_kb;
 use bob_messages::chat::Message;
 use bob_messages::condense::{CondenseRequest, MAX_SUMMARY_BYTES};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ModelName, SessionId, TurnId};
+use bob_messages::llm::TOKENS_PER_KB;
 use bob_messages::options::{Configuring, HistoryChange, SessionChange};
 use bob_messages::reply::Reply;
 use bob_messages::session_state::Session;
@@ -56,14 +58,17 @@ impl Runtime {
         let of_session = folded.latest_options().model.clone();
         let model = of_rules.or(model).or(of_session).unwrap_or_else(|| turn_config.default_model.clone());
         let context = self.0.model.capabilities(&model).map_err(AgentError::from)?.context_tokens;
-        let tokens = |bytes: usize| bytes as u64 * folded.tokens_per_kb / 1_000;
+        let per_kb = match folded.tokens_per_kb {
+            TOKENS_PER_KB => tokens_per_kb(&*self.0.model, &model),
+            counted => counted,
+        };
+        let tokens = |bytes: usize| bytes as u64 * per_kb / 1_000;
         let earlier = folded.summary.as_ref().map_or(0, |summary| summary.len());
         let before = folded.history.iter().map(|message| Message::bytes(message)).sum::<usize>() + earlier;
         // A summary that is no shorter than what it replaces is none.
         let max_bytes = (before / 2).clamp(256, MAX_SUMMARY_BYTES);
         let question_tokens = u64::from(context) * u64::from(turn_config.context_percent) / 100;
-        let question_bytes =
-            usize::try_from(question_tokens * 1_000 / folded.tokens_per_kb.max(1)).unwrap_or(usize::MAX);
+        let question_bytes = usize::try_from(question_tokens * 1_000 / per_kb.max(1)).unwrap_or(usize::MAX);
         // A model that is chosen by tenant is that of the last request.
         let last = records.iter().rev().find_map(|record| match &record.fact {
             Fact::Input(input) => Some(input.context.clone()),

@@ -103,7 +103,7 @@ impl AgentRequest {
 /// # Errors
 /// `Invalid` for a context that is too large, or that has an invalid name.
 pub(super) fn judged(context: Option<Arc<RequestContext>>) -> Result<Option<Arc<RequestContext>>, AgentError> {
-    context.iter().try_for_each(|context| context.check()).map_err(AgentError::Invalid)?;
+    context.iter().try_for_each(|context| context.check())?;
     Ok(context)
 }
 

@@ -2,12 +2,12 @@
 
 use super::builder::RuntimeBuilder;
 use super::runtime::Runtime;
-use bob_actors::models::{Catalogue, ModelCatalogPort};
+use bob_actors::models::ModelCatalogPort;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmError, LlmErrorKind};
-use bob_messages::models::{ModelBook, Needs, Requirement};
+use bob_messages::models::{Listing, ModelBook, Needs, Requirement};
 use bob_messages::turn_config::TurnConfig;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -17,12 +17,12 @@ const KEPT_WITHIN: Duration = Duration::from_millis(500);
 
 /// The catalogue, and the newest configuration of turns that was made with it.
 pub(super) struct Models {
-    pub(super) catalogue: Arc<Catalogue>,
+    pub(super) catalogue: Arc<dyn ModelCatalogPort>,
     newest: Mutex<Option<(Arc<ModelBook>, Arc<TurnConfig>)>>,
 }
 
 impl Models {
-    pub(super) fn new(catalogue: Arc<Catalogue>) -> Self {
+    pub(super) fn new(catalogue: Arc<dyn ModelCatalogPort>) -> Self {
         Self { catalogue, newest: Mutex::new(None) }
     }
 
@@ -42,24 +42,25 @@ impl Models {
 
 impl RuntimeBuilder {
     /// Sets the catalogue of models: a [selector](crate::model::catalogue::ModelSelector) can then stand wherever a model is
-    /// named, and calls of models with a known price have a cost. Without one, selectors are refused.
+    /// named, and calls of models with a known price have a cost. Without one, selectors are refused. It is a
+    /// [`Catalogue`](crate::model::catalogue::Catalogue), or a program's own [`ModelCatalogPort`].
     #[must_use]
-    pub fn models(mut self, catalogue: Arc<Catalogue>) -> Self {
+    pub fn models(mut self, catalogue: Arc<dyn ModelCatalogPort>) -> Self {
         self.models = Some(catalogue);
         self
     }
 }
 
 impl Runtime {
-    /// The catalogue of models, if the runtime has one.
-    pub fn models(&self) -> Option<&Arc<Catalogue>> {
+    /// The catalogue of models, if the runtime has one. A panic of a program's own is caught.
+    pub fn models(&self) -> Option<&Arc<dyn ModelCatalogPort>> {
         self.0.models.as_ref().map(|models| &models.catalogue)
     }
 
     /// Keeps the latencies that were measured; a disk that does not answer is not waited for long.
     pub(super) async fn keep_latencies(&self) {
-        let Some(models) = &self.0.models else { return };
-        let facts = Arc::clone(models.catalogue.facts());
+        let facts = self.0.models.as_ref().and_then(|models| models.catalogue.refreshed_facts().cloned());
+        let Some(facts) = facts else { return };
         let written = tokio::task::spawn_blocking(move || facts.keep_latencies());
         let _written_or_left = tokio::time::timeout(KEPT_WITHIN, written).await;
     }
@@ -76,14 +77,14 @@ impl Runtime {
     /// model of the request.
     pub(super) async fn models_settled(&self, named: Option<&ModelName>) {
         let Some(models) = &self.0.models else { return };
-        let facts = models.catalogue.facts();
+        if named.is_some_and(|model| !model.is_selector()) {
+            return;
+        }
+        let book = models.catalogue.book();
         // A session may name a selector itself; those with a name are made for that.
-        let selects = match named {
-            Some(model) => model.is_selector(),
-            None => self.0.turn_config.default_model.is_selector() || facts.has_aliases(),
-        };
-        if selects && facts.closed().is_some() {
-            Box::pin(facts.settled()).await;
+        let selects = named.is_some() || self.0.turn_config.default_model.is_selector() || !book.aliases.is_empty();
+        if selects && matches!(book.listing, Listing::Closed(_)) {
+            models.catalogue.settled().await;
         }
     }
 

@@ -29,7 +29,7 @@ impl Runtime {
         options.roots = options.roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
         self.knows(options.model.as_ref())?;
         let tenant = options.tenant.as_ref().map(|tenant| RequestContext::of_tenant(tenant.as_str()).check());
-        tenant.transpose().map_err(AgentError::Invalid)?;
+        tenant.transpose()?;
         bounded(&options)?;
         Ok(options)
     }

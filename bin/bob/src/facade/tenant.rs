@@ -39,7 +39,7 @@ impl Runtime {
     /// `Invalid` when the name of the tenant is empty, too long, or has a control character.
     pub fn tenant(&self, tenant: impl Into<TenantId>) -> Result<TenantRuntime, AgentError> {
         let tenant = tenant.into();
-        RequestContext::of_tenant(tenant.clone()).check().map_err(AgentError::Invalid)?;
+        RequestContext::of_tenant(tenant.clone()).check()?;
         Ok(TenantRuntime { runtime: self.clone(), tenant })
     }
 

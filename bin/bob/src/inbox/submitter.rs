@@ -54,7 +54,7 @@ impl Submitter {
     /// `Invalid` when the name of the tenant is empty, too long, or has a control character.
     pub fn of_tenant(self, tenant: impl Into<TenantId>) -> Result<Self, AgentError> {
         let tenant = tenant.into();
-        RequestContext::of_tenant(tenant.clone()).check().map_err(AgentError::Invalid)?;
+        RequestContext::of_tenant(tenant.clone()).check()?;
         Ok(Self { tenant: Some(tenant), ..self })
     }
 

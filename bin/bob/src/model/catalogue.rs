@@ -20,11 +20,13 @@
 //! # }
 //! ```
 
-/// What a catalogue of models does. [`Catalogue`] is the one that a runtime is given; this is for code that takes another one in a test.
+/// What a catalogue of models does, for [`RuntimeBuilder::models`](crate::RuntimeBuilder::models). [`Catalogue`] is the one of
+/// the library.
 ///
 /// ```
-/// use bob::ModelName;
-/// use bob::model::catalogue::{ModelBook, ModelCatalogPort, ModelPrice, Resolution};
+/// use bob::model::catalogue::{ModelBook, ModelCatalogPort, ModelEntry, ModelPrice, Rate, Resolution};
+/// use bob::model::{ScriptedLlm, ScriptedReply};
+/// use bob::{AgentRuntime, AgentRuntimeExt, ModelName, RuntimeBuilder};
 /// use std::sync::Arc;
 ///
 /// /// A list of models that does not change.
@@ -46,6 +48,27 @@
 ///         self.0.get(model).and_then(|entry| entry.price.clone())
 ///     }
 /// }
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// let price = ModelPrice::usd(Rate::from_amount(0.1), Rate::from_amount(0.4));
+/// let small = ModelEntry {
+///     name: ModelName::parse("lab:small")?,
+///     context_tokens: Some(32_000),
+///     max_output_tokens: None,
+///     price: Some(price),
+///     abilities: [].into(),
+/// };
+/// let model = ScriptedLlm::replies(vec![ScriptedReply::text("Hello.")]);
+/// let runtime = RuntimeBuilder::new(ModelName::parse("select:preference=cost_first")?)
+///     .model(Arc::new(model))
+///     .models(Arc::new(Fixed(Arc::new(ModelBook::of([small])))))
+///     .build()
+///     .await?;
+/// assert_eq!(runtime.ask("Hi.").await?, "Hello.");
+/// # runtime.shutdown().await;
+/// # Ok(())
+/// # }
 /// ```
 pub use bob_actors::models::ModelCatalogPort;
 pub use bob_actors::models::{

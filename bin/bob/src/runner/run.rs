@@ -4,7 +4,7 @@ use super::stopwatch::Stopwatch;
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::compactor::written;
-use bob_actors::llm::LlmPort;
+use bob_actors::llm::{LlmPort, tokens_per_kb};
 use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
 use bob_messages::approvals::Decision;
@@ -82,7 +82,7 @@ pub(super) enum Stand {
 impl Run {
     pub(super) fn begin(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
         let RunnerRequest { session, input, turn_config, tools, policy, limits, mode, context, journal } = request;
-        context.as_deref().map_or(Ok(()), RequestContext::check).map_err(AgentError::Invalid)?;
+        context.as_deref().map_or(Ok(()), RequestContext::check)?;
         let name = turn_config.default_model.clone();
         let capabilities = model.capabilities(&name)?;
         if input.iter().all(|part| part.bytes() == 0) {
@@ -106,7 +106,12 @@ impl Run {
             turn: Turn::new(session.clone()),
             session,
             submission,
-            profile: Arc::new(ModelProfile { price: model.price(&name), model: name, capabilities }),
+            profile: Arc::new(ModelProfile {
+                price: model.price(&name),
+                tokens_per_kb: tokens_per_kb(model, &name),
+                model: name,
+                capabilities,
+            }),
             tools,
             policy,
             turn_timeout_ms: limits.turn_timeout_ms,

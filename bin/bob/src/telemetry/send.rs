@@ -1,5 +1,6 @@
 //! The thread that sends: a bounded queue before it, one request at a time, each within its time.
 
+use super::error::TelemetryError;
 use super::metrics::Metrics;
 use super::settings::{Own, TelemetrySettings};
 use super::spans::Span;
@@ -97,9 +98,12 @@ impl Shared {
 }
 
 /// Starts the thread.
-pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<(), String> {
+pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<(), TelemetryError> {
+    if let Some(of) = settings.has_other_scheme() {
+        return Err(TelemetryError::Address { of });
+    }
     let client = client(&settings)?;
-    let cannot = |error: std::io::Error| format!("telemetry cannot start: {error}");
+    let cannot = |source: std::io::Error| TelemetryError::Start { source };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(cannot)?;
     let (of_traces, of_metrics) = (To::of(&settings, &settings.of_traces)?, To::of(&settings, &settings.of_metrics)?);
     let sender = Sender { client, of_traces, of_metrics, settings, shared, since: now(), is_failing: false };
@@ -107,14 +111,14 @@ pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<
     std::thread::Builder::new().name("telemetry".into()).spawn(run).map(|_ends_by_itself| ()).map_err(cannot)
 }
 
-fn client(settings: &TelemetrySettings) -> Result<Client, String> {
+fn client(settings: &TelemetrySettings) -> Result<Client, TelemetryError> {
     // One that another part of the process installed before is as good.
     let _installed_before = rustls::crypto::ring::default_provider().install_default();
     let is_here = |url: &String| ["://127.0.0.1", "://localhost", "://[::1]"].iter().any(|host| url.contains(host));
     let builder = Client::builder().redirect(Policy::none());
     let is_local = [&settings.traces, &settings.metrics].into_iter().flatten().any(is_here);
     let builder = if is_local { builder.no_proxy() } else { builder };
-    builder.build().map_err(|error| format!("the HTTP client for telemetry cannot start: {error}"))
+    builder.build().map_err(|error| TelemetryError::Client { source: Box::new(error) })
 }
 
 /// How requests to one receiver are made.
@@ -125,12 +129,12 @@ struct To {
 }
 
 impl To {
-    fn of(settings: &TelemetrySettings, own: &Own) -> Result<Self, String> {
+    fn of(settings: &TelemetrySettings, own: &Own) -> Result<Self, TelemetryError> {
         let mut headers = HeaderMap::new();
         for (name, value) in own.headers.as_ref().unwrap_or(&settings.headers) {
             let (name, value) = (HeaderName::from_bytes(name.as_bytes()), HeaderValue::from_str(value));
             let (Ok(name), Ok(mut value)) = (name, value) else {
-                return Err("a header for telemetry is no valid header".to_owned());
+                return Err(TelemetryError::Header);
             };
             value.set_sensitive(true);
             headers.insert(name, value);

@@ -1,4 +1,4 @@
-//! Where telemetry is sent, and what of it: the standard `OTEL_*` variables.
+//! Where telemetry is sent, and what of it.
 
 use bob_actors::telemetry::names;
 use std::collections::BTreeMap;
@@ -26,53 +26,6 @@ pub struct TelemetrySettings {
 pub(super) struct Own {
     pub(super) headers: Option<BTreeMap<String, String>>,
     pub(super) timeout: Option<Duration>,
-}
-
-/// Standard variables that have no effect here.
-const WITHOUT_EFFECT: [&str; 31] = [
-    "OTEL_EXPORTER_OTLP_COMPRESSION",
-    "OTEL_EXPORTER_OTLP_TRACES_COMPRESSION",
-    "OTEL_EXPORTER_OTLP_METRICS_COMPRESSION",
-    "OTEL_EXPORTER_OTLP_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_METRICS_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_CLIENT_KEY",
-    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY",
-    "OTEL_EXPORTER_OTLP_METRICS_CLIENT_KEY",
-    "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_METRICS_CLIENT_CERTIFICATE",
-    "OTEL_EXPORTER_OTLP_INSECURE",
-    "OTEL_EXPORTER_OTLP_TRACES_INSECURE",
-    "OTEL_EXPORTER_OTLP_METRICS_INSECURE",
-    "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE",
-    "OTEL_EXPORTER_OTLP_METRICS_DEFAULT_HISTOGRAM_AGGREGATION",
-    "OTEL_BSP_SCHEDULE_DELAY",
-    "OTEL_BSP_EXPORT_TIMEOUT",
-    "OTEL_BSP_MAX_QUEUE_SIZE",
-    "OTEL_BSP_MAX_EXPORT_BATCH_SIZE",
-    "OTEL_METRIC_EXPORT_TIMEOUT",
-    "OTEL_PROPAGATORS",
-    "OTEL_ATTRIBUTE_COUNT_LIMIT",
-    "OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-    "OTEL_SPAN_ATTRIBUTE_COUNT_LIMIT",
-    "OTEL_SPAN_ATTRIBUTE_VALUE_LENGTH_LIMIT",
-    "OTEL_SPAN_EVENT_COUNT_LIMIT",
-    "OTEL_SPAN_LINK_COUNT_LIMIT",
-    "OTEL_EVENT_ATTRIBUTE_COUNT_LIMIT",
-    "OTEL_LINK_ATTRIBUTE_COUNT_LIMIT",
-];
-
-/// The variables that are set to something else than what is done anyway, and have no effect.
-pub(super) fn without_effect(variable: &dyn Fn(&str) -> Option<String>) -> Vec<&'static str> {
-    let is_done = |name: &str, value: &str| match value {
-        "" => true,
-        "none" => name.ends_with("_COMPRESSION"),
-        "explicit_bucket_histogram" => name.ends_with("_HISTOGRAM_AGGREGATION"),
-        value => name.ends_with("_TEMPORALITY_PREFERENCE") && value.eq_ignore_ascii_case("cumulative"),
-    };
-    let is_set = |name: &&str| variable(name).is_some_and(|value| !is_done(name, value.trim()));
-    WITHOUT_EFFECT.into_iter().filter(is_set).collect()
 }
 
 /// Which traces are sent.
@@ -104,6 +57,13 @@ impl TelemetrySettings {
         }
     }
 
+    /// What a receiver is sent whose address is none of HTTP.
+    pub(super) fn has_other_scheme(&self) -> Option<&'static str> {
+        let is_other = |url: &&String| !url.starts_with("http://") && !url.starts_with("https://");
+        let receivers = [("spans", &self.traces), ("metrics", &self.metrics)];
+        receivers.into_iter().find(|(_, url)| url.as_ref().filter(is_other).is_some()).map(|(of, _)| of)
+    }
+
     /// Sends the texts of the user's messages, of answers, arguments and results as well, each cut at 16 KiB. They may
     /// hold anything that people, models and tools said, including secrets.
     #[must_use]
@@ -112,180 +72,83 @@ impl TelemetrySettings {
         self
     }
 
-    /// Sends this header with each request, such as a key of the receiver.
+    /// Sends this header with each request to either receiver, such as a key.
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.insert(name.to_owned(), value.to_owned());
         self
     }
 
-    /// Reads the standard variables through `variable`; `None` without an address or when they switch telemetry off.
-    ///
-    /// # Errors
-    /// A variable has a value that cannot be used. The text names it and what is possible, and quotes no header.
-    pub fn from_variables(variable: &dyn Fn(&str) -> Option<String>, service: &str) -> Result<Option<Self>, String> {
-        let nowhere = Self { traces: None, metrics: None, ..Self::new("", service) };
-        nowhere.overridden_by(variable)
+    /// Sends spans to this whole address, instead of `/v1/traces` below the endpoint.
+    #[must_use]
+    pub fn traces_to(mut self, address: &str) -> Self {
+        self.traces = Some(address.to_owned());
+        self
     }
 
-    /// These settings where the standard variables say nothing; `None` when they switch telemetry off. Headers of these
-    /// settings are not sent to an address of the variables, nor the other way round: a key is for the receiver it was set
-    /// for. What belongs to a receiver that is switched off is not read.
-    ///
-    /// # Errors
-    /// A variable names the receiver of spans or that of metrics alone, the other one is in these settings, and there are
-    /// headers that would go to both. A variable has a value that cannot be used. The text names it and what is possible,
-    /// and quotes no header.
-    pub fn overridden_by(mut self, variable: &dyn Fn(&str) -> Option<String>) -> Result<Option<Self>, String> {
-        let get = |name: &str| variable(name).map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
-        let is_off = |name: &str| get(name).is_some_and(|value| value.eq_ignore_ascii_case("none"));
-        if get("OTEL_SDK_DISABLED").is_some_and(|value| value.eq_ignore_ascii_case("true")) {
-            return Ok(None);
-        }
-        let base = get("OTEL_EXPORTER_OTLP_ENDPOINT");
-        let address = |own: &str, path: &str| {
-            get(own).or_else(|| base.as_ref().map(|base| format!("{}{path}", base.trim_end_matches('/'))))
-        };
-        let (no_traces, no_metrics) = (is_off("OTEL_TRACES_EXPORTER"), is_off("OTEL_METRICS_EXPORTER"));
-        self.traces.take_if(|_| no_traces);
-        self.metrics.take_if(|_| no_metrics);
-        let traces = address("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "/v1/traces").filter(|_| !no_traces);
-        let metrics = address("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "/v1/metrics").filter(|_| !no_metrics);
-        let mut live = (traces.clone().or(self.traces.clone()), metrics.clone().or(self.metrics.clone()));
-        speaks(&mut live.0, &mut live.1, &get)?;
-        let (traces, metrics) = (traces.filter(|_| live.0.is_some()), metrics.filter(|_| live.1.is_some()));
-        self.traces.take_if(|_| live.0.is_none());
-        self.metrics.take_if(|_| live.1.is_none());
-        if traces.is_some() || metrics.is_some() {
-            // One that the variables do not name would get the headers of the other, unless that one has its own.
-            let is_apart = (traces.is_none() && self.traces.is_some()) || (metrics.is_none() && self.metrics.is_some());
-            let is_general = get("OTEL_EXPORTER_OTLP_HEADERS").is_some();
-            let (named, own) = match traces.is_some() {
-                true => ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_HEADERS"),
-                false => ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_METRICS_HEADERS"),
-            };
-            if is_apart && (is_general || (!self.headers.is_empty() && get(own).is_none())) {
-                return Err(format!(
-                    "{named} names one of two receivers, and headers are set, which would go to both; set {own} and \
-                     no OTEL_EXPORTER_OTLP_HEADERS, name both receivers by variables, or switch the other one off: \
-                     OTEL_TRACES_EXPORTER=none or \
-                     OTEL_METRICS_EXPORTER=none"
-                ));
-            }
-            if !is_apart {
-                self.headers.clear();
-            }
-            (self.traces, self.metrics) = (traces.or(self.traces), metrics.or(self.metrics));
-        }
-        if self.traces.is_none() && self.metrics.is_none() {
-            return Ok(None);
-        }
-        if [&self.traces, &self.metrics]
-            .into_iter()
-            .flatten()
-            .any(|url| !url.starts_with("http://") && !url.starts_with("https://"))
-        {
-            return Err("OTEL_EXPORTER_OTLP_ENDPOINT must begin with http:// or https://".to_owned());
-        }
-        let mut resource = pairs("OTEL_RESOURCE_ATTRIBUTES", get("OTEL_RESOURCE_ATTRIBUTES"))?;
-        let named = resource.get(names::SERVICE).cloned();
-        self.service = get("OTEL_SERVICE_NAME").or(named).unwrap_or(self.service);
-        resource.insert(names::SERVICE.to_owned(), self.service.clone());
-        self.resource = resource.into_iter().collect();
-        let time = |name: &str| {
-            let error = |_not_a_number| format!("{name} must be a number of milliseconds");
-            get(name).map(|text| text.parse().map(Duration::from_millis).map_err(error)).transpose()
-        };
-        self.timeout = time("OTEL_EXPORTER_OTLP_TIMEOUT")?.unwrap_or(self.timeout);
-        // What is switched off is not read.
-        let own = |receiver: &Option<String>, headers: &str, timeout: &str| {
-            if receiver.is_none() {
-                return Ok(Own::default());
-            }
-            let headers = get(headers).map(|text| pairs(headers, Some(text))).transpose()?;
-            Ok::<_, String>(Own { headers, timeout: time(timeout)? })
-        };
-        let (headers, timeout) = ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_TRACES_TIMEOUT");
-        self.of_traces = own(&self.traces, headers, timeout)?;
-        let (headers, timeout) = ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "OTEL_EXPORTER_OTLP_METRICS_TIMEOUT");
-        self.of_metrics = own(&self.metrics, headers, timeout)?;
-        let is_read = |name: &&str| match name {
-            name if name.contains("_METRIC") => self.metrics.is_some(),
-            name if name.contains("_TRACES_") || name.contains("_BSP_") => self.traces.is_some(),
-            _for_both => true,
-        };
-        for name in without_effect(variable).into_iter().filter(is_read) {
-            tracing::warn!(target: "bob::telemetry", name, "the variable is not supported and has no effect");
-        }
-        if let Some(each) = get("OTEL_METRIC_EXPORT_INTERVAL").filter(|_| self.metrics.is_some()) {
-            let error = "OTEL_METRIC_EXPORT_INTERVAL must be a number of milliseconds, at least 1";
-            let each = each.parse().ok().filter(|each| *each > 0);
-            self.metrics_each = Duration::from_millis(each.ok_or(error)?);
-        }
-        self.headers.extend(pairs("OTEL_EXPORTER_OTLP_HEADERS", get("OTEL_EXPORTER_OTLP_HEADERS"))?);
-        if self.traces.is_some() {
-            let sampler = get("OTEL_TRACES_SAMPLER");
-            self.sampler = Sampler::of(sampler.as_deref(), get("OTEL_TRACES_SAMPLER_ARG").as_deref())?;
-        }
-        Ok(Some(self))
+    /// Sends metrics to this whole address, instead of `/v1/metrics` below the endpoint.
+    #[must_use]
+    pub fn metrics_to(mut self, address: &str) -> Self {
+        self.metrics = Some(address.to_owned());
+        self
     }
-}
 
-/// Switches a receiver off that wants another protocol, if the other one does not.
-fn speaks(
-    traces: &mut Option<String>,
-    metrics: &mut Option<String>,
-    get: &dyn Fn(&str) -> Option<String>,
-) -> Result<(), String> {
-    let general = "OTEL_EXPORTER_OTLP_PROTOCOL";
-    let receivers = [(traces, "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL"), (metrics, "OTEL_EXPORTER_OTLP_METRICS_PROTOCOL")];
-    let mut refused = Vec::new();
-    let mut is_one_left = false;
-    for (receiver, own) in receivers.into_iter().filter(|(receiver, _)| receiver.is_some()) {
-        let name = if get(own).is_some() { own } else { general };
-        match get(name).filter(|value| value != "http/protobuf") {
-            None => is_one_left = true,
-            Some(other) => {
-                *receiver = None;
-                refused.push(format!("{name} is {other:?}; only \"http/protobuf\" is sent, usually to port 4318"));
-            }
-        }
+    /// Sends no spans. Two sinks, one without spans and one without metrics, send to two receivers with headers of their own.
+    #[must_use]
+    pub fn without_traces(mut self) -> Self {
+        self.traces = None;
+        self
     }
-    match refused.into_iter().next() {
-        Some(why) if !is_one_left => Err(why),
-        Some(why) => {
-            tracing::warn!(target: "bob::telemetry", why, "one of two receivers is sent nothing");
-            Ok(())
+
+    /// Sends no metrics.
+    #[must_use]
+    pub fn without_metrics(mut self) -> Self {
+        self.metrics = None;
+        self
+    }
+
+    /// Says this of the sender, too, such as `deployment.environment.name`. `service.name` is the name of the service.
+    #[must_use]
+    pub fn resource(mut self, name: &str, value: &str) -> Self {
+        if name == names::SERVICE {
+            self.service = value.to_owned();
         }
-        None => Ok(()),
+        self.resource.retain(|(other, _)| other != name);
+        self.resource.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Sends this part of the traces for which no `traceparent` of a caller decides, from 0 to 1; default 1. Processes that share
+    /// a trace decide alike.
+    #[must_use]
+    pub fn sampled(mut self, ratio: f64) -> Self {
+        self.sampler.ratio = ratio.clamp(0.0, 1.0);
+        self
+    }
+
+    /// Lets the ratio decide about all traces, whatever the `traceparent` of a caller says.
+    #[must_use]
+    pub fn ignoring_parents(mut self) -> Self {
+        self.sampler.follows_parent = false;
+        self
+    }
+
+    /// How long one request may take; default 10 s.
+    #[must_use]
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// The time between two requests with metrics; default 60 s, at least 1 ms.
+    #[must_use]
+    pub fn metrics_every(mut self, interval: Duration) -> Self {
+        self.metrics_each = interval.max(Duration::from_millis(1));
+        self
     }
 }
 
 impl Sampler {
-    fn of(name: Option<&str>, ratio: Option<&str>) -> Result<Self, String> {
-        let name = name.unwrap_or("parentbased_always_on");
-        let (follows_parent, kind) = match name.strip_prefix("parentbased_") {
-            Some(kind) => (true, kind),
-            None => (false, name),
-        };
-        let ratio = match kind {
-            "always_on" => 1.0,
-            "always_off" => 0.0,
-            "traceidratio" => ratio
-                .map_or(Ok(1.0), str::parse)
-                .ok()
-                .filter(|ratio| (0.0..=1.0).contains(ratio))
-                .ok_or("OTEL_TRACES_SAMPLER_ARG must be a number from 0 to 1")?,
-            _ => {
-                return Err(format!(
-                    "OTEL_TRACES_SAMPLER is {name:?}; possible are always_on, always_off and traceidratio, each also \
-                     with parentbased_ before it"
-                ));
-            }
-        };
-        Ok(Self { follows_parent, ratio })
-    }
-
     /// Whether this trace is sent: all processes that share it decide alike.
     pub(super) fn takes(self, trace: &str, traceparent: Option<&str>) -> bool {
         let flags = traceparent.filter(|header| bob_messages::trace::parent_span(header).is_some());
@@ -310,32 +173,4 @@ impl std::fmt::Debug for TelemetrySettings {
             .field("has_contents", &self.has_contents)
             .finish_non_exhaustive()
     }
-}
-
-/// `key=value` pairs between commas, in the encoding of URLs.
-fn pairs(name: &str, text: Option<String>) -> Result<BTreeMap<String, String>, String> {
-    let text = text.unwrap_or_default();
-    let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
-    let pair = |part: &str| {
-        let (key, value) = part.split_once('=')?;
-        Some((key.trim().to_owned(), decoded(value.trim())?)).filter(|(key, _)| !key.is_empty())
-    };
-    let all: Option<_> = parts.map(pair).collect();
-    all.ok_or_else(|| format!("{name} must be key=value pairs with commas between them"))
-}
-
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, tail)) = rest.split_first() {
-        rest = tail;
-        if *first == b'%' {
-            let digits = std::str::from_utf8(tail.get(..2)?).ok()?;
-            bytes.push(u8::from_str_radix(digits, 16).ok()?);
-            rest = &tail[2..];
-        } else {
-            bytes.push(*first);
-        }
-    }
-    String::from_utf8(bytes).ok()
 }

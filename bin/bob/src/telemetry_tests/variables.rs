@@ -25,16 +25,18 @@ fn variables_come_before_the_settings_and_a_key_goes_to_its_own_receiver_only() 
     let settings = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap().unwrap();
     let (traces, metrics) = (settings.traces.as_deref(), settings.metrics.as_deref());
     assert_eq!((traces, metrics), (Some("http://127.0.0.1:2/x"), Some("http://127.0.0.1:1/v1/metrics")));
-    let refused = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("k", "canary")).unwrap_err();
+    let refused = one(SPANS, TelemetrySettings::new("http://127.0.0.1:1", "agent").header("k", "canary"))
+        .unwrap_err()
+        .to_string();
     assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
     // The headers of the variables would go to the receiver of the settings as well.
     const WITH_HEADERS: &[(&str, &str)] = &[SPANS[0], ("OTEL_EXPORTER_OTLP_HEADERS", "k=canary")];
-    let refused = one(WITH_HEADERS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err();
+    let refused = one(WITH_HEADERS, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err().to_string();
     assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
     // Headers of its own for the named one leave those that are for both, which would go to the receiver of the settings.
     const ALL_THREE: &[(&str, &str)] =
         &[SPANS[0], WITH_HEADERS[1], ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "k=canary-of-spans")];
-    let refused = one(ALL_THREE, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err();
+    let refused = one(ALL_THREE, TelemetrySettings::new("http://127.0.0.1:1", "agent")).unwrap_err().to_string();
     assert!(refused.starts_with("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") && !refused.contains("canary"), "{refused}");
     // A receiver whose protocol is not spoken is switched off before that is judged.
     const GRPC: &[(&str, &str)] = &[SPANS[0], ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc")];
@@ -85,7 +87,7 @@ fn the_variables_say_where_and_what() {
         &[("OTEL_EXPORTER_OTLP_ENDPOINT", "127.0.0.1:4317")],
     ];
     for pairs in refused {
-        let error = read(pairs).expect_err("refused");
+        let error = read(pairs).expect_err("refused").to_string();
         assert!(error.starts_with("OTEL_") && !error.contains("secret-canary"), "{error}");
     }
 }
@@ -109,13 +111,13 @@ fn each_receiver_may_have_headers_and_a_time_of_its_own_and_what_has_no_effect_i
     assert!(metrics.headers.is_none() && settings.headers.keys().eq(["both"]));
     let ms = |time: Option<Duration>| time.map(|time| time.as_millis());
     assert_eq!((ms(traces.timeout), ms(metrics.timeout)), (Some(20), Some(30)));
-    let without = settings::without_effect(&find);
+    let without = environment::without_effect(&find);
     assert_eq!(without, ["OTEL_EXPORTER_OTLP_METRICS_COMPRESSION", "OTEL_BSP_MAX_QUEUE_SIZE"]);
     for (name, value) in
         [("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "soon"), ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "secret-canary")]
     {
         let wrong = |asked: &str| if asked == name { Some(value.to_owned()) } else { find(asked) };
-        let error = TelemetrySettings::from_variables(&wrong, "agent").expect_err("refused");
+        let error = TelemetrySettings::from_variables(&wrong, "agent").expect_err("refused").to_string();
         assert!(error.starts_with(name) && !error.contains("canary"), "{error}");
     }
 }
@@ -123,7 +125,7 @@ fn each_receiver_may_have_headers_and_a_time_of_its_own_and_what_has_no_effect_i
 #[test]
 fn what_is_done_anyway_is_no_reason_for_a_warning() {
     let of = |name: &'static str, value: &'static str| {
-        settings::without_effect(&move |asked: &str| (asked == name).then(|| value.to_owned())).len()
+        environment::without_effect(&move |asked: &str| (asked == name).then(|| value.to_owned())).len()
     };
     let temporality = "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE";
     assert_eq!((of("OTEL_EXPORTER_OTLP_COMPRESSION", "none"), of("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")), (0, 1));
@@ -155,7 +157,7 @@ fn one_receiver_is_switched_off_by_its_protocol_and_read_nothing_of() {
     assert_eq!(left(&[BOTH, ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "http/protobuf")]), (true, false));
     assert_eq!(left(&[NO_METRICS, METRICS, ("OTEL_EXPORTER_OTLP_METRICS_HEADERS", "no pair")]), (true, false));
     for pairs in [&[BOTH][..], &[TRACES, METRICS], &[NO_METRICS, TRACES]] {
-        let error = read(pairs).unwrap_err();
+        let error = read(pairs).unwrap_err().to_string();
         assert!(error.contains("is \"grpc\"; only \"http/protobuf\""), "{error}");
     }
 }
@@ -172,4 +174,43 @@ fn a_receiver_with_headers_of_its_own_leaves_the_others_to_the_other() {
     assert!(settings.headers.keys().eq(["x-key"]), "for the receiver that they were set for");
     assert!(settings.of_traces.headers.is_some_and(|headers| headers.keys().eq(["own"])));
     assert!(settings.of_metrics.headers.is_none());
+}
+
+#[test]
+fn settings_in_code_say_all_that_the_variables_do_and_the_variables_come_first() {
+    let set = TelemetrySettings::new("http://127.0.0.1:1", "agent")
+        .traces_to("https://traces.example/in")
+        .resource("host.name", "h")
+        .resource("region", "eu")
+        .sampled(0.25)
+        .ignoring_parents()
+        .timeout(Duration::from_secs(3))
+        .metrics_every(Duration::ZERO);
+    let settings = set.clone().overridden_by(&|_| None).unwrap().unwrap();
+    assert_eq!(settings.traces.as_deref(), Some("https://traces.example/in"));
+    assert_eq!(settings.metrics.as_deref(), Some("http://127.0.0.1:1/v1/metrics"));
+    assert_eq!((settings.sampler.ratio, settings.sampler.follows_parent), (0.25, false));
+    assert_eq!((settings.timeout, settings.metrics_each), (Duration::from_secs(3), Duration::from_millis(1)));
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    assert_eq!(settings.resource, [pair("host.name", "h"), pair("region", "eu"), pair("service.name", "agent")]);
+
+    let all = [
+        ("OTEL_TRACES_SAMPLER", "parentbased_traceidratio"),
+        ("OTEL_TRACES_SAMPLER_ARG", "0.5"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "region=us"),
+        ("OTEL_METRIC_EXPORT_INTERVAL", "9"),
+    ];
+    let find = |name: &str| all.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned());
+    let settings = set.clone().overridden_by(&find).unwrap().unwrap();
+    assert_eq!((settings.sampler.ratio, settings.sampler.follows_parent), (0.5, true));
+    assert!(settings.resource.contains(&pair("region", "us")) && settings.resource.contains(&pair("host.name", "h")));
+    assert_eq!((settings.timeout, settings.metrics_each), (Duration::from_secs(3), Duration::from_millis(9)));
+
+    assert_eq!(set.clone().resource("service.name", "other").service, "other");
+    assert!(set.clone().without_traces().without_metrics().overridden_by(&|_| None).unwrap().is_none());
+    assert_eq!(set.clone().sampled(7.0).sampler.ratio, 1.0);
+    let refused = Telemetry::start(set.clone().metrics_to("127.0.0.1:4318")).unwrap_err();
+    assert!(matches!(refused, TelemetryError::Address { of: "metrics" }), "{refused}");
+    let refused = Telemetry::start(set.header("no name", "secret-canary")).unwrap_err();
+    assert!(matches!(refused, TelemetryError::Header) && !refused.to_string().contains("canary"), "{refused}");
 }

@@ -20,7 +20,7 @@
 #[cfg(feature = "mcp")]
 pub use bob_actors::mcp::SignInPort;
 #[cfg(feature = "mcp")]
-pub use bob_actors::mcp::{SignIns, keeps_secrets, log_in, log_out};
+pub use bob_actors::mcp::{SignInError, SignIns, keeps_secrets, log_in, log_out};
 pub use bob_messages::ids::ServerId;
 pub use bob_messages::mcp::{Reloaded, ServerBrief, ServerState, ServerStatus};
 pub use bob_messages::options::{

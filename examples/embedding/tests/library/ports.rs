@@ -3,9 +3,10 @@
 pub mod approvals;
 pub mod artifacts;
 pub mod chat;
-mod further;
+pub mod further;
 pub mod inbox;
 pub mod model;
 pub mod store;
 pub mod tools;
 pub mod watching;
+pub mod wire;

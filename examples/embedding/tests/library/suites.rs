@@ -2,11 +2,15 @@
 
 use crate::ports::approvals::{Decided, OnThePhone};
 use crate::ports::artifacts::Attic;
+use crate::ports::further::Fixed;
 use crate::ports::model::{Digest, Scribe};
 use crate::ports::store::Shelf;
 use crate::ports::tools::{Arithmetic, Handbook};
 use crate::ports::watching::Kept;
-use bob::testing::{self, FakeRuntime};
+use crate::ports::wire::Wire;
+use bob::model::LlmPort;
+use bob::store::{SessionStore, SqliteStore, StoreOptions};
+use bob::testing::{self, FakeRuntime, ModelWire};
 use bob::{AgentRuntime, AgentRuntimeExt, ModelName};
 use serde_json::json;
 use std::path::Path;
@@ -31,6 +35,48 @@ fn artifacts_of_ones_own_keep_the_rules() {
 fn a_model_of_ones_own_keeps_the_rules() {
     let name = ModelName::parse("own:scribe").expect("a name");
     testing::run(testing::model(|| Arc::new(Scribe::default()), &name));
+}
+
+#[test]
+fn a_model_of_ones_own_over_http_keeps_the_rules_of_the_wire() {
+    let body = r#"{"text": "Good morning."}"#;
+    let response = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{body}", body.len()).into_bytes();
+    let (model, text) = (ModelName::parse("own:wire").expect("a name"), "Good morning.".to_owned());
+    let make = |address| -> Arc<dyn LlmPort> { Arc::new(Wire(address)) };
+    testing::run(testing::model_wire(&ModelWire { make, model, response, text }));
+}
+
+/// The rules of owners and of processes that end are for stores that several processes open, here that of the library.
+fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> {
+    SqliteStore::open(&folder.join("sessions.db"), options).expect("a database")
+}
+
+#[test]
+fn a_store_of_several_processes_keeps_the_rules_of_owners() {
+    testing::run(testing::store_owners(open));
+}
+
+#[test]
+fn a_store_keeps_what_it_acknowledged_when_its_process_is_killed() {
+    let test = concat!(module_path!(), "::a_store_keeps_what_it_acknowledged_when_its_process_is_killed");
+    testing::run(testing::store_killed(test, open, |folder| assert!(folder.join("sessions.db").is_file())));
+}
+
+#[test]
+fn a_store_knows_that_an_owner_which_is_paused_lives() {
+    let test = concat!(module_path!(), "::a_store_knows_that_an_owner_which_is_paused_lives");
+    testing::run(testing::store_paused(test, open));
+}
+
+#[test]
+fn a_store_on_a_full_disk_keeps_what_it_acknowledged() {
+    let test = concat!(module_path!(), "::a_store_on_a_full_disk_keeps_what_it_acknowledged");
+    testing::run(testing::store_full_disk(test, open));
+}
+
+#[test]
+fn a_catalogue_of_ones_own_keeps_the_rules() {
+    testing::run(testing::catalogue(|| Arc::new(Fixed::default())));
 }
 
 #[test]

@@ -85,7 +85,12 @@ impl Tree {
             }
             Effect::Profile { ticket, .. } => {
                 let world = crate::turn::tests::world::World::new(crate::turn_config::TurnConfig::new(model()));
-                let profile = ModelProfile { model: model(), capabilities: world.capabilities, price: world.price };
+                let profile = ModelProfile {
+                    model: model(),
+                    capabilities: world.capabilities,
+                    price: world.price,
+                    tokens_per_kb: crate::llm::TOKENS_PER_KB,
+                };
                 return Some(TurnMessage::Profiled { ticket, result: Ok(Arc::new(profile)) });
             }
             Effect::Infer { ticket, request, .. } => {
@@ -164,7 +169,7 @@ impl Tree {
                 let caller = Caller::Call { actor, ticket, call, how: How::Inline };
                 self.works_for_a_call(child, caller, false);
             }
-            Err(why) => self.returns(actor, ticket, ToolReturn::note(CallStatus::Error, why)),
+            Err(why) => self.returns(actor, ticket, ToolReturn::note(CallStatus::Error, why.to_string())),
         }
     }
 

@@ -1,14 +1,35 @@
 //! The ports beside the model and the servers: what is known of models, and the page to sign in at.
 
-use bob::BoxFuture;
-use bob::ModelName;
-use bob::model::catalogue::{ModelBook, ModelCatalogPort, ModelPrice, Resolution};
+use bob::config::Limits;
+use bob::model::catalogue::{
+    Cost, ModelBook, ModelCatalogPort, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, Rate, Requirement,
+    Resolution,
+};
 use bob::model::providers::{CapabilityOverrides, KnownModels};
+use bob::model::{ScriptedLlm, ScriptedReply};
 use bob::tools::servers::{ServerId, SignInPort, SignIns};
+use bob::{AgentRequest, AgentRuntime, BoxFuture, ModelName, RuntimeBuilder, SessionId};
 use std::sync::{Arc, Mutex};
 
-/// A list of models that does not change.
-struct Fixed(Arc<ModelBook>);
+/// Two models of one laboratory, with their prices.
+pub struct Fixed(Arc<ModelBook>, Mutex<Vec<u64>>);
+
+impl Default for Fixed {
+    fn default() -> Self {
+        let model = |name: &str, amount| {
+            let rate = Rate::from_amount(amount);
+            ModelEntry {
+                name: ModelName::parse(name).expect("a name"),
+                context_tokens: Some(32_000),
+                max_output_tokens: None,
+                price: Some(ModelPrice::usd(rate, rate)),
+                abilities: [Requirement::ToolUse].into(),
+            }
+        };
+        let book = ModelBook::of([model("lab:small", 1.0), model("lab:large", 9.0)]);
+        Self(Arc::new(book), Mutex::default())
+    }
+}
 
 impl ModelCatalogPort for Fixed {
     fn book(&self) -> Arc<ModelBook> {
@@ -16,14 +37,24 @@ impl ModelCatalogPort for Fixed {
     }
 
     fn resolve(&self, model: &ModelName) -> Resolution {
+        let unmapped = |why: String| Resolution::Unmapped { why, alternatives: Vec::new() };
+        if model.is_selector() {
+            let Ok(selector) = self.0.selector(model) else { return unmapped(format!("{model} cannot be read")) };
+            let selection = self.select(&selector, &Needs::default());
+            return selection.model.map_or_else(|| unmapped(selection.why), |model| self.resolve(&model));
+        }
         match self.0.get(model) {
             Some(entry) => Resolution::Mapped(Arc::clone(entry)),
-            None => Resolution::Unmapped { why: format!("{model} is not in the list"), alternatives: Vec::new() },
+            None => unmapped(format!("{model} is not in the list")),
         }
     }
 
     fn price(&self, model: &ModelName) -> Option<ModelPrice> {
         self.0.get(model).and_then(|entry| entry.price.clone())
+    }
+
+    fn took(&self, _provider: &str, ms: u64) {
+        self.1.lock().expect("not poisoned").push(ms);
     }
 }
 
@@ -48,12 +79,25 @@ impl SignInPort for Pages {
     }
 }
 
-#[test]
-fn a_list_of_models_of_ones_own_says_what_can_be_run() {
-    let model = ModelName::parse("lab:small").expect("a name");
-    let catalogue: Arc<dyn ModelCatalogPort> = Arc::new(Fixed(Arc::new(ModelBook::closed("nothing was read"))));
-    assert!(matches!(catalogue.resolve(&model), Resolution::Unmapped { why, .. } if why.contains("lab:small")));
-    assert_eq!((catalogue.price(&model), catalogue.list().is_err()), (None, true));
+#[tokio::test]
+async fn a_catalogue_of_ones_own_selects_the_model_of_a_turn_and_knows_its_price() {
+    let catalogue = Arc::new(Fixed::default());
+    let model = ScriptedLlm::replies(vec![ScriptedReply::text("hello")]);
+    let cheapest = ModelSelector::new(Preference::CostFirst).requiring([Requirement::ToolUse]);
+    let builder = RuntimeBuilder::new(cheapest.name()).model(Arc::new(model)).models(catalogue.clone());
+    // A bound of the cost is kept for models with a known price only: others are refused.
+    let builder = builder.limits(Limits { max_cost: Cost::from_amount(1.0), ..Limits::default() });
+    let runtime = builder.local_tools(false).build().await.expect("a runtime");
+    let request = AgentRequest::text(SessionId::parse("s").expect("an id"), "hi");
+    let response = runtime.run(request).await.expect("it is taken").response().clone();
+    assert_eq!(response.content, "hello");
+    let records = runtime.records(SessionId::parse("s").expect("an id")).await.expect("its journal");
+    let text = serde_json::to_string(&records).expect("JSON");
+    assert!(text.contains("lab:small") && text.contains("first of 2 candidates"), "{text}");
+    assert_eq!(catalogue.1.lock().expect("not poisoned").len(), 1, "the call was measured");
+    let own = runtime.models().expect("it has one");
+    assert!(matches!(own.resolve(&ModelName::parse("lab:tiny").expect("a name")), Resolution::Unmapped { .. }));
+    runtime.shutdown().await;
 }
 
 #[test]
