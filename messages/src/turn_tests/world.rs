@@ -8,7 +8,7 @@ pub(crate) use room::{definition, seal, side_effects, tools, tools_and_skills, t
 use super::pairing::Pairing;
 use crate::agent::Resumption;
 use crate::approvals::Standing;
-use crate::chat::{CallStatus, ContentPart, Message, ServerWait, StopReason, Usage};
+use crate::chat::{CallStatus, ContentPart, Message, StopReason, Usage};
 use crate::condense::{CondenseRequest, Summary};
 use crate::error::AgentError;
 use crate::event::StepEvent;
@@ -248,12 +248,7 @@ impl World {
             Effect::Check { ticket, check, .. } => self.questions.push(Question::Check(ticket, check)),
             Effect::Call { ticket, call, context, .. } => {
                 self.terms.extend(context.child.clone());
-                let followed = match context.server_wait.as_deref() {
-                    Some(ServerWait::Task { .. }) => " is followed".to_owned(),
-                    Some(ServerWait::Asks { reply, .. }) => format!(" goes on with {}", reply.as_deref().unwrap_or("")),
-                    None => String::new(),
-                };
-                self.dispatched.push(format!("{}{followed}", call.id));
+                self.dispatched.push(format!("{}{}", call.id, room::followed(context.server_wait.as_deref())));
                 self.questions.push(Question::Call(ticket, call));
             }
             Effect::Child { ticket, call, child } => {

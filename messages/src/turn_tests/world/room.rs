@@ -2,7 +2,7 @@
 
 use crate::agent::{Agent, NAMESPACE, RESULT, STATUS};
 use crate::approvals::{AskedTool, Standing};
-use crate::chat::ToolCall;
+use crate::chat::{ServerWait, ToolCall};
 use crate::ids::ToolName;
 use crate::tools::{CallTraits, CheckRequest, Grant, Risk, ToolDescriptor, ToolKind, ToolSet, ToolSource, Verdict};
 use std::sync::Arc;
@@ -122,4 +122,13 @@ pub(crate) fn seal(call: &ToolCall, changes: u32) -> String {
 /// Whether a call of this tool, when it runs, must never run twice.
 pub(crate) fn side_effects(name: &ToolName) -> bool {
     matches!(name.own_name(), "write" | "ask")
+}
+
+/// How a call that a tool server has is gone on with, in the trace of what was dispatched.
+pub(crate) fn followed(wait: Option<&ServerWait>) -> String {
+    match wait {
+        Some(ServerWait::Task { .. }) => " is followed".to_owned(),
+        Some(ServerWait::Asks { reply, .. }) => format!(" goes on with {}", reply.as_deref().unwrap_or("")),
+        None => String::new(),
+    }
 }
