@@ -225,19 +225,10 @@ impl SessionsState {
                 self.close_when_reported(&session, myself);
             }
             Some(stopping) => {
-                let (meant, reason) = (stopping.submission.take(), stopping.reason);
+                // An idle actor had no turn to close; a turn that came since is not affected.
+                let meant = stopping.submission.is_some();
+                let recover = if meant { Recover::Close(stopping.reason) } else { Recover::Continue };
                 entry.stopping = None;
-                let recovered = entry.recovered.as_ref().map(|recovered| &recovered.submission);
-                let recover = match meant {
-                    // No caller's request is sent again for it, or one of another turn is: the next actor is told its name.
-                    Some(submission) if recovered == Some(&submission) => {
-                        self.unsaved.keep(&session, &submission, reason);
-                        Recover::Continue
-                    }
-                    Some(_of_a_caller) => Recover::Close(reason),
-                    // An idle actor had no turn to close; a turn that came since is not affected.
-                    None => Recover::Continue,
-                };
                 self.reopen(&session, recover, myself);
             }
             None => self.crashed(&session, reason, myself),

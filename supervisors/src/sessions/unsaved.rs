@@ -30,7 +30,7 @@ impl Unsaved {
     }
 
     /// Keeps that a submission was ended for this reason; the first reason stays.
-    pub(super) fn keep(&mut self, session: &SessionId, submission: &TurnId, reason: EndReason) {
+    fn keep(&mut self, session: &SessionId, submission: &TurnId, reason: EndReason) {
         if self.0.iter().any(|(of, known, _)| of == session && known == submission) {
             return;
         }

@@ -233,54 +233,6 @@ async fn a_cancelled_turn_does_not_go_on_although_no_actor_lived_to_close_it() {
     assert_eq!(ends(&fixture).await, [FinishReason::Cancelled, FinishReason::Final], "it does not go on");
 }
 
-/// The actor of a turn of an earlier process dies while it closes it.
-#[tokio::test(start_paused = true)]
-async fn a_recovered_turn_that_was_cancelled_does_not_go_on_although_its_actor_died() {
-    // The signal to stop is not yet read when the actor is killed, or just was, by how often the others had their turn.
-    for (waits, yields) in [false, true].into_iter().flat_map(|waits| (0..4).map(move |yields| (waits, yields))) {
-        let (is_held, held) = (Arc::<AtomicBool>::default(), Arc::new(Semaphore::new(0)));
-        let (is_on, never) = (Arc::clone(&is_held), Arc::clone(&held));
-        let store = super::recovered::interrupted("stall", limits(90_000)).await;
-        let store = FaultStore::judged(store, move |operation, _sessions| {
-            let is_met = operation == Operation::Append && is_on.load(Ordering::Relaxed);
-            is_met.then(|| Fault::Hold(Arc::clone(&never)))
-        });
-        let asked = Arc::<AtomicUsize>::default();
-        let counted = Arc::clone(&asked);
-        let model = ScriptedLlm::from_fn(move |request| {
-            let stalls = said(request).rsplit('|').next().is_some_and(|last| last.starts_with("stall"));
-            counted.fetch_add(usize::from(stalls), Ordering::Relaxed);
-            if stalls { ScriptedReply::Stall } else { ScriptedReply::text("fine") }
-        });
-        let fixture = Fixture::over(model, store, Vec::new()).await;
-        let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*turn_config()).clone() });
-        let second = fixture.say(&session(), "t2", limits(90_000), &turn_config);
-        while asked.load(Ordering::Relaxed) < 1 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-        let second = match waits {
-            true => Some(second),
-            false => {
-                assert!(fixture.cancel(Some("t2")).await);
-                paid(second).await;
-                None
-            }
-        };
-        is_held.store(true, Ordering::Relaxed);
-        assert!(fixture.cancel(None).await);
-        for _ in 0..yields {
-            tokio::task::yield_now().await;
-        }
-        kill_all_actors(&fixture);
-        tokio::time::sleep(Duration::from_millis(1)).await;
-        is_held.store(false, Ordering::Relaxed);
-        let second = second.unwrap_or_else(|| fixture.say(&session(), "t3", limits(90_000), &turn_config));
-        assert_eq!(paid(second).await.finish_reason, FinishReason::Final, "an input waits: {waits}, {yields}");
-        assert_eq!(asked.load(Ordering::Relaxed), 1, "an input waits: {waits}, {yields}; it does not go on");
-        assert_eq!(ends(&fixture).await.iter().filter(|end| **end == FinishReason::Final).count(), 1);
-    }
-}
-
 /// An input that is repeated may be in the journal from before, although it waits for a place here.
 #[tokio::test(start_paused = true)]
 async fn a_queued_input_that_was_cancelled_does_not_run_although_the_journal_has_it() {
