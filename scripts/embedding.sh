@@ -8,8 +8,13 @@ CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$(cd ../.. && pwd)/target}
 export CARGO_TARGET_DIR
 
 cargo fmt --check
+# For a test of the package its programs are built, too, with the feature of the library that its tests have. All that the
+# feature adds is in the module `testing`: programs that do not name it are the same without it.
+if grep -nw testing src/bin/*.rs; then
+    echo "a program uses what is for tests" >&2
+    exit 1
+fi
 cargo test --quiet --locked --test library
-cargo build --quiet --locked --bins
 for source in src/bin/*.rs; do
     program=$(basename "$source" .rs)
     printf '\n-- %s\n' "$program"
