@@ -25,7 +25,7 @@ fix:
 test:
     cargo test --workspace --all-features
 
-# All tests named fuzz_, for so many seconds in all
+# All tests named fuzz_, for so many seconds of a processor in all
 fuzz seconds="60":
     scripts/fuzz.sh {{seconds}}
 

@@ -1,10 +1,10 @@
 #!/bin/sh
-# Runs every test named fuzz_ of the workspace, for about so many seconds in all (60 when none are given).
+# Runs every test named fuzz_ of the workspace, for about so many seconds of a processor in all (60 when none are given).
 #
 #   scripts/fuzz.sh [SECONDS]
 #
-# The time is shared out evenly; each begins with its kept corpus (__fuzz__ beside the test). Building counts for
-# nothing. A failure prints BOLERO_RANDOM_SEED=…; with that in the environment the same test fails alike again.
+# The time is shared out evenly, and as many run at once as there are processors; each begins with its kept corpus
+# (__fuzz__ beside the test). Building counts for nothing. A failure prints BOLERO_RANDOM_SEED=…; with that in the environment the same test fails alike again.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -29,11 +29,12 @@ count=$(wc -l <"$tests")
 each_ms=$((seconds * 1000 / count))
 echo "$count fuzz tests, ${each_ms} ms each"
 
-failed=0
-while read -r folder program name; do
-    # The iterations a test asks for are for a quick run; here only time counts. The working directory is that of
-    # the package, as under cargo test, so that the corpus is found.
-    (cd "$folder" && BOLERO_RANDOM_TEST_TIME_MS=$each_ms BOLERO_RANDOM_ITERATIONS=1000000000 \
-        "$program" --exact "$name" --nocapture </dev/null) || failed=1
-done <"$tests"
-exit "$failed"
+# The iterations a test asks for are for a quick run; here only time counts. The working directory is that of the package,
+# as under cargo test, so that the corpus is found. What a test says is shown when it has ended.
+export BOLERO_RANDOM_TEST_TIME_MS=$each_ms BOLERO_RANDOM_ITERATIONS=1000000000
+xargs -P "$(getconf _NPROCESSORS_ONLN)" -L 1 sh -c '
+    cd "$0" && said=$("$1" --exact "$2" --nocapture 2>&1 </dev/null)
+    code=$?
+    printf "%s\n" "$said"
+    exit "$code"
+' <"$tests"

@@ -76,7 +76,8 @@ for feature in $(sed -n '/^\[features\]/,/^\[dep/s/^\([a-z-]*\) = .*/\1/p' bin/b
     phase cargo clippy -p bob-agents --no-default-features --features "$feature" -- -D warnings
 done
 phase sh scripts/build-cost.sh
-phase sh scripts/fuzz.sh 3600
+# An hour on two cores.
+phase sh scripts/fuzz.sh 7200
 
 if [ -n "$failed" ]; then
     printf '\nfailed:%s\n' "$failed"
