@@ -33,7 +33,7 @@ fn context() -> CallContext {
         roots: ["/project".to_owned()].into(),
         mode: Some(PermissionMode::Ask),
         allow: None,
-        ..Workspace::new().context()
+        ..Workspace::nowhere()
     }
 }
 
