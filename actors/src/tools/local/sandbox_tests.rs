@@ -11,7 +11,7 @@ use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 fn shell(sandbox: Sandbox) -> FnTool {
-    shell_exec(&Shell::new(inherited(), Watcher::new(), sandbox), &Arc::default(), &[])
+    shell_exec(&Shell::new(inherited(&[]), Watcher::new(), sandbox), &Arc::default(), &[])
 }
 
 fn on() -> Sandbox {
