@@ -74,6 +74,7 @@ async fn show(
     let exit = loop {
         let shown = terminal.draw(|frame| draw::draw(&model, frame))?;
         model.size = (shown.area.width, shown.area.height);
+        model.last_first_line = boxes::last_first_line(&model);
         tokio::select! {
             // A request that is still pending is not repeated.
             _ = tick.tick() => drop(asks.try_send(Request::Look)),

@@ -141,6 +141,7 @@ fn screen(model: &Model, width: u16, height: u16) -> String {
 
 fn press(model: &mut Model, keys: impl IntoIterator<Item = KeyCode>) {
     for key in keys {
+        model.last_first_line = boxes::last_first_line(model);
         drop(model.key(KeyEvent::from(key)));
     }
 }

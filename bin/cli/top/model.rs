@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::boxes;
 use super::rows::{self, Kind, Row};
 use crate::control::wire::{Hello, JournalEntry, Look, Request, Response};
 use crate::exit::{Exit, Failure};
@@ -40,8 +39,10 @@ pub(crate) struct Model {
     /// The process has ended.
     pub(crate) is_gone: bool,
     pub(crate) is_plain: bool,
-    /// Columns and lines of the screen, which say how far a box scrolls.
+    /// Columns and lines of the screen.
     pub(crate) size: (u16, u16),
+    /// The first line that the box shows where it is scrolled to its end.
+    pub(crate) last_first_line: usize,
     /// Turns that ended between two looks, for each second, and memory in bytes; the newest last.
     pub(crate) past: VecDeque<Sample>,
     all: Vec<Row>,
@@ -129,6 +130,7 @@ impl Model {
             is_gone: false,
             is_plain,
             size: (80, 24),
+            last_first_line: 0,
             past: VecDeque::new(),
             all: Vec::new(),
             selected: None,
@@ -190,7 +192,7 @@ impl Model {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return Some(UserAction::Leave);
         }
-        let last = boxes::last_first_line(self);
+        let last = self.last_first_line;
         match &mut self.mode {
             Mode::Tree => return self.tree_key(key.code),
             Mode::Filter => self.filter_key(key.code),
