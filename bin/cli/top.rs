@@ -72,7 +72,9 @@ async fn show(
     let mut keys = keys();
     let mut tick = tokio::time::interval(LOOK_EVERY);
     let exit = loop {
-        terminal.draw(|frame| draw::draw(&model, frame))?;
+        let shown = terminal.draw(|frame| draw::draw(&model, frame))?;
+        model.size = (shown.area.width, shown.area.height);
+        model.last_first_line = boxes::last_first_line(&model);
         tokio::select! {
             // A request that is still pending is not repeated.
             _ = tick.tick() => drop(asks.try_send(Request::Look)),
@@ -136,7 +138,12 @@ fn keys() -> Receiver<Event> {
         while !say.is_closed() {
             let is_there = match event::poll(KEYS_EVERY) {
                 Ok(false) => true,
-                Ok(true) => event::read().is_ok_and(|event| say.blocking_send(event).is_ok()),
+                Ok(true) => event::read().is_ok_and(|event| {
+                    if matches!(event, Event::Resize(..)) {
+                        tell_of_keys_again();
+                    }
+                    say.blocking_send(event).is_ok()
+                }),
                 Err(_the_terminal_is_gone) => false,
             };
             if !is_there {
@@ -145,4 +152,14 @@ fn keys() -> Receiver<Event> {
         }
     });
     typed
+}
+
+/// Has the terminal tell anew that it has input. A change of the size makes crossterm forget what it was told at the same
+/// moment, which it is told once, so a key that came with it would wait for the next one. Settings that are written as they
+/// are wake every reader.
+fn tell_of_keys_again() {
+    let stdin = io::stdin();
+    let settings = rustix::termios::tcgetattr(&stdin);
+    let _the_terminal_is_gone = settings
+        .and_then(|settings| rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &settings));
 }

@@ -63,7 +63,36 @@ fn calls_are_shown_in_few_words() {
     let shown = &run.stderr;
     assert!(shown.contains("> plan: 1 of 2 done\n  [x] look\n  [>] run\n> local/read_file "), "{shown}");
     assert!(shown.contains(": lines 1 to 2 of 3\n") && shown.contains(": 1 path\n"), "{shown}");
-    assert!(shown.contains("exit code 101, ") && shown.contains(": red"), "{shown}");
+    assert!(shown.contains("exit code 101, ") && shown.contains(": red\n"), "{shown}");
+}
+
+#[test]
+fn the_first_line_of_a_command_is_one_of_its_own() {
+    let calls = ["echo no such thing >&2; exit 2", "true", "echo out; echo err >&2"];
+    let calls = calls.map(|line| ("local/shell_exec", json!({ "command": line })));
+    let shown = calling(&calls, json!({ "text": "Done." })).run(["run", "go"]).stderr;
+    assert!(
+        shown.contains(" ms: no such thing\n") && shown.contains(" ms\n") && shown.contains(" ms: out…\n"),
+        "{shown}"
+    );
+    assert!(!shown.contains("[stderr]") && !shown.contains("[exit code"), "{shown}");
+}
+
+#[test]
+fn commands_get_the_variables_that_the_configuration_names() {
+    let line = "echo \"$CARGO_HOME/$DATABASE_URL/$DATABASE_USER/$OTHER_KEY/$HOME\"";
+    let home = calling(&[("local/shell_exec", json!({ "command": line }))], json!({ "text": "Done." }));
+    let told = |home: &Home| {
+        let program =
+            home.agent(["run", "--output", "json", "go"]).env("CARGO_HOME", "/cargo").env("HOME", "/home/ada");
+        let run = program.env("DATABASE_URL", "url").env("DATABASE_USER", "user").env("OTHER_KEY", "key").run();
+        let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
+        line["tool_transcript"][0]["result"].as_str().unwrap_or_default().to_owned()
+    };
+    assert_eq!(told(&home), "/cargo/////home/ada\n[exit code 0]", "few are given unasked");
+    let config = home.scratch.read("agent.toml");
+    home.scratch.agent_toml(&config.replace("[policy]\n", "[policy]\nshell_env = [\"DATABASE_*\"]\n"));
+    assert_eq!(told(&home), "/cargo/url/user///home/ada\n[exit code 0]");
 }
 
 #[test]

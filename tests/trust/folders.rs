@@ -143,6 +143,7 @@ fn servers_and_prompt_files_of_a_stranger_are_asked_about() {
         ("[prompt]\nfiles = [\"../home/.ssh/id_rsa\"]\n", "outside its folder"),
         ("[policy]\nrequire_high_risk_approval = false\n", "high risk"),
         ("[policy]\nsecret_files = []\n", "secret_files"),
+        ("[policy]\nshell_env = [\"API_*\"]\n", "shell_env"),
     ] {
         assert_untouched(&Found::with(&format!("{model}{tables}")), says);
     }

@@ -81,6 +81,21 @@ pub(crate) fn last_output(result: &ToolResult) -> Vec<String> {
     lines[lines.len().saturating_sub(MOST_LAST)..].iter().map(|line| format!("  {line}")).collect()
 }
 
+/// The text of a result without what is shown beside it, or says nothing to a person: its status, and what marks the stderr and the
+/// end of a command.
+pub(crate) fn text(result: &ToolResult) -> String {
+    let text = result.output.plain();
+    if !is_command(result) || result.status != CallStatus::Ok {
+        return without_status(result.status, &text).to_owned();
+    }
+    let of_bob = |line: &&str| *line == "[stderr]" || line.starts_with("[exit code ");
+    text.lines().filter(|line| !of_bob(line)).collect::<Vec<_>>().join("\n")
+}
+
+fn is_command(result: &ToolResult) -> bool {
+    result.name.as_str().starts_with("local/shell_")
+}
+
 /// The text of a result without the status that it begins with, which is shown beside it.
 pub(crate) fn without_status(status: CallStatus, text: &str) -> &str {
     let begins = match status {
@@ -98,8 +113,7 @@ pub(crate) fn without_status(status: CallStatus, text: &str) -> &str {
 
 /// How a command ended that did not end well, which is no error of its call.
 pub(crate) fn exit(result: &ToolResult) -> Option<String> {
-    let is_command = result.name.as_str().starts_with("local/shell_");
-    let said = |key: &str| result.output.structured.as_ref().filter(|_| is_command)?.get(key)?.as_i64();
+    let said = |key: &str| result.output.structured.as_ref().filter(|_| is_command(result))?.get(key)?.as_i64();
     match (said("exit_status"), said("signal")) {
         (Some(code), _) => (code != 0).then(|| format!("exit code {code}")),
         (None, signal) => signal.map(|signal| format!("killed by signal {signal}")),

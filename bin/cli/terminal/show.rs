@@ -283,7 +283,7 @@ impl Show {
         let status = result.status;
         let word = brief::ended(result);
         let most = if status == CallStatus::Denied { MOST_REASON } else { MOST_RESULT };
-        let first = || print::first_line(brief::without_status(status, &result.output.plain()), most);
+        let first = || print::first_line(&brief::text(result), most);
         let first = brief::result(result).unwrap_or_else(first);
         let said = if first.is_empty() { String::new() } else { format!(": {first}") };
         self.has_denied |= status == CallStatus::Denied;

@@ -43,54 +43,72 @@ fn help(columns: usize) -> Vec<String> {
     KEYS.iter().flat_map(key).chain([String::new()]).chain(words).collect()
 }
 
-/// Draws the overlay, if any.
-pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
-    match &model.mode {
-        Mode::Tree | Mode::Filter => {}
-        Mode::Help => {
-            let columns = usize::from(area.width.min(HELP_WIDTH)).saturating_sub(2);
-            show(frame, area, HELP_WIDTH, " keys ".to_owned(), help(columns).into_iter().map(Line::raw).collect());
+/// How many lines a box has room for: around it something of the picture is left.
+fn room(model: &Model) -> usize {
+    usize::from(model.size.1.saturating_sub(4).max(1))
+}
+
+/// The width, the title and all lines of the overlay, if any, and which of them it shows first.
+fn content(model: &Model) -> Option<(u16, String, Vec<String>, usize)> {
+    let columns = model.size.0;
+    Some(match &model.mode {
+        Mode::Tree | Mode::Filter => return None,
+        Mode::Help(first) => {
+            let lines = help(usize::from(columns.min(HELP_WIDTH)).saturating_sub(2));
+            (HELP_WIDTH, " keys ".to_owned(), lines, *first)
         }
-        Mode::Nodes => {
-            let lines = model.seen.nodes.iter().map(|line| Line::raw(format!(" {line}"))).collect();
-            show(frame, area, area.width.saturating_sub(4).max(84), " all processes of the store ".to_owned(), lines);
+        Mode::Nodes(first) => {
+            let lines = model.seen.nodes.iter().map(|line| format!(" {line}")).collect();
+            (columns.saturating_sub(4).max(84), " all processes of the store ".to_owned(), lines, *first)
         }
         Mode::Confirm(asked) => {
             let what = match asked {
                 Confirmable::Cancel(session) => format!(" cancel what runs in {}?", clean(session, 48)),
                 Confirmable::Restart(server) => format!(" restart the tool server {}?", clean(server, 36)),
             };
-            let lines = vec![Line::raw(what), Line::raw(" y confirms, any other key goes back")];
-            show(frame, area, 72, " confirm ".to_owned(), lines);
+            let lines = vec![what, " y confirms, any other key goes back".to_owned()];
+            (72, " confirm ".to_owned(), lines, 0)
         }
         Mode::Events { session, records, scrolled } => {
-            let title = format!(" {} ", clean(session, 60));
-            let room = usize::from(area.height.saturating_sub(4));
             let lines = match records {
-                None => vec![Line::raw(" reading the session …")],
-                Some(records) => {
-                    let last = records.len().saturating_sub(*scrolled);
-                    records[last.saturating_sub(room)..last].iter().map(|entry| record(entry, area.width)).collect()
-                }
+                None => vec![" reading the session …".to_owned()],
+                Some(records) => records.iter().map(|entry| record(entry, columns)).collect(),
             };
-            show(frame, area, area.width.saturating_sub(4), title, lines);
+            let first = lines.len().saturating_sub(room(model)).saturating_sub(*scrolled);
+            (columns.saturating_sub(4), format!(" {} ", clean(session, 60)), lines, first)
         }
-    }
+    })
 }
 
-fn record(entry: &JournalEntry, width: u16) -> Line<'static> {
-    let time = jiff::Timestamp::from_millisecond(entry.at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    let text = clean(&entry.text, usize::from(width.saturating_sub(30)));
-    Line::raw(format!(" {} {:<12} {text}", time.strftime("%H:%M:%S"), entry.kind))
+/// The first line that the overlay shows where it is scrolled to its end.
+pub(super) fn last_first_line(model: &Model) -> usize {
+    content(model).map_or(0, |(_, _, lines, _)| lines.len().saturating_sub(room(model)))
 }
 
-/// A box in the middle, as high as its lines.
-fn show(frame: &mut Frame<'_>, area: Rect, width: u16, title: String, lines: Vec<Line<'static>>) {
-    let height = u16::try_from(lines.len()).unwrap_or(u16::MAX).saturating_add(2).min(area.height);
+/// Draws the overlay, if any: a box in the middle, as high as its lines.
+pub(super) fn draw(model: &Model, frame: &mut Frame<'_>, area: Rect) {
+    let Some((width, title, lines, first)) = content(model) else { return };
+    let height = u16::try_from(lines.len().min(room(model)) + 2).unwrap_or(u16::MAX).min(area.height);
     let width = width.min(area.width);
     let middle = Rect { x: area.x + (area.width - width) / 2, y: area.y + (area.height - height) / 2, width, height };
+    let room = usize::from(height.saturating_sub(2));
+    let first = first.min(lines.len().saturating_sub(room));
+    let more = match (first, lines.len().saturating_sub(first + room)) {
+        (0, 0) => String::new(),
+        (0, below) => format!(" {below} more below "),
+        (above, 0) => format!(" {above} more above "),
+        (above, below) => format!(" {above} more above, {below} below "),
+    };
+    let shown: Vec<_> = lines.into_iter().skip(first).take(room).map(Line::raw).collect();
+    let block = Block::bordered().title(Line::styled(title, bold())).title_bottom(more);
     frame.render_widget(Clear, middle);
-    frame.render_widget(Paragraph::new(lines).block(Block::bordered().title(Line::styled(title, bold()))), middle);
+    frame.render_widget(Paragraph::new(shown).block(block), middle);
+}
+
+fn record(entry: &JournalEntry, width: u16) -> String {
+    let time = jiff::Timestamp::from_millisecond(entry.at).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
+    let text = clean(&entry.text, usize::from(width.saturating_sub(30)));
+    format!(" {} {:<12} {text}", time.strftime("%H:%M:%S"), entry.kind)
 }
 
 #[cfg(test)]

@@ -141,6 +141,7 @@ fn screen(model: &Model, width: u16, height: u16) -> String {
 
 fn press(model: &mut Model, keys: impl IntoIterator<Item = KeyCode>) {
     for key in keys {
+        model.last_first_line = boxes::last_first_line(model);
         drop(model.key(KeyEvent::from(key)));
     }
 }
@@ -173,6 +174,47 @@ fn what_the_store_knows_has_a_line() {
     assert!(shown.contains("all processes of the store") && shown.contains("│ 2       alive   400 ms"), "{shown}");
     press(&mut model, [KeyCode::Char('x')]);
     assert!(!screen(&model, 80, 24).contains("all processes of the store"));
+}
+
+#[test]
+fn a_box_with_more_lines_than_the_screen_scrolls_to_its_last_one_and_back() {
+    let mut model = model();
+    model.size = (80, 24);
+    model.seen.nodes = (0..40).map(|node| format!("process {node:02}")).collect();
+    let shown = |model: &Model| {
+        let screen = screen(model, 80, 24);
+        let found: Vec<_> =
+            screen.match_indices("process ").map(|(at, _)| screen[at + 8..at + 10].to_owned()).collect();
+        (found.first().cloned().unwrap_or_default(), found.last().cloned().unwrap_or_default(), screen)
+    };
+    let is = |model: &Model, first: &str, last: &str, says: &str| {
+        let (from, to, screen) = shown(model);
+        assert_eq!((from.as_str(), to.as_str()), (first, last), "{screen}");
+        assert!(screen.contains(says), "{screen}");
+    };
+    press(&mut model, [KeyCode::Char('n')]);
+    is(&model, "00", "19", " 20 more below ");
+    press(&mut model, [KeyCode::Down, KeyCode::Char('j')]);
+    is(&model, "02", "21", " 2 more above, 18 below ");
+    press(&mut model, [KeyCode::PageDown; 9]);
+    is(&model, "20", "39", " 20 more above ");
+    press(&mut model, [KeyCode::Up]);
+    is(&model, "19", "38", " 19 more above, 1 below ");
+    press(&mut model, [KeyCode::Home]);
+    is(&model, "00", "19", " 20 more below ");
+    press(&mut model, [KeyCode::End]);
+    is(&model, "20", "39", " 20 more above ");
+    model.seen.nodes.truncate(10);
+    is(&model, "00", "09", "all processes of the store");
+    press(&mut model, [KeyCode::Esc]);
+    assert_eq!(model.mode, Mode::Tree);
+
+    // The help of a narrow screen, too.
+    model.size = (40, 16);
+    press(&mut model, [KeyCode::Char('?')]);
+    assert!(screen(&model, 40, 16).contains(" more below "));
+    press(&mut model, [KeyCode::End]);
+    assert!(screen(&model, 40, 16).contains("outcome."), "{}", screen(&model, 40, 16));
 }
 
 #[test]

@@ -39,6 +39,10 @@ pub(crate) struct Model {
     /// The process has ended.
     pub(crate) is_gone: bool,
     pub(crate) is_plain: bool,
+    /// Columns and lines of the screen.
+    pub(crate) size: (u16, u16),
+    /// The first line that the box shows where it is scrolled to its end.
+    pub(crate) last_first_line: usize,
     /// Turns that ended between two looks, for each second, and memory in bytes; the newest last.
     pub(crate) past: VecDeque<Sample>,
     all: Vec<Row>,
@@ -71,10 +75,10 @@ pub(crate) enum Mode {
     Tree,
     /// The filter is typed.
     Filter,
-    /// The keys are explained.
-    Help,
-    /// What the store knows of all processes.
-    Nodes,
+    /// The keys are explained, from this line on.
+    Help(usize),
+    /// What the store knows of all processes, from this line on.
+    Nodes(usize),
     /// Whether that is meant.
     Confirm(Confirmable),
     /// A session's last records, and how many of the newest are scrolled away.
@@ -125,6 +129,8 @@ impl Model {
             note: String::new(),
             is_gone: false,
             is_plain,
+            size: (80, 24),
+            last_first_line: 0,
             past: VecDeque::new(),
             all: Vec::new(),
             selected: None,
@@ -186,10 +192,14 @@ impl Model {
         if key.modifiers.contains(KeyModifiers::CONTROL) && key.code == KeyCode::Char('c') {
             return Some(UserAction::Leave);
         }
+        let last = self.last_first_line;
         match &mut self.mode {
             Mode::Tree => return self.tree_key(key.code),
             Mode::Filter => self.filter_key(key.code),
-            Mode::Help | Mode::Nodes => self.mode = Mode::Tree,
+            Mode::Help(first) | Mode::Nodes(first) => match scrolled(key.code, *first, last) {
+                Some(line) => *first = line,
+                None => self.mode = Mode::Tree,
+            },
             Mode::Confirm(asked) => {
                 let asked = asked.clone();
                 self.mode = Mode::Tree;
@@ -201,16 +211,10 @@ impl Model {
                     Confirmable::Restart(server) => Request::RestartServer { server },
                 }));
             }
-            Mode::Events { records, scrolled, .. } => {
-                let most = records.as_ref().map_or(0, |records| records.len().saturating_sub(1));
-                match key.code {
-                    KeyCode::Up | KeyCode::Char('k') => *scrolled = (*scrolled + 1).min(most),
-                    KeyCode::Down | KeyCode::Char('j') => *scrolled = scrolled.saturating_sub(1),
-                    KeyCode::PageUp => *scrolled = (*scrolled + PAGE).min(most),
-                    KeyCode::PageDown => *scrolled = scrolled.saturating_sub(PAGE),
-                    _back => self.mode = Mode::Tree,
-                }
-            }
+            Mode::Events { scrolled: away, .. } => match scrolled(key.code, last.saturating_sub(*away), last) {
+                Some(line) => *away = last - line,
+                None => self.mode = Mode::Tree,
+            },
         }
         None
     }
@@ -231,11 +235,11 @@ impl Model {
                 self.filter.clear();
                 self.sift();
             }
-            (KeyCode::Char('?' | 'h'), _) => self.mode = Mode::Help,
+            (KeyCode::Char('?' | 'h'), _) => self.mode = Mode::Help(0),
             (KeyCode::Char('n'), _) if self.seen.nodes.is_empty() => {
                 self.note = "the store knows of no other processes".to_owned();
             }
-            (KeyCode::Char('n'), _) => self.mode = Mode::Nodes,
+            (KeyCode::Char('n'), _) => self.mode = Mode::Nodes(0),
             (KeyCode::Char('c'), Some(Kind::Session(session))) => {
                 self.mode = Mode::Confirm(Confirmable::Cancel(session));
             }
@@ -288,6 +292,21 @@ impl Model {
         let last = self.rows.len().saturating_sub(1);
         self.selected = self.rows.get(to(self.at()).min(last)).map(|row| row.path.clone());
     }
+}
+
+/// The first line that a box shows after this key, between none and the last one; `None` if the key does not scroll.
+fn scrolled(key: KeyCode, first: usize, last: usize) -> Option<usize> {
+    let first = first.min(last);
+    let to = match key {
+        KeyCode::Up | KeyCode::Char('k') => first.saturating_sub(1),
+        KeyCode::Down | KeyCode::Char('j') => first + 1,
+        KeyCode::PageUp => first.saturating_sub(PAGE),
+        KeyCode::PageDown => first + PAGE,
+        KeyCode::Home => 0,
+        KeyCode::End => last,
+        _another => return None,
+    };
+    Some(to.min(last))
 }
 
 #[cfg(test)]

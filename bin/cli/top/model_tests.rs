@@ -140,6 +140,7 @@ fn a_process_that_ends_leaves_its_last_picture() {
 #[test]
 fn records_are_scrolled_and_left() {
     let mut model = model();
+    model.last_first_line = 4;
     press(&mut model, KeyCode::End);
     let Some(UserAction::Request(Request::Records { session, .. })) = press(&mut model, KeyCode::Char('e')) else {
         panic!()

@@ -370,3 +370,10 @@ fn g2_a_server_never_inherits_the_whole_environment() {
     let told = told(&refused(&format!("runtime.default_model = 'a:b'\n{case}"), &Environment::default()));
     assert!(told.starts_with("4:") && told.contains("a lone `*`"), "{told}");
 }
+
+#[test]
+fn commands_never_get_the_whole_environment() {
+    let case = "runtime.default_model = 'a:b'\n[policy]\nshell_env = ['A_*', '*']";
+    let told = told(&refused(case, &Environment::default()));
+    assert!(told.starts_with("3:") && told.contains("a lone `*`"), "{told}");
+}

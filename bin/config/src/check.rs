@@ -22,6 +22,7 @@ pub(super) fn check(root: &Table<'_>, is_broken: bool, findings: &mut Findings) 
         default_model(root, findings);
     }
     providers(root, findings);
+    shell_env(root, findings);
     prices(root, findings);
     selectors::check(root, findings);
     tool_names(root, findings);
@@ -109,6 +110,14 @@ fn providers(root: &Table<'_>, findings: &mut Findings) {
         if provider.get("base_url").is_none() {
             findings.add(at, format!("`{path}` starts a server and needs `base_url`, where it answers"));
         }
+    }
+}
+
+fn shell_env(root: &Table<'_>, findings: &mut Findings) {
+    let names = tree::get(root, "policy.shell_env").and_then(tree::list);
+    for name in names.into_iter().flatten().filter(|name| tree::text(name) == Some("*")) {
+        let text = "a lone `*` would hand every key of this environment to commands: name what they need";
+        findings.add(name.span(), text.to_owned());
     }
 }
 

@@ -225,8 +225,16 @@ impl Config {
     fn policy(&self, policy: &Policy, privileges: &mut Vec<Privilege>) {
         // The default allows everything, so no list of allowed tools is wider.
         // Without a sandbox commands can do everything, so none of its keys loosens the default.
-        let Policy { workspace, rules, secret_files, web_fetch, sandbox: _, sandbox_network: _, sandbox_folders: _ } =
-            policy;
+        let Policy {
+            workspace,
+            rules,
+            secret_files,
+            web_fetch,
+            sandbox: _,
+            sandbox_network: _,
+            sandbox_folders: _,
+            shell_env,
+        } = policy;
         let ToolPolicy {
             allow_tools: _,
             deny_tools: _,
@@ -257,6 +265,9 @@ impl Config {
         shorter.into_iter().flatten().for_each(&mut loosens);
         if *web_fetch {
             loosens("pages of the web may be asked for (web_fetch)".to_owned());
+        }
+        if !shell_env.is_empty() {
+            loosens(format!("commands of the shell get the variables {} (shell_env)", shell_env.join(", ")));
         }
         if !allow.is_empty() {
             loosens(format!("calls run without asking by the rules {} (allow)", allow.join(", ")));

@@ -185,6 +185,8 @@ section! {
         pub sandbox_network: bool = false,
         /// Further folders that confined commands may write to, relative to the configuration.
         pub sandbox_folders: Vec<String> = Vec::new() => Text,
+        /// Names of environment variables that commands of the shell are given besides, `*` at the end for any characters.
+        pub shell_env: Vec<String> = Vec::new() => Text,
     }
 }
 

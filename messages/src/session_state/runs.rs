@@ -70,6 +70,11 @@ impl Session {
         });
     }
 
+    /// The options that an input brings to an idle session: where they name no pool, it stays in the one to which it is bound.
+    pub(crate) fn or_in_its_pool(&self, options: &Arc<SessionOptions>) -> Arc<SessionOptions> {
+        if options.pool.is_some() { Arc::clone(options) } else { self.in_its_pool(options) }
+    }
+
     /// The options that an input brings, in the pool to which the session is bound: a record of options binds it, and no
     /// input does.
     fn in_its_pool(&self, options: &Arc<SessionOptions>) -> Arc<SessionOptions> {

@@ -36,8 +36,9 @@ impl Turn {
         }
         // What waits brings its options along when its turn begins.
         let session = self.session.as_ref();
-        let changes =
-            session.is_some_and(|session| input.options.as_ref().is_some_and(|options| *options != session.options));
+        let changes = session.is_some_and(|session| {
+            input.options.as_ref().is_some_and(|options| session.or_in_its_pool(options) != session.options)
+        });
         self.accept(input, changes);
         self.begin_next(effects);
     }
@@ -72,8 +73,9 @@ impl Turn {
     fn accept(&mut self, input: Arc<TurnInput>, changes_options: bool) {
         let Some(session) = &self.session else { return };
         if changes_options || !session.opened {
-            let options = input.options.as_ref().unwrap_or(&session.options);
-            let options = owned(options, session.tenant.as_ref().or(input.tenant()));
+            let options = input.options.as_ref().map(|options| session.or_in_its_pool(options));
+            let options =
+                owned(options.as_ref().unwrap_or(&session.options), session.tenant.as_ref().or(input.tenant()));
             self.record(None, Fact::Options(options));
         }
         self.take_tenant(&input);

@@ -54,6 +54,11 @@ fn an_input_that_names_another_pool_binds_an_idle_session_and_does_not_wait_behi
     run_all(&mut world);
     assert!(!is_busy(&world, 3) && !is_busy(&world, 4) && !is_busy(&world, 5));
     assert_eq!(world.turn.session().unwrap().options.pool, Some(gpu()));
+    // So does one that finds the session idle.
+    start(&mut world, 6, None);
+    assert_eq!(pool_of(&session_id(), &world.stored), Some(gpu()));
+    run_all(&mut world);
+    assert_eq!(world.turn.session().unwrap().options.pool, Some(gpu()));
     assert_eq!(replay(&world.stored).map(|same| same.records), Ok(world.stored.len()));
 }
 

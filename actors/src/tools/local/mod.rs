@@ -84,7 +84,8 @@ pub fn tools(
         (edit::edit_file(&seen), Access::Write),
     ];
     let guarded = guarded.map(|(tool, access)| protected.guard(tool, access));
-    let (shell, jobs) = (Shell::new(shell::inherited(), watcher.clone(), protection.sandbox.clone()), &background.0);
+    let environment = shell::inherited(&protection.shell_env);
+    let (shell, jobs) = (Shell::new(environment, watcher.clone(), protection.sandbox.clone()), &background.0);
     let exec = shell::shell_exec(&shell, jobs, &policy.deny_commands);
     let may_run = Rules::new(policy.clone()).is_ok_and(|rules| rules.allows(exec.name()));
     let following = may_run.then(|| [shell::shell_output(jobs), shell::shell_stop(jobs)]);

@@ -66,6 +66,9 @@ pub struct Protection {
     pub secret_files: Vec<String>,
     /// What commands of the shell are confined to.
     pub sandbox: Sandbox,
+    /// Names of environment variables that commands of the shell are given besides the folders of the user and of compilers, `*` at
+    /// the end for any characters: what they hold can come into an output, which the model sees.
+    pub shell_env: Vec<String>,
 }
 
 impl Default for Protection {
@@ -76,6 +79,7 @@ impl Default for Protection {
             private: Vec::new(),
             secret_files: SECRET_FILES.map(str::to_owned).to_vec(),
             sandbox: Sandbox::default(),
+            shell_env: Vec::new(),
         }
     }
 }
@@ -115,7 +119,7 @@ impl Default for Protected {
 
 impl Protected {
     pub(super) fn new(protection: &Protection) -> Self {
-        let Protection { governing, governing_names, private, secret_files, sandbox: _ } = protection;
+        let Protection { governing, governing_names, private, secret_files, sandbox: _, shell_env: _ } = protection;
         let folded = |paths: &[PathBuf]| paths.iter().map(|path| folded(&with_links_followed(path))).collect();
         Self {
             governing: folded(governing),

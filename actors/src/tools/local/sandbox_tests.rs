@@ -6,22 +6,23 @@ use crate::tools::function::FnTool;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
 fn shell(sandbox: Sandbox) -> FnTool {
-    shell_exec(&Shell::new(inherited(), Watcher::new(), sandbox), &Arc::default(), &[])
+    shell_exec(&Shell::new(inherited(&[]), Watcher::new(), sandbox), &Arc::default(), &[])
 }
 
 fn on() -> Sandbox {
     Sandbox { mode: SandboxMode::On, ..Sandbox::default() }
 }
 
-/// Whether this machine can confine commands; says by name what is skipped where it cannot.
+/// Whether this machine can confine commands. Says which test is skipped where it cannot, past the capture of the harness.
 fn can(test: &str) -> bool {
     let kernel = Kernel::of_this_machine();
     if let Kernel::Nothing(why) = kernel {
-        println!("skipped: {test}: {why}");
+        let _ = writeln!(std::io::stderr(), "skipped: tools::local::sandbox::{test}: {why}");
     }
     !matches!(kernel, Kernel::Nothing(_))
 }

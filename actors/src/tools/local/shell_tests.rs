@@ -15,7 +15,7 @@ use serde_json::json;
 use std::ops::Range;
 
 fn shell() -> FnTool {
-    shell_exec(&Shell::new(inherited(), Watcher::new(), Sandbox::default()), &Arc::default(), &[])
+    shell_exec(&Shell::new(inherited(&[]), Watcher::new(), Sandbox::default()), &Arc::default(), &[])
 }
 
 async fn run(workspace: &Workspace, command: &str) -> ToolOutput {
@@ -99,7 +99,7 @@ async fn a_dropped_call_leaves_no_process() {
 #[tokio::test]
 async fn the_watcher_knows_a_command_for_as_long_as_it_runs() {
     let (workspace, watcher) = (Workspace::new(), Watcher::new());
-    let shell = shell_exec(&Shell::new(inherited(), watcher.clone(), Sandbox::default()), &Arc::default(), &[]);
+    let shell = shell_exec(&Shell::new(inherited(&[]), watcher.clone(), Sandbox::default()), &Arc::default(), &[]);
     {
         let mut call = std::pin::pin!(workspace.run(&shell, json!({"command": "echo $$ >> pids; sleep 1000"})));
         tokio::select! {

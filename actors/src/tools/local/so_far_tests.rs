@@ -29,7 +29,7 @@ struct Running {
 async fn running(command: &str, timeout_ms: Option<u64>) -> Running {
     let workspace = Workspace::new();
     let shell: Arc<dyn ToolPort> =
-        Arc::new(shell_exec(&Shell::new(inherited(), Watcher::new(), Sandbox::default()), &Arc::default(), &[]));
+        Arc::new(shell_exec(&Shell::new(inherited(&[]), Watcher::new(), Sandbox::default()), &Arc::default(), &[]));
     let mut policy = Policy { deny_tools: Vec::new(), require_high_risk_approval: false, ..Policy::default() };
     policy.tools.insert("local/shell_exec".to_owned(), ToolOverride { timeout_ms, ..ToolOverride::default() });
     let arguments = ToolsArguments { ports: vec![shell], policy, ..ToolsArguments::default() };

@@ -6,14 +6,14 @@ use bob::approvals::PermissionMode;
 use bob::model::Message;
 use bob::sessions::SessionOptions;
 use bob::store::{OpenTurn, Record, Session, SessionStore};
-use bob::tools::{CallStatus, FileChange};
+use bob::tools::FileChange;
 use bob::{MAX_DEPTH, ModelName, SessionId};
 use serde_json::json;
 
 use crate::commands::output::ResultObject;
 use crate::exit::Failure;
-use crate::terminal::show::NOTHING_YET;
-use crate::terminal::{approval, print};
+use crate::terminal::show::{NOTHING_YET, took};
+use crate::terminal::{approval, brief, print};
 
 /// How many characters of a tool's arguments and results are printed.
 const MOST_SHOWN: usize = 100;
@@ -167,14 +167,14 @@ fn spoken(message: &Message) -> String {
             lines
         }
         Message::Tool { result } => {
-            let status = match result.status {
-                CallStatus::Ok => "ok",
-                CallStatus::Denied => "denied",
-                CallStatus::Cancelled => "not run",
-                CallStatus::Unknown => "interrupted",
-                CallStatus::Error => "failed",
+            let (ended, text) = (brief::ended(result), print::first_line(&brief::text(result), MOST_SHOWN));
+            let said = match text {
+                _ if brief::is_interrupted(result) => format!("{ended} after {}", took(result.duration_ms)),
+                text if text.is_empty() => ended,
+                text if text.starts_with(&ended) => text,
+                text => format!("{ended}: {text}"),
             };
-            format!("  {}: {status}: {}\n", result.name, print::first_line(&result.output.plain(), MOST_SHOWN))
+            format!("  {}: {said}\n", result.name)
         }
     }
 }

@@ -13,8 +13,9 @@ use crate::commands::file_changes::{self, Which, workspace};
 use crate::exit::Failure;
 use crate::terminal::print;
 
-/// How many files are named to the model.
+/// How many files are named to the model, and how many bytes of their names, far below what a notice may have.
 const MOST_TOLD: usize = 50;
+const MOST_TOLD_BYTES: usize = 16 * 1024;
 
 /// `sessions diff`.
 ///
@@ -78,11 +79,33 @@ pub(crate) fn warn_untold(failure: &Failure) {
 
 /// The change of a session by which its model knows that these files were put back; `None` without files.
 pub(crate) fn told(files: &[String]) -> Option<OptionsPatch> {
-    let names = files.iter().take(MOST_TOLD).map(String::as_str).collect::<Vec<_>>().join(", ");
-    let more = match files.len().saturating_sub(MOST_TOLD) {
+    let mut room = MOST_TOLD_BYTES;
+    let fits = |name: &&String| match room.checked_sub(name.len()) {
+        Some(left) => {
+            room = left;
+            true
+        }
+        None => false,
+    };
+    let named: Vec<&str> = files.iter().take(MOST_TOLD).take_while(fits).map(String::as_str).collect();
+    let more = match files.len() - named.len() {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let notice = format!("(The user has undone your changes of these files: {names}{more})");
+    let notice = format!("(The user has undone your changes of these files: {}{more})", named.join(", "));
     (!files.is_empty()).then(|| OptionsPatch { notice: Some(notice.into()), ..OptionsPatch::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_model_is_told_of_long_names_stays_short() {
+        let files: Vec<String> = (0..60).map(|file| format!("{file:02}{}", "n".repeat(4_000))).collect();
+        let notice = told(&files).and_then(|patch| patch.notice).unwrap();
+        assert!(notice.len() < 17 * 1024 && notice.ends_with(" and 56 more)"), "{}", notice.len());
+        let few = told(&files[..1]).and_then(|patch| patch.notice).unwrap();
+        assert!(few.ends_with("n)"), "{few}");
+    }
 }

@@ -49,6 +49,7 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
         private: own.map(absolute).chain(private).collect(),
         secret_files: config.policy.secret_files.clone(),
         sandbox: sandbox(config),
+        shell_env: config.policy.shell_env.clone(),
     }
 }
 

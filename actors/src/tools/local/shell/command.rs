@@ -10,13 +10,49 @@ use std::process::Stdio;
 use std::sync::Arc;
 use tokio::process::{ChildStderr, ChildStdout, Command};
 
-/// What a command may know of this process's environment.
-pub(super) const INHERITED: [&str; 11] =
-    ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LC_ALL", "LC_CTYPE", "TERM", "TMPDIR", "TZ"];
+/// What a command always knows of this process's environment. The second half says where compilers and their caches are, without
+/// which a build does not find them.
+pub(super) const INHERITED: [&str; 24] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "GOPATH",
+    "GOROOT",
+    "JAVA_HOME",
+    "NVM_DIR",
+    "PYENV_ROOT",
+    "VIRTUAL_ENV",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+];
 
-/// The part of this process's environment that commands are given.
-pub(in crate::tools::local) fn inherited() -> Vec<(String, String)> {
-    INHERITED.iter().filter_map(|name| std::env::var(name).ok().map(|value| ((*name).to_owned(), value))).collect()
+/// The part of this process's environment that commands are given: what is always, and the variables of these names, of which `*`
+/// at the end stands for any characters.
+pub(in crate::tools::local) fn inherited(further: &[String]) -> Vec<(String, String)> {
+    let is_given = |variable: &str| {
+        let named = |name: &String| match name.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => name == variable,
+        };
+        INHERITED.contains(&variable) || further.iter().any(named)
+    };
+    // A variable that is not UTF-8 is left out.
+    let all =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+    all.filter(|(name, _)| is_given(name)).collect()
 }
 
 /// What commands are started with.

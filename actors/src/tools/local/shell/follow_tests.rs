@@ -23,7 +23,7 @@ struct Tools {
 impl Tools {
     fn new() -> Self {
         let (jobs, watcher) = (Arc::<Jobs>::default(), Watcher::new());
-        let exec = shell_exec(&Shell::new(inherited(), watcher.clone(), Sandbox::default()), &jobs, &[]);
+        let exec = shell_exec(&Shell::new(inherited(&[]), watcher.clone(), Sandbox::default()), &jobs, &[]);
         let (output, stop) = (shell_output(&jobs), shell_stop(&jobs));
         Self { workspace: Workspace::new(), jobs, watcher, exec, output, stop }
     }
