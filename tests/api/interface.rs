@@ -95,6 +95,19 @@ impl<'s> Interface<'s> {
         text.trim_start().to_owned()
     }
 
+    /// The paths of types, traits and constants, by the last name of each; one path of each item.
+    pub(crate) fn named(&self) -> BTreeMap<&str, Vec<&str>> {
+        let (mut named, mut told): (BTreeMap<_, Vec<_>>, _) = (BTreeMap::new(), BTreeSet::new());
+        for path in self.paths.iter().filter(|(_, (target, _))| told.insert(target)).map(|(path, _)| path) {
+            let name = path.rsplit("::").next().unwrap_or_default();
+            // Functions are called with the names of their modules.
+            if self.item(path).is_some_and(|item| !matches!(item, Item::Fn(_))) {
+                named.entry(name).or_default().push(path.as_str());
+            }
+        }
+        named
+    }
+
     /// The item of this path.
     pub(crate) fn item(&self, path: &str) -> Option<&'s Item> {
         let (Target::Item(at, name), _) = self.paths.get(path)? else { return None };
