@@ -107,6 +107,17 @@ fn each_type_of_a_signature_has_a_public_path() {
     assert!(unnamed.is_empty(), "no path of the library leads to:\n{}", unnamed.join("\n"));
 }
 
+/// One name means one thing, also in different modules.
+#[test]
+fn no_two_types_traits_or_constants_have_one_name() {
+    let sources = Sources::read(root());
+    let interface = Interface::of(&sources);
+    let named = interface.named();
+    assert!(named.len() > 300, "only {} names were found", named.len());
+    let twice: Vec<_> = named.into_values().filter(|paths| paths.len() > 1).collect();
+    assert!(twice.is_empty(), "{twice:?}");
+}
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }

@@ -9,6 +9,8 @@ mod artifacts;
 mod calls;
 #[path = "tenants/carried.rs"]
 mod carried;
+#[path = "tenants/deciding.rs"]
+mod deciding;
 #[path = "tenants/decisions.rs"]
 mod decisions;
 #[path = "tenants/inbox.rs"]
@@ -17,6 +19,8 @@ mod inbox;
 mod killed;
 #[path = "tenants/limits.rs"]
 mod limits;
+#[path = "tenants/messages.rs"]
+mod messages;
 #[path = "tenants/sessions.rs"]
 mod sessions;
 #[path = "tenants/stage.rs"]

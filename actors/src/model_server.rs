@@ -35,9 +35,6 @@ use tokio::sync::mpsc::{self, UnboundedSender};
 /// How long a provider's actor may be away while it is started again.
 const AWAY_LIMIT: Duration = Duration::from_secs(5);
 
-/// Whether a model server takes requests.
-pub type Ready = Result<(), LlmError>;
-
 /// What stands for the port in the arguments of a start command.
 pub const PORT: &str = "{port}";
 
@@ -51,7 +48,7 @@ type Port = Option<u16>;
 
 /// Receives a server's output until it is ready, such as the progress of an installation: the provider, and one line
 /// without control characters. Lines that begin with [`STATE`] are many and short. Must not block.
-pub type Progress = Arc<dyn Fn(&str, &str) + Send + Sync>;
+pub type ProgressListener = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
 /// The mailbox of a [`ModelServerActor`].
 #[derive(Debug)]
@@ -80,7 +77,7 @@ pub struct ModelServerSpec {
     ready_timeout: Duration,
     ladder: Ladder,
     watcher: Watcher,
-    progress: Option<Progress>,
+    progress: Option<ProgressListener>,
     /// Held by the keeper that has a process.
     place: Arc<tokio::sync::Mutex<()>>,
 }
@@ -115,7 +112,7 @@ impl ModelServerSpec {
 
     /// Sets the receiver of the server's output until it is ready.
     #[must_use]
-    pub fn with_progress(mut self, progress: Progress) -> Self {
+    pub fn with_progress(mut self, progress: ProgressListener) -> Self {
         self.progress = Some(progress);
         self
     }
@@ -221,7 +218,7 @@ impl ModelServers {
     ///
     /// # Errors
     /// An [`LlmError`] with the reason and advice; [`LlmErrorKind::Gone`] when the actor ended, where a retry helps.
-    pub async fn ready(&self, provider: &str) -> Ready {
+    pub async fn ready(&self, provider: &str) -> Result<(), LlmError> {
         let Some(place) = self.0.get(provider) else { return Ok(()) };
         let gone = || {
             let text = format!("the model server of `{provider}` ended and is being restarted; try again");
@@ -243,7 +240,7 @@ impl ModelServers {
 }
 
 impl Readiness for ModelServers {
-    fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Ready> {
+    fn ready<'a>(&'a self, provider: &'a str) -> BoxFuture<'a, Result<(), LlmError>> {
         Box::pin(Self::ready(self, provider))
     }
 

@@ -89,7 +89,7 @@ impl Fixture {
         std::fs::read_to_string(note).unwrap_or_default().lines().map(|line| line.parse().unwrap()).collect()
     }
 
-    fn asks(&self) -> JoinHandle<Ready> {
+    fn asks(&self) -> JoinHandle<Result<(), LlmError>> {
         let servers = self.servers.clone();
         tokio::spawn(async move { servers.ready("tiny").await })
     }

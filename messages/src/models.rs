@@ -19,7 +19,7 @@ mod naive;
 mod selection_tests;
 
 pub use crate::cost::Cost;
-pub use book::{LatencyClass, Listing, ModelBook, ModelEntry, Recorded, Selected, Standing};
+pub use book::{LatencyClass, Listing, ModelBook, ModelEntry, ProviderStanding, Recorded, Selected};
 pub use price::{ModelPrice, PriceTier, Rate};
 pub use selection::{Needs, Ranked, Refusal, Refused, Selection, select};
 pub use selector::{ModelSelector, Preference, Requirement};

@@ -25,6 +25,60 @@ fn each_port_and_the_builder_have_an_example() {
     assert!(without.is_empty(), "without an example: {without:?}");
 }
 
+/// In an example, or in a guide that is compiled with them.
+#[test]
+fn each_method_of_the_builder_is_in_an_example() {
+    let sources = Sources::read(root());
+    let interface = Interface::of(&sources);
+    let mut examples: String = interface.documentation().values().map(|text| code_in(text)).collect();
+    for entry in fs::read_dir(root().join("bin/bob/src")).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        let text = fs::read_to_string(entry.path()).unwrap();
+        let lines = text.lines().filter_map(|line| line.trim().strip_prefix("//!"));
+        examples.push_str(&code_in(&lines.map(|line| line.trim_start().to_owned() + "\n").collect::<String>()));
+    }
+    for entry in fs::read_dir(root().join("bin/bob/docs")).unwrap().flatten() {
+        examples.push_str(&code_in(&fs::read_to_string(entry.path()).unwrap()));
+    }
+    let methods = interface.methods("bob::RuntimeBuilder");
+    assert!(methods.len() > 40, "only {methods:?} were found");
+    let is_there = |name: &String| {
+        examples.contains(&format!(".{name}(")) || examples.contains(&format!("RuntimeBuilder::{name}("))
+    };
+    let missing: Vec<_> = methods.iter().filter(|name| !is_there(name)).collect();
+    assert!(missing.is_empty(), "in no example: {missing:?}");
+}
+
+/// The Rust that is compiled, of a text in Markdown.
+fn code_in(text: &str) -> String {
+    let blocks = text.split("```").skip(1).step_by(2);
+    let is_compiled = |block: &&str| {
+        let language = block.lines().next().unwrap_or_default().trim();
+        matches!(language, "" | "no_run" | "rust" | "rust,no_run")
+    };
+    blocks.filter(is_compiled).collect()
+}
+
+/// Why a port has none: it is for faults, and may fail as it likes; it is called once, by the builder; the double of the
+/// library is what a program tests with.
+const WITHOUT_A_SUITE: [&str; 3] = ["Hook", "AgentBootstrap", "AgentRuntime"];
+
+#[test]
+fn each_port_has_a_contract_suite_that_a_program_runs_over_its_own() {
+    let sources = Sources::read(root());
+    let interface = Interface::of(&sources);
+    let (suites, page) = (interface.suites(), read("bin/bob/src/testing.rs"));
+    assert!(suites.len() > 10, "only {suites:?} were found");
+    for (path, port) in interface.ports() {
+        let name = port.ident.to_string();
+        let is_checked = suites.values().any(|suite| suite.contains(&format!("dyn {name} "))) || name == "Inbox";
+        assert_ne!(is_checked, WITHOUT_A_SUITE.contains(&name.as_str()), "{path}: has it a suite?");
+        assert_eq!(is_checked, page.contains(&format!("| [`{name}`]")), "{path}: has it a row in the table of suites?");
+    }
+    let outside = read("examples/embedding/tests/library/suites.rs");
+    let missing: Vec<_> = suites.keys().filter(|suite| !outside.contains(&format!("testing::{suite}("))).collect();
+    assert!(missing.is_empty(), "not run from outside: {missing:?}");
+}
+
 /// The packages below the library are not what a program depends on.
 #[test]
 fn no_example_names_a_package_below_the_library() {

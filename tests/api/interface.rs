@@ -95,6 +95,41 @@ impl<'s> Interface<'s> {
         text.trim_start().to_owned()
     }
 
+    /// The paths of types, traits and constants, by the last name of each; one path of each item.
+    pub(crate) fn named(&self) -> BTreeMap<&str, Vec<&str>> {
+        let (mut named, mut told): (BTreeMap<_, Vec<_>>, _) = (BTreeMap::new(), BTreeSet::new());
+        for path in self.paths.iter().filter(|(_, (target, _))| told.insert(target)).map(|(path, _)| path) {
+            let name = path.rsplit("::").next().unwrap_or_default();
+            // Functions are called with the names of their modules.
+            if self.item(path).is_some_and(|item| !matches!(item, Item::Fn(_))) {
+                named.entry(name).or_default().push(path.as_str());
+            }
+        }
+        named
+    }
+
+    /// The functions of the module for tests that check a port, and what each takes.
+    pub(crate) fn suites(&self) -> BTreeMap<&str, String> {
+        let of = |path: &'_ String| match self.item(path)? {
+            Item::Fn(function) if function.sig.asyncness.is_some() => Some(function.sig.to_token_stream().to_string()),
+            _another => None,
+        };
+        let paths = self.paths.keys().filter(|path| path.starts_with("bob::testing::"));
+        paths.filter_map(|path| Some((path.rsplit("::").next()?, of(path)?))).collect()
+    }
+
+    /// The public methods of an item that are its own.
+    pub(crate) fn methods(&self, path: &str) -> Vec<String> {
+        let Some((Target::Item(module, name), _)) = self.paths.get(path) else { return Vec::new() };
+        let blocks = self.blocks(module, name).into_iter().filter(|(_, block)| block.trait_.is_none());
+        let items = blocks.flat_map(|(_, block)| &block.items);
+        let methods = items.filter_map(|item| match item {
+            syn::ImplItem::Fn(method) if matches!(method.vis, syn::Visibility::Public(_)) => Some(&method.sig),
+            _private_or_another => None,
+        });
+        methods.map(|signature| signature.ident.to_string()).collect()
+    }
+
     /// The item of this path.
     pub(crate) fn item(&self, path: &str) -> Option<&'s Item> {
         let (Target::Item(at, name), _) = self.paths.get(path)? else { return None };

@@ -5,18 +5,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bob::approvals::{ApprovalId, ApprovalMemory, ApprovalsMode, Decision, Standing};
+use bob::approvals::{ApprovalMemory, ApprovalsMode, Standing};
 use bob::context::{Identity, RequestContext};
 use bob::events::{AgentEvent, AgentEvents, AgentStream};
-use bob::sessions::{RequestId, TurnId};
+use bob::inbox::{Submitter, Worker};
+use bob::sessions::{CancellationToken, RequestId};
 use bob::store::{ArtifactId, MemoryStore, SessionStore};
 use bob::tools::ToolName;
 use bob::{AgentError, AgentRequest, AgentRuntime, SessionId};
 use fastrand::Rng;
 use futures_util::FutureExt;
+use tokio::task::JoinHandle;
 
 use crate::support::runtime::{Recorder, asking, build, session, within};
 use crate::tenants::artifacts::{Leaking, SESSIONS, mark_of, obedient, report};
+use crate::tenants::messages::Messages;
 use crate::tenants::stage::{Notebook, Seen, context, pay};
 use crate::tenants::view::View;
 
@@ -29,7 +32,7 @@ fn interleavings() -> u64 {
 /// How many operations an interleaving has: enough that a call of one tenant leaves an artifact that the other one may ask for.
 const OPERATIONS: usize = 40;
 
-const TENANTS: [&str; 2] = ["acme", "globex"];
+pub(super) const TENANTS: [&str; 2] = ["acme", "globex"];
 
 /// What is planted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -41,6 +44,8 @@ enum Defect {
     SharedMemory,
     /// The store of artifacts gives those of each session to all.
     SharedArtifacts,
+    /// Messages to the inbox are sent as the operator's.
+    UnscopedMessages,
 }
 
 /// Returns the decisions of all as those of the one that asks.
@@ -60,23 +65,26 @@ impl ApprovalMemory for Mixed {
 }
 
 /// A text that only requests of this tenant have.
-fn mark(tenant: usize) -> String {
+pub(super) fn mark(tenant: usize) -> String {
     mark_of(TENANTS[tenant])
 }
 
 /// One interleaving: what happens, and what is known of it.
-struct Play {
-    rng: Rng,
-    views: [View; 2],
-    seen: Arc<Recorder>,
+pub(super) struct Play {
+    pub(super) rng: Rng,
+    pub(super) views: [View; 2],
+    pub(super) seen: Arc<Recorder>,
     paid: Seen<Option<Arc<RequestContext>>>,
     /// To whom each session belongs.
-    owners: BTreeMap<&'static str, usize>,
-    streams: Vec<(usize, AgentStream)>,
+    pub(super) owners: BTreeMap<&'static str, usize>,
+    pub(super) messages: Messages,
+    /// Runs what the inbox has until it is told to end.
+    works: (CancellationToken, JoinHandle<()>),
+    pub(super) streams: Vec<(usize, AgentStream)>,
     readers: Vec<(usize, AgentEvents)>,
     /// What each identity decided for good, and how many calls it allowed.
-    always: BTreeSet<(usize, String)>,
-    allowed: BTreeMap<(usize, String), usize>,
+    pub(super) always: BTreeSet<(usize, String)>,
+    pub(super) allowed: BTreeMap<(usize, String), usize>,
     ran: BTreeMap<(usize, String), usize>,
     /// The artifacts that were seen, of whomever.
     ids: Vec<ArtifactId>,
@@ -90,25 +98,48 @@ impl Play {
         let (seen, paid) = (Recorder::new(), Seen::default());
         let memory: Arc<dyn ApprovalMemory> = match defect {
             Defect::SharedMemory => Arc::new(Mixed::default()),
-            Defect::Nothing | Defect::Unscoped | Defect::SharedArtifacts => Arc::new(Notebook::default()),
+            _without_a_defect_here => Arc::new(Notebook::default()),
         };
         let store: Arc<dyn SessionStore> = match defect {
             Defect::SharedArtifacts => Leaking::new(),
-            Defect::Nothing | Defect::Unscoped | Defect::SharedMemory => MemoryStore::new(),
+            _without_a_defect_here => MemoryStore::new(),
         };
         let builder = asking(obedient()).local_tools(false).tools(Arc::new(pay(&paid))).tools(Arc::new(report()));
-        let builder = builder.store(store).approval_memory(memory).sink(seen.clone());
+        let builder = builder.store(Arc::clone(&store)).approval_memory(memory).sink(seen.clone());
         let runtime = build(builder.shutdown_grace(Duration::ZERO)).await;
         let views = TENANTS.map(|tenant| View {
             runtime: runtime.clone(),
             tenant: runtime.tenant(tenant).unwrap(),
             is_scoped: defect != Defect::Unscoped,
         });
+        let operator = Submitter::new(Arc::clone(&store)).unwrap();
+        let messages = Messages::new(TENANTS.map(|tenant| match defect {
+            Defect::UnscopedMessages => operator.clone(),
+            _without_a_defect_here => operator.clone().of_tenant(tenant).unwrap(),
+        }));
+        let (until, worker) = (CancellationToken::new(), Worker::new(runtime, store).unwrap());
+        let works = (until.clone(), tokio::spawn(worker.run(until)));
         let (owners, always) = (BTreeMap::new(), BTreeSet::new());
         let (allowed, ran) = (BTreeMap::new(), BTreeMap::new());
         let rng = Rng::with_seed(seed);
-        let (streams, readers, ids, reads) = (Vec::new(), Vec::new(), Vec::new(), [0; 2]);
-        Self { rng, views, seen, paid, owners, streams, readers, always, allowed, ran, ids, reads, exported: 0 }
+        let (streams, readers, ids, reads, exported) = (Vec::new(), Vec::new(), Vec::new(), [0; 2], 0);
+        Self {
+            rng,
+            views,
+            seen,
+            paid,
+            owners,
+            messages,
+            works,
+            streams,
+            readers,
+            always,
+            allowed,
+            ran,
+            ids,
+            reads,
+            exported,
+        }
     }
 
     /// One operation of a tenant on a session, perhaps on one of the other.
@@ -116,9 +147,10 @@ impl Play {
         let who = self.rng.usize(..2);
         let id = SESSIONS[self.rng.usize(..SESSIONS.len())];
         let is_own = self.owners.get(id).is_none_or(|owner| *owner == who);
-        match self.rng.u32(..14) {
+        match self.rng.u32(..18) {
             0..4 => self.request(who, id).await?,
             12..14 => self.exports(who, id).await?,
+            14.. => self.sends(who, id).await?,
             4..8 => self.decide(who).await?,
             8 => {
                 let shown = within(self.views[who].looks(session(id))).await;
@@ -148,16 +180,30 @@ impl Play {
         self.check(who).await
     }
 
-    async fn request(&mut self, who: usize, id: &'static str) -> Result<(), String> {
+    /// The ids of requests collide, also between tenants.
+    pub(super) fn request_id(&mut self) -> RequestId {
+        RequestId::new(format!("r{}", self.rng.u32(..4)))
+    }
+
+    /// What a tenant says, and for whom.
+    pub(super) fn text_and_principal(&mut self, who: usize) -> (String, &'static str) {
         let principal = ["ann", "bea"][self.rng.usize(..2)];
-        // The ids of requests collide, also between tenants.
-        let request_id = Some(RequestId::new(format!("r{}", self.rng.u32(..4))));
         let id_of_any = self.rng.choice(&self.ids).cloned();
         let text = match (self.rng.u32(..6), id_of_any) {
             (0, _) => format!("report {}", mark(who)),
             (1..3, Some(artifact)) => format!("read {artifact} {}", mark(who)),
             _ => format!("pay {}", mark(who)),
         };
+        (text, principal)
+    }
+
+    /// Whether a turn of a session has not ended, as far as it was read.
+    pub(super) fn is_busy(&self, at: &SessionId) -> bool {
+        self.streams.iter().any(|(_, other)| other.session() == at) || self.messages.wait_at(at)
+    }
+
+    async fn request(&mut self, who: usize, id: &'static str) -> Result<(), String> {
+        let (request_id, (text, principal)) = (Some(self.request_id()), self.text_and_principal(who));
         let request = AgentRequest::text(session(id), text).context(context(TENANTS[who], principal));
         let request = AgentRequest { approvals: ApprovalsMode::Wait, request_id, ..request };
         let view = &self.views[who];
@@ -174,8 +220,7 @@ impl Play {
             };
         }
         self.owners.insert(id, who);
-        let is_busy = self.streams.iter().any(|(_, other)| other.session() == stream.session());
-        if !is_busy {
+        if !self.is_busy(stream.session()) {
             read_on(&mut stream).await;
         }
         match stream.ended() {
@@ -223,61 +268,6 @@ impl Play {
         self.ids.dedup();
     }
 
-    /// A tenant decides about any question that was asked, and that it may have guessed the id of.
-    async fn decide(&mut self, who: usize) -> Result<(), String> {
-        let events = self.seen.events();
-        let asked: Vec<_> = events
-            .iter()
-            .filter_map(|event| match &event.event {
-                AgentEvent::ApprovalRequested { approval_id, .. } => {
-                    Some((event.session_id.clone()?, event.turn_id.clone()?, approval_id.clone()))
-                }
-                _ => None,
-            })
-            .collect();
-        // The newest ones are open.
-        let newest = &asked[asked.len().saturating_sub(4)..];
-        let Some((at, _, approval)) = self.rng.choice(newest.to_vec()) else { return Ok(()) };
-        // A session that was deleted and begun anew asks under the same ids: the last question is the open one.
-        let is_it = |(session, _, other): &&(SessionId, TurnId, ApprovalId)| *session == at && *other == approval;
-        let Some((_, turn, _)) = asked.iter().rev().find(is_it).cloned() else { return Ok(()) };
-        let begun = events.iter().rev().find_map(|event| match &event.event {
-            AgentEvent::TurnStarted { context, .. } if event.turn_id.as_ref() == Some(&turn) => context.clone(),
-            _ => None,
-        });
-        let context = begun.ok_or("a turn without a context")?;
-        let identity = of(&context);
-        let decision = match self.rng.u32(..4) {
-            0 => Decision::AllowAlways,
-            1 => Decision::AllowSession,
-            2 => Decision::AllowOnce,
-            _ => Decision::Deny { reason: mark(who) },
-        };
-        let is_allowed = !matches!(decision, Decision::Deny { .. });
-        let is_lasting = matches!(decision, Decision::AllowAlways | Decision::AllowSession);
-        let counts = within(self.views[who].decide(at.clone(), approval, decision)).await;
-        let counts = counts.map_err(|error| format!("a decision failed: {error}"))?;
-        if !counts {
-            return Ok(());
-        }
-        if identity.0 != who {
-            return Err(format!("{} decided about a call of {}", TENANTS[who], TENANTS[identity.0]));
-        }
-        if is_allowed {
-            *self.allowed.entry(identity.clone()).or_default() += 1;
-        }
-        if is_lasting {
-            self.always.insert(identity);
-        }
-        let mut streams = std::mem::take(&mut self.streams);
-        for (_, stream) in streams.iter_mut().filter(|(_, stream)| *stream.session() == at && *stream.turn() == turn) {
-            while within(stream.next_event()).await.is_some() {}
-        }
-        streams.retain(|(_, stream)| stream.ended().is_none());
-        self.streams = streams;
-        Ok(())
-    }
-
     /// What ran, and what readers of events were given by now.
     async fn check(&mut self, _who: usize) -> Result<(), String> {
         for context in self.paid.take() {
@@ -300,10 +290,10 @@ impl Play {
             }
         }
         self.readers = readers;
-        Ok(())
+        self.read_messages().await
     }
 
-    fn shows(&self, who: usize, text: &str, what: &str) -> Result<(), String> {
+    pub(super) fn shows(&self, who: usize, text: &str, what: &str) -> Result<(), String> {
         let other = 1 - who;
         match text.contains(&mark(other)) || text.contains(TENANTS[other]) {
             true => Err(format!("{what} shows {} something of {}", TENANTS[who], TENANTS[other])),
@@ -313,7 +303,7 @@ impl Play {
 }
 
 /// Tenant and principal of a context.
-fn of(context: &RequestContext) -> (usize, String) {
+pub(super) fn of(context: &RequestContext) -> (usize, String) {
     let tenant = context.tenant.as_ref().map(ToString::to_string).unwrap_or_default();
     let tenant = TENANTS.iter().position(|name| *name == tenant).expect("a tenant");
     (tenant, context.principal.as_ref().map(ToString::to_string).unwrap_or_default())
@@ -337,6 +327,9 @@ fn count(play: &Play, happened: &Mutex<BTreeMap<&'static str, usize>>) {
     *happened.entry("reads of artifacts").or_default() += play.reads[0];
     *happened.entry("reads refused").or_default() += play.reads[1];
     *happened.entry("exports").or_default() += play.exported;
+    for (what, times) in &play.messages.happened {
+        *happened.entry(what).or_default() += times;
+    }
 }
 
 /// Plays one interleaving; what is wrong, if something is, and how often something happened at all.
@@ -350,13 +343,14 @@ async fn play(seed: u64, defect: Defect, happened: &Mutex<BTreeMap<&'static str,
         }
     }
     count(&play, happened);
-    let runtime = play.views[0].runtime.clone();
-    drop(play);
+    let (runtime, (until, works)) = (play.views[0].runtime.clone(), play.works);
+    until.cancel();
+    within(works).await.unwrap();
     within(runtime.shutdown()).await;
     result.map_err(|why| format!("interleaving {seed}: {why}"))
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn no_interleaving_shows_or_decides_anything_of_the_other_tenant() {
     let happened = Mutex::default();
     for seed in 0..interleavings() {
@@ -367,12 +361,13 @@ async fn no_interleaving_shows_or_decides_anything_of_the_other_tenant() {
     assert!(happened.values().all(|times| *times > 0), "each of these happened: {happened:?}");
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn planted_defects_are_found() {
     for (defect, expected) in [
         (Defect::Unscoped, &["decided", "shows", "ended", "steered", "given artifacts"][..]),
         (Defect::SharedMemory, &["who allowed"]),
         (Defect::SharedArtifacts, &["an answer shows", "an export shows"]),
+        (Defect::UnscopedMessages, &["decided by message", "cancelled by message", "told of a request"]),
     ] {
         let (happened, mut found) = (Mutex::default(), BTreeSet::<&str>::new());
         for seed in 0..1_000 {

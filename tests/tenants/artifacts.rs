@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use bob::inbox::Inbox;
 use bob::model::{LlmRequest, ScriptedLlm, ScriptedReply};
 use bob::store::{ArtifactId, ArtifactStorePort, MemoryStore, SessionStore, StoreError, StoredArtifact};
 use bob::tools::{FnTool, Invocation, Risk, tool};
@@ -19,6 +20,9 @@ pub(crate) const SESSIONS: [&str; 3] = ["a", "b", "c"];
 
 /// How long a report is: more than stays in a record.
 const REPORT_BYTES: usize = 257 * 1024;
+
+/// How much of a result the model tells: enough for what it is of, and whose.
+const TOLD_CHARS: usize = 400;
 
 /// A text that only requests of this tenant have.
 pub(crate) fn mark_of(tenant: &str) -> String {
@@ -44,7 +48,9 @@ pub(crate) fn obedient() -> ScriptedLlm {
     ScriptedLlm::from_fn(|request: &LlmRequest| {
         for message in request.messages.iter().rev() {
             match &**message {
-                Message::Tool { result } => return ScriptedReply::text(result.output.for_model()),
+                Message::Tool { result } => {
+                    return ScriptedReply::text(result.output.for_model().chars().take(TOLD_CHARS).collect::<String>());
+                }
                 Message::User { parts } => match parts[0].as_text().split(' ').collect::<Vec<_>>()[..] {
                     ["report", ..] => return ScriptedReply::call("bank/report", json!({})),
                     ["read", id, ..] => return ScriptedReply::call("local/read_artifact", json!({"id": id})),
@@ -74,6 +80,10 @@ impl Leaking {
 
 impl SessionStore for Leaking {
     pass_on!(store: claim, load, append, release, list, delete);
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.store.inbox()
+    }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {
         Some(Arc::new(OfAll(Arc::clone(&self.artifacts))))

@@ -63,7 +63,7 @@ fn invocation(arguments: Value) -> Invocation {
         context: Arc::new(CallContext { context: Some(ours()), ..Workspace::new().context() }),
         deadline: tokio::time::Instant::now() + Duration::from_secs(60),
         may_repeat: false,
-        progress: crate::tools::ProgressRoom::nobody(),
+        progress: crate::tools::ProgressRoom::unread(),
     }
 }
 

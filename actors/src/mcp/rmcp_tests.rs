@@ -46,7 +46,7 @@ fn invocation(tool: &str, arguments: Value) -> Invocation {
         context,
         deadline,
         may_repeat: false,
-        progress: crate::tools::ProgressRoom::nobody(),
+        progress: crate::tools::ProgressRoom::unread(),
     }
 }
 

@@ -6,7 +6,7 @@ use super::resolve;
 use crate::llm::{LlmPort, caught};
 use bob_messages::ids::ModelName;
 use bob_messages::llm::LlmErrorKind;
-use bob_messages::models::{Listing, ModelBook, ModelEntry, ModelPrice, Standing};
+use bob_messages::models::{Listing, ModelBook, ModelEntry, ModelPrice, ProviderStanding};
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -45,18 +45,18 @@ impl Catalogue {
     fn made(&self, known: Known, closed: Option<&str>) -> ModelBook {
         let Known { entries, .. } = known;
         let settings = &self.facts.settings;
-        let mut providers: BTreeMap<String, Standing> = BTreeMap::new();
+        let mut providers: BTreeMap<String, ProviderStanding> = BTreeMap::new();
         let mut runnable = Vec::with_capacity(entries.len());
         for entry in entries.iter() {
             let provider = entry.name.provider();
             let standing = match self.port.capabilities(&entry.name) {
-                Ok(_can) => Standing::Ready,
+                Ok(_can) => ProviderStanding::Ready,
                 // A port that has its own models, such as a tape.
                 Err(error) if error.kind == LlmErrorKind::UnknownModel => continue,
                 Err(error) if error.kind == LlmErrorKind::MissingKey => {
-                    Standing::NoKey { variable: self.port.key_variable(provider).unwrap_or_default() }
+                    ProviderStanding::NoKey { variable: self.port.key_variable(provider).unwrap_or_default() }
                 }
-                Err(_no_such_provider) => Standing::Unknown,
+                Err(_no_such_provider) => ProviderStanding::Unknown,
             };
             if !providers.contains_key(provider) {
                 providers.insert(provider.to_owned(), standing);

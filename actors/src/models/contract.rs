@@ -7,7 +7,7 @@ mod tests;
 use super::port::{ModelCatalogPort, Resolution};
 use crate::contract::{Found, ODD_TEXTS, Suite, holds};
 use bob_messages::ids::ModelName;
-use bob_messages::models::{ModelEntry, ModelSelector, Needs, Preference, Standing, select};
+use bob_messages::models::{ModelEntry, ModelSelector, Needs, Preference, ProviderStanding, select};
 use std::sync::Arc;
 
 /// How many alternatives to a model are named at most.
@@ -39,7 +39,7 @@ fn entries(port: &dyn ModelCatalogPort) -> Result<Arc<[Arc<ModelEntry>]>, String
 /// Those whose provider can be asked.
 fn ready(port: &dyn ModelCatalogPort) -> Result<Vec<Arc<ModelEntry>>, String> {
     let (book, entries) = (port.book(), entries(port)?);
-    let is_ready = |entry: &&Arc<ModelEntry>| *book.standing(entry.name.provider()) == Standing::Ready;
+    let is_ready = |entry: &&Arc<ModelEntry>| *book.standing(entry.name.provider()) == ProviderStanding::Ready;
     let ready: Vec<_> = entries.iter().filter(is_ready).cloned().collect();
     holds(!ready.is_empty(), || "no model whose provider is ready".to_owned())?;
     Ok(ready)
@@ -86,7 +86,7 @@ fn itself(port: &dyn ModelCatalogPort) -> Found {
 fn away(port: &dyn ModelCatalogPort) -> Found {
     let (book, unknown) = (port.book(), ODD_TEXTS.map(|text| ModelName::parse(&format!("no-such-provider:{text}"))));
     let not_ready = entries(port)?;
-    let not_ready = not_ready.iter().filter(|entry| *book.standing(entry.name.provider()) != Standing::Ready);
+    let not_ready = not_ready.iter().filter(|entry| *book.standing(entry.name.provider()) != ProviderStanding::Ready);
     let names = not_ready.map(|entry| entry.name.clone()).chain(unknown.into_iter().flatten());
     for name in names.chain(ModelName::parse("no-such-provider:model")) {
         let Resolution::Unmapped { why, alternatives } = port.resolve(&name) else { continue };

@@ -4,7 +4,7 @@ use super::facts::ModelFacts;
 use super::port::Resolution;
 use crate::llm::LlmPort;
 use bob_messages::ids::ModelName;
-use bob_messages::models::{ModelBook, ModelEntry, Needs, Standing};
+use bob_messages::models::{ModelBook, ModelEntry, Needs, ProviderStanding};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) fn selected(book: &ModelBook, name: &ModelName) -> Result<ModelName, 
 /// The models that can be run here, those first whose names are most like this one.
 pub(super) fn nearest(book: &ModelBook, model: &ModelName) -> Vec<ModelName> {
     let wanted = tail(model);
-    let ready = book.entries().iter().filter(|entry| *book.standing(entry.name.provider()) == Standing::Ready);
+    let ready = book.entries().iter().filter(|entry| *book.standing(entry.name.provider()) == ProviderStanding::Ready);
     let mut ready: Vec<(f64, &ModelName)> =
         ready.map(|entry| (strsim::jaro_winkler(&wanted, &tail(&entry.name)), &entry.name)).collect();
     ready.sort_by(|(one, a), (other, b)| other.total_cmp(one).then_with(|| a.cmp(b)));

@@ -14,7 +14,7 @@ use std::io;
 use std::sync::Arc;
 
 /// The format of the tapes this program writes. Another one is refused.
-pub const FORMAT: u32 = 1;
+pub const TAPE_FORMAT: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,7 +21,7 @@ mod replay;
 mod side;
 mod tools;
 
-pub use entry::{FORMAT, Header, TapeError};
+pub use entry::{Header, TAPE_FORMAT, TapeError};
 pub use llm::TapeLlm;
 pub use recorder::Recorder;
 pub use redact::{MARK, Redactor};

@@ -3,7 +3,7 @@
 //! Ports send their entries to a writer thread, which redacts secrets; no caller waits for the disk. Each line is in
 //! the file as soon as it was written; the last entries of a killed program may be missing.
 
-use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
+use super::entry::{Asked, AskedEnd, Called, CalledEnd, Header, Line, TAPE_FORMAT, TapeError};
 use super::matter::{self, Key};
 use super::redact::Redactor;
 use bob_messages::chat::ToolCall;
@@ -71,7 +71,7 @@ impl Recorder {
             }
             _ => fail(error.to_string(), Some(error)),
         })?;
-        let header = Header { tape: FORMAT, bob: env!("CARGO_PKG_VERSION").to_owned(), note: redactor.text(note) };
+        let header = Header { tape: TAPE_FORMAT, bob: env!("CARGO_PKG_VERSION").to_owned(), note: redactor.text(note) };
         let mut writer = Writer { file: BufWriter::new(file), redactor, known: HashMap::new(), failed: None };
         writer.write(&header);
         if let Some(why) = writer.failed {

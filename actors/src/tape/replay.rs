@@ -3,7 +3,7 @@
 //! A request must match an entry exactly; equal requests are answered in the order of the tape. Concurrent sessions
 //! are each mapped to one session of the tape, independent of names.
 
-use super::entry::{Asked, AskedEnd, Called, CalledEnd, FORMAT, Header, Line, TapeError};
+use super::entry::{Asked, AskedEnd, Called, CalledEnd, Header, Line, TAPE_FORMAT, TapeError};
 use super::matter::{self, Key, Matter};
 use super::redact::Redactor;
 use crate::tools::ToolError;
@@ -97,8 +97,8 @@ impl Tape {
         })?;
         let mut lines = Lines { path: shown.clone(), at: 0, reader: BufReader::new(file) };
         let header: Header = lines.next()?.ok_or_else(|| lines.wrong("it is empty"))?;
-        if header.tape != FORMAT {
-            let why = format!("it has format {}, this program knows {FORMAT}; record it anew", header.tape);
+        if header.tape != TAPE_FORMAT {
+            let why = format!("it has format {}, this program knows {TAPE_FORMAT}; record it anew", header.tape);
             return Err(lines.wrong(&why));
         }
         let mut reading = Reading::default();

@@ -62,7 +62,7 @@ pub fn invocation(tool: &str, arguments: Value, folder: &Path) -> Invocation {
         context: Arc::new(context),
         deadline: Instant::now() + Duration::from_secs(30),
         may_repeat: false,
-        progress: ProgressRoom::nobody(),
+        progress: ProgressRoom::unread(),
     }
 }
 

@@ -70,14 +70,14 @@ impl Host {
     pub(crate) fn new(ports: Vec<Listed>, policy: Policy, key: &KeyPlace) -> Result<Self, GateError> {
         let (ports, lists): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
         let gate = Gate::new(lists, policy)?.succeeding(key);
-        Ok(Self { ports: Ports(ports), gate, progress: ProgressRoom::nobody() })
+        Ok(Self { ports: Ports(ports), gate, progress: ProgressRoom::unread() })
     }
 
     /// Hosts nothing yet, under these rules.
     #[cfg(feature = "mcp")]
     pub(crate) fn empty(rules: Arc<Rules>, key: &KeyPlace) -> Result<Self, GateError> {
         let gate = Gate::with_rules([], rules)?.succeeding(key);
-        Ok(Self { ports: Ports(Vec::new()), gate, progress: ProgressRoom::nobody() })
+        Ok(Self { ports: Ports(Vec::new()), gate, progress: ProgressRoom::unread() })
     }
 
     /// Sends the progress of calls to `progress`.

@@ -53,8 +53,8 @@ impl ProgressRoom {
         Self { runtime: runtime.clone(), ..self }
     }
 
-    /// Progress is not reported.
-    pub fn nobody() -> Self {
+    /// For calls whose progress is not reported.
+    pub fn unread() -> Self {
         Self::default()
     }
 

@@ -43,4 +43,4 @@
 //!
 //! [`TapeLlm`] and [`TapeTools`] replay a single port, for programs without a runtime.
 
-pub use bob_actors::tape::{FORMAT, Header, MARK, Recorder, Redactor, Tape, TapeError, TapeLlm, TapeTools};
+pub use bob_actors::tape::{Header, MARK, Recorder, Redactor, TAPE_FORMAT, Tape, TapeError, TapeLlm, TapeTools};

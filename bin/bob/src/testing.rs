@@ -18,12 +18,17 @@
 //! | [`ArtifactStorePort`] | [`artifacts`] |
 //! | [`LlmPort`] | [`model`], and [`model_wire`] for one that speaks HTTP |
 //! | [`ModelCatalogPort`] | [`catalogue`] |
+//! | [`KnownModels`] | [`known_models`] |
+//! | [`Readiness`] | [`readiness`] |
 //! | [`ToolPort`] | [`tools`] |
+//! | [`ToolHook`] | [`tool_hook`] |
+//! | [`SignInPort`](crate::tools::servers) | `sign_in` |
 //! | [`ApprovalPort`] | [`approvals`] |
 //! | [`ApprovalMemory`] | [`approval_memory`] |
 //! | [`ContextCompactorPort`] | [`compactor`] |
 //! | [`SkillPort`] | [`skills`] |
 //! | [`EventSink`] | [`sink`] |
+//! | [`ChatChannel`] | [`channel`] |
 //!
 //! A rule that does not end within 60 seconds is broken; on a paused clock that takes no time. A port that blocks its
 //! thread for ever blocks its test, too.
@@ -33,8 +38,14 @@
 
 mod approvals;
 mod asked;
+mod channel;
 mod fake_runtime;
 mod memory;
+mod provider;
+mod rules;
+#[cfg(feature = "mcp")]
+mod sign_in;
+mod tool_hook;
 
 #[cfg(test)]
 #[path = "testing/approvals_tests.rs"]
@@ -45,16 +56,25 @@ mod approvals_tests;
 mod fake_runtime_tests;
 
 #[cfg(test)]
+#[path = "testing/further_tests.rs"]
+mod further_tests;
+
+#[cfg(test)]
 #[path = "testing/memory_tests.rs"]
 mod memory_tests;
 
 use crate::ModelName;
 use crate::approvals::{ApprovalMemory, ApprovalPort};
 use crate::events::EventSink;
+use crate::hub::ChatChannel;
 use crate::model::catalogue::ModelCatalogPort;
-use crate::model::{ContextCompactorPort, LlmPort};
+use crate::model::providers::KnownModels;
+use crate::model::{ContextCompactorPort, LlmPort, Readiness};
 use crate::store::{ArtifactStorePort, SessionStore, StoreOptions};
 use crate::tools::ToolPort;
+use crate::tools::hooks::ToolHook;
+#[cfg(feature = "mcp")]
+use crate::tools::servers::SignInPort;
 use crate::tools::skills::SkillPort;
 use std::future::Future;
 use std::net::SocketAddr;
@@ -255,6 +275,24 @@ pub async fn catalogue(make: impl Fn() -> Arc<dyn ModelCatalogPort>) {
     bob_actors::models::contract::catalogue(make).await.assert();
 }
 
+/// Checks what is known of single models. Each rule has a port of its own, which `make` returns; it must know something of
+/// `model`.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn known_models(make: impl Fn() -> Arc<dyn KnownModels>, model: &ModelName) {
+    provider::known_models(make, model).await.assert();
+}
+
+/// Checks a port that says whether a provider can be asked. Each rule has a port of its own, which `make` returns, and for which
+/// this provider is ready within a minute, or will never be.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn readiness(make: impl Fn() -> Arc<dyn Readiness>, provider: &str) {
+    provider::readiness(make, provider).await.assert();
+}
+
 /// Checks a port of tools. Each rule has a port of its own, which `make` returns. Calls are made with the arguments of the
 /// examples, in sessions whose working folder is `folder`. Tools that may not be repeated are called once.
 ///
@@ -281,6 +319,24 @@ pub async fn catalogue(make: impl Fn() -> Arc<dyn ModelCatalogPort>) {
 /// When a rule is broken.
 pub async fn tools(make: impl Fn() -> Arc<dyn ToolPort>, examples: &[Example], folder: &Path) {
     bob_actors::tools::contract::tools(make, examples, folder).await.assert();
+}
+
+/// Checks a hook that has a say in calls. Each rule has a hook of its own, which `make` returns. It is asked about calls of the
+/// tools of the examples, with their arguments and with unusual ones; nothing is called.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn tool_hook(make: impl Fn() -> Arc<dyn ToolHook>, examples: &[Example]) {
+    tool_hook::check(make, examples).await.assert();
+}
+
+/// Checks a port that shows the page of an authorization server. Each rule has a port of its own, which `make` returns.
+///
+/// # Panics
+/// When a rule is broken.
+#[cfg(feature = "mcp")]
+pub async fn sign_in(make: impl Fn() -> Arc<dyn SignInPort>) {
+    sign_in::check(make).await.assert();
 }
 
 /// Checks a port to a person. Each rule has a port of its own, which `make` returns, and which must decide
@@ -324,4 +380,13 @@ pub async fn skills(make: impl Fn() -> Arc<dyn SkillPort>, cwd: Option<String>) 
 /// When a rule is broken.
 pub async fn sink(make: impl Fn() -> Arc<dyn EventSink>) {
     bob_actors::feed::contract::sink(make).await.assert();
+}
+
+/// Checks a channel to a chat system. Each rule has a channel of its own, which `make` returns; messages are delivered to the chat
+/// `chat_id`, which must be there. A test plays the chat system.
+///
+/// # Panics
+/// When a rule is broken.
+pub async fn channel(make: impl Fn() -> Arc<dyn ChatChannel>, chat_id: &str) {
+    channel::check(make, chat_id).await.assert();
 }

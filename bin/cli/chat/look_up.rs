@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bob::AgentRuntime;
-use bob::model::catalogue::{Catalogue, ModelCatalogPort, Standing};
+use bob::model::catalogue::{Catalogue, ModelCatalogPort, ProviderStanding};
 use bob::sessions::SessionFilter;
 use bob_config::Config;
 use tokio::runtime::Handle;
@@ -55,7 +55,7 @@ pub(super) fn of(opened: &OpenRuntime, config: &Config, own: &OwnCommands, folde
 /// catalogue that can be run.
 pub(super) fn models(config: &Config, catalogue: &Catalogue) -> BTreeSet<String> {
     let book = catalogue.book();
-    let runs = book.entries().iter().filter(|entry| *book.standing(entry.name.provider()) == Standing::Ready);
+    let runs = book.entries().iter().filter(|entry| *book.standing(entry.name.provider()) == ProviderStanding::Ready);
     let runs = runs.map(|entry| entry.name.to_string());
     let selectors = config.models.keys().map(|name| format!("select:{name}"));
     let named = std::iter::once(&config.runtime.default_model).chain(&config.llm.fallback).chain(config.prices.keys());

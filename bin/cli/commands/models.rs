@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use bob::ModelName;
 use bob::model::catalogue::{
-    Catalogue, ModelBook, ModelCatalogPort, ModelEntry, ModelFacts, ModelPrice, Needs, Ranked, Requirement, Resolution,
-    Selection, Source, Standing, formats,
+    Catalogue, ModelBook, ModelCatalogPort, ModelEntry, ModelFacts, ModelPrice, Needs, ProviderStanding, Ranked,
+    Requirement, Resolution, Selection, Source, formats,
 };
 use bob::model::server::ModelServers;
 use bob_config::Config;
@@ -191,9 +191,9 @@ fn closed(why: &str) -> Failure {
 /// Why a model of the catalogue cannot be run here.
 fn refusal(book: &ModelBook, entry: &ModelEntry) -> Option<String> {
     match book.standing(entry.name.provider()) {
-        Standing::Ready => None,
-        Standing::NoKey { variable } => Some(format!("no key: {variable} is not set")),
-        Standing::Unknown => Some(format!("no provider {}", entry.name.provider())),
+        ProviderStanding::Ready => None,
+        ProviderStanding::NoKey { variable } => Some(format!("no key: {variable} is not set")),
+        ProviderStanding::Unknown => Some(format!("no provider {}", entry.name.provider())),
     }
 }
 

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use bob::model::server::{Progress, STATE};
+use bob::model::server::{ProgressListener, STATE};
 use bob_config::sanitise;
 
 use crate::terminal::print;
@@ -36,7 +36,7 @@ fn set(state: String) {
 
 /// Shows each line on stderr without waiting, and states as one line that changes, or now and then where none can be
 /// drawn. The lines are sanitised again.
-pub(crate) fn to_stderr() -> Progress {
+pub(crate) fn to_stderr() -> ProgressListener {
     let told = Mutex::new(Instant::now());
     Arc::new(move |provider, line| {
         let line = match line.strip_prefix(STATE) {

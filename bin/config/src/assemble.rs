@@ -31,7 +31,7 @@ use std::time::Duration;
 
 use bob::config::{CondenseRules, PromptFiles, TurnConfig};
 use bob::model::catalogue::Catalogue;
-use bob::model::server::Progress;
+use bob::model::server::ProgressListener;
 use bob::model::{LlmPort, RetryPolicy};
 use bob::sessions::InvalidId;
 use bob::sessions::PoolName;
@@ -78,7 +78,7 @@ pub struct Choices {
     /// A store instead of the configured one.
     pub store: Option<Arc<dyn SessionStore>>,
     /// Receives the output of a local model server until it is ready.
-    pub progress: Option<Progress>,
+    pub progress: Option<ProgressListener>,
     /// Port for questions to a person; `None` declines them.
     pub approvals: Option<Arc<dyn ApprovalPort>>,
     /// Store of lasting decisions about tools; with `None` they are limited to their session.

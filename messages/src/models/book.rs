@@ -39,7 +39,7 @@ pub enum Listing {
 /// Whether the models of a provider can be run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Standing {
+pub enum ProviderStanding {
     /// They can.
     Ready,
     /// Its key is missing.
@@ -83,7 +83,7 @@ pub struct ModelBook {
     /// The selectors with a name.
     pub aliases: BTreeMap<String, ModelSelector>,
     /// The providers of the catalogue; one that is not here is unknown.
-    pub providers: BTreeMap<String, Standing>,
+    pub providers: BTreeMap<String, ProviderStanding>,
     /// The median latency of each provider that was measured, in milliseconds.
     pub p50_ms: BTreeMap<String, u64>,
     /// The classes of providers.
@@ -118,7 +118,8 @@ impl ModelBook {
     pub fn of(entries: impl IntoIterator<Item = ModelEntry>) -> Self {
         let mut entries: Vec<Arc<ModelEntry>> = entries.into_iter().map(Arc::new).collect();
         entries.sort_by(|one, other| one.name.cmp(&other.name));
-        let providers = entries.iter().map(|entry| (entry.name.provider().to_owned(), Standing::Ready)).collect();
+        let providers =
+            entries.iter().map(|entry| (entry.name.provider().to_owned(), ProviderStanding::Ready)).collect();
         Self { providers, ..Self::with(Listing::Open(entries.into())) }
     }
 
@@ -154,8 +155,8 @@ impl ModelBook {
     }
 
     /// Whether the models of a provider can be run here.
-    pub fn standing(&self, provider: &str) -> &Standing {
-        self.providers.get(provider).unwrap_or(&Standing::Unknown)
+    pub fn standing(&self, provider: &str) -> &ProviderStanding {
+        self.providers.get(provider).unwrap_or(&ProviderStanding::Unknown)
     }
 
     /// The selector of a name: that of the alias, or the conditions themselves.

@@ -1,7 +1,7 @@
 //! A second, naive selection to compare with: each rule as a sentence of its own, no order, no early exit.
 
 use super::selection::EXPECTED_OUTPUT_TOKENS;
-use super::{ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, Standing};
+use super::{ModelBook, ModelEntry, ModelPrice, ModelSelector, Needs, Preference, ProviderStanding};
 use crate::ids::ModelName;
 
 /// All candidates, and the selected one: the candidate that no other candidate beats.
@@ -19,7 +19,7 @@ pub(super) fn select(book: &ModelBook, selector: &ModelSelector, needs: &Needs) 
 }
 
 fn fits(book: &ModelBook, selector: &ModelSelector, needs: &Needs, entry: &ModelEntry) -> bool {
-    let is_ready = book.providers.get(entry.name.provider()) == Some(&Standing::Ready);
+    let is_ready = book.providers.get(entry.name.provider()) == Some(&ProviderStanding::Ready);
     let can = selector.require.iter().chain(&needs.require).all(|required| entry.abilities.contains(required));
     let is_large = match (selector.min_context_tokens, entry.context_tokens) {
         (Some(least), Some(has)) => least <= has,

@@ -1,6 +1,6 @@
 //! The selection of a model: the constraints, then the rank, then the name.
 
-use super::book::{Listing, ModelBook, ModelEntry, Standing};
+use super::book::{Listing, ModelBook, ModelEntry, ProviderStanding};
 use super::price::Rate;
 use super::selector::{ModelSelector, Preference, Requirement};
 use crate::cost::Cost;
@@ -156,9 +156,9 @@ pub fn select(book: &ModelBook, selector: &ModelSelector, needs: &Needs) -> Sele
 fn refusal(book: &ModelBook, selector: &ModelSelector, needs: &Needs, entry: &ModelEntry) -> Option<Refusal> {
     let provider = entry.name.provider();
     match book.standing(provider) {
-        Standing::Ready => {}
-        Standing::NoKey { variable } => return Some(Refusal::NoKey(variable.clone())),
-        Standing::Unknown => return Some(Refusal::NoProvider(provider.to_owned())),
+        ProviderStanding::Ready => {}
+        ProviderStanding::NoKey { variable } => return Some(Refusal::NoKey(variable.clone())),
+        ProviderStanding::Unknown => return Some(Refusal::NoProvider(provider.to_owned())),
     }
     let mut required = selector.require.union(&needs.require);
     if let Some(lacks) = required.find(|required| !entry.abilities.contains(required)) {

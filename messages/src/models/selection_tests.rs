@@ -52,9 +52,9 @@ fn any_entry() -> impl Strategy<Value = ModelEntry> {
 fn any_book() -> impl Strategy<Value = ModelBook> {
     let providers = || one_of(vec!["a", "b", "c", "d"]).prop_map(str::to_owned);
     let standing = prop_oneof![
-        4 => Just(Standing::Ready),
-        1 => Just(Standing::NoKey { variable: "KEY".into() }),
-        1 => Just(Standing::Unknown),
+        4 => Just(ProviderStanding::Ready),
+        1 => Just(ProviderStanding::NoKey { variable: "KEY".into() }),
+        1 => Just(ProviderStanding::Unknown),
     ];
     let class = one_of(vec![LatencyClass::Low, LatencyClass::Medium, LatencyClass::High]);
     let pattern = one_of(vec!["a:m", "a:*", "b:m1", "c:n*", "*", "d:m2"]).prop_map(str::to_owned);
@@ -128,7 +128,7 @@ fn an_explanation_names_the_candidates_and_what_refused_each() {
         entry("b:dear", 5.0, 25.0, &[Requirement::ToolUse, Requirement::Vision]),
         entry("c:seeing", 0.1, 0.1, &[Requirement::Vision]),
     ]);
-    book.providers.insert("c".into(), Standing::NoKey { variable: "C_API_KEY".into() });
+    book.providers.insert("c".into(), ProviderStanding::NoKey { variable: "C_API_KEY".into() });
     let selector = ModelSelector {
         max_output_price_per_mtok: Some(Rate::from_amount(2.0)),
         ..ModelSelector::new(Preference::CostFirst).requiring([Requirement::Vision])

@@ -93,7 +93,7 @@ impl Workspace {
             context: Arc::new(self.context()),
             deadline: Instant::now() + Duration::from_secs(10),
             may_repeat: false,
-            progress: ProgressRoom::nobody(),
+            progress: ProgressRoom::unread(),
         }
     }
 

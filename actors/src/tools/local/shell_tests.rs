@@ -135,7 +135,7 @@ async fn run_keeping(workspace: &Workspace, command: &str) -> (ToolOutput, Arc<M
     runtime.artifacts().come_from(Arc::<MemoryArtifacts>::clone(&store));
     let shell = shell();
     let invocation = workspace.invocation(shell.name().as_str(), json!({"command": command}));
-    let invocation = Invocation { progress: ProgressRoom::nobody().within(&runtime), ..invocation };
+    let invocation = Invocation { progress: ProgressRoom::unread().within(&runtime), ..invocation };
     (shell.call_tool(invocation).await.expect("the shell starts"), store)
 }
 
@@ -223,7 +223,7 @@ async fn a_store_that_does_not_answer_makes_no_time_out_of_the_end_of_a_command(
     let command = "head -c 100000 /dev/zero | tr '\\0' x; echo end; exit 3";
     let invocation = workspace.invocation(shell.name().as_str(), json!({"command": command}));
     let deadline = tokio::time::Instant::now() + Duration::from_secs(2);
-    let invocation = Invocation { deadline, progress: ProgressRoom::nobody().within(&runtime), ..invocation };
+    let invocation = Invocation { deadline, progress: ProgressRoom::unread().within(&runtime), ..invocation };
     // As the host does, whose limit comes a little later where the processor is busy.
     let called = tokio::time::timeout(Duration::from_secs(60), shell.call_tool(invocation)).await;
     let text = called.expect("it does not wait for the store").expect("the shell starts").plain();

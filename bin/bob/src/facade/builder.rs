@@ -31,7 +31,8 @@ use bob_supervisors::sessions::SessionRules;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Configures a runtime. Everything but a model has a default: the memory store, the local tools, the default limits.
+/// Configures a runtime. Everything but a model has a default: the memory store, the local tools, the default limits. Examples of
+/// further methods are on the page of [`config`](crate::config).
 ///
 /// ```
 /// use bob::approvals::PermissionMode;

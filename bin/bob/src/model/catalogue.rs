@@ -86,6 +86,6 @@ pub use bob_actors::models::{
 /// ```
 pub use bob_messages::models::ModelSelector;
 pub use bob_messages::models::{
-    Cost, LatencyClass, Listing, ModelBook, ModelEntry, ModelPrice, Needs, Preference, PriceTier, Ranked, Rate,
-    Recorded, Refused, Requirement, Selected, Selection, Standing, select,
+    Cost, LatencyClass, Listing, ModelBook, ModelEntry, ModelPrice, Needs, Preference, PriceTier, ProviderStanding,
+    Ranked, Rate, Recorded, Refused, Requirement, Selected, Selection, select,
 };

@@ -1,5 +1,5 @@
 //! The programs that serve a model on this machine.
 
 pub use bob_actors::model_server::{
-    Endpoint, InvalidEndpoint, ModelServerSpec, ModelServers, PORT, Progress, Ready, STATE,
+    Endpoint, InvalidEndpoint, ModelServerSpec, ModelServers, PORT, ProgressListener, STATE,
 };

@@ -222,7 +222,7 @@ impl Run {
             context: Arc::clone(&held.context),
             deadline: Instant::now() + limit,
             may_repeat: tool.is_some_and(|tool| tool.read_only || tool.idempotent),
-            progress: ProgressRoom::nobody(),
+            progress: ProgressRoom::unread(),
         };
         Some((invocation, limit))
     }

@@ -1,19 +1,16 @@
 //! The rules of a port to a person.
 
 use super::asked;
+use super::rules::{beside, dropped};
 use crate::approvals::{ApprovalPort, ApprovalQuestion, Decision};
-use bob_actors::contract::{Found, ODD_TEXTS, Suite, dropped_after, holds};
-use futures_util::future::join_all;
+use bob_actors::contract::{Found, ODD_TEXTS, Suite, holds};
 use serde_json::{Value, json};
 use std::sync::Arc;
-
-/// How many questions are asked beside each other.
-const BESIDE: usize = 8;
 
 pub(super) async fn check(make: impl Fn() -> Arc<dyn ApprovalPort>) -> Suite {
     let mut suite = Suite::new("approval port");
     suite.rule("a decision is one of the choices of its question", choices(make())).await;
-    suite.rule("questions beside each other are all decided", beside(make())).await;
+    suite.rule("questions beside each other are all decided", together(make())).await;
     suite.rule("a question that is withdrawn leaves the port usable", withdrawn(make())).await;
     suite.rule("a question with unusual texts is decided, without a panic", unusual(make())).await;
     suite
@@ -48,20 +45,13 @@ async fn choices(port: Arc<dyn ApprovalPort>) -> Found {
     Ok(())
 }
 
-async fn beside(port: Arc<dyn ApprovalPort>) -> Found {
-    join_all((0..BESIDE).map(|_| decided(&*port, &crate::approvals::CHOICES))).await.into_iter().collect()
+async fn together(port: Arc<dyn ApprovalPort>) -> Found {
+    beside(|| decided(&*port, &crate::approvals::CHOICES)).await
 }
 
 async fn withdrawn(port: Arc<dyn ApprovalPort>) -> Found {
-    for polls in 0..16 {
-        let was_ready = dropped_after(polls, port.approve(question(&["allow_once", "deny"], "Why."))).await;
-        let next = decided(&*port, &crate::approvals::CHOICES).await;
-        next.map_err(|seen| format!("{seen}, after a question that was withdrawn after {polls} polls"))?;
-        if was_ready {
-            break;
-        }
-    }
-    Ok(())
+    let question = || port.approve(question(&["allow_once", "deny"], "Why."));
+    dropped(question, || decided(&*port, &crate::approvals::CHOICES)).await
 }
 
 async fn unusual(port: Arc<dyn ApprovalPort>) -> Found {

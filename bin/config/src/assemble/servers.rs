@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bob::AgentError;
 use bob::config::{ChildSpec, Watcher};
-use bob::model::server::{Endpoint, ModelServerSpec, ModelServers, Progress};
+use bob::model::server::{Endpoint, ModelServerSpec, ModelServers, ProgressListener};
 
 use crate::{Config, Provider, Start};
 
@@ -19,7 +19,7 @@ pub(super) fn addresses(config: &Config) -> ModelServers {
 /// One server for each provider with a start command. Nothing is started.
 pub(super) fn servers(
     config: &Config,
-    progress: Option<&Progress>,
+    progress: Option<&ProgressListener>,
     watcher: &Watcher,
 ) -> Result<Vec<ModelServerSpec>, AgentError> {
     let started =
@@ -30,7 +30,7 @@ pub(super) fn servers(
 fn server(
     config: &Config,
     (name, provider, start): (&str, &Provider, &Start),
-    progress: Option<&Progress>,
+    progress: Option<&ProgressListener>,
     watcher: &Watcher,
 ) -> Result<ModelServerSpec, AgentError> {
     let refuse = |why: String| AgentError::Invalid(format!("provider {name}: {why}"));

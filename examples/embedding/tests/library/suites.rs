@@ -2,10 +2,11 @@
 
 use crate::ports::approvals::{Decided, OnThePhone};
 use crate::ports::artifacts::Attic;
-use crate::ports::further::Fixed;
-use crate::ports::model::{Digest, Scribe};
+use crate::ports::chat::Board;
+use crate::ports::further::{Fixed, Lab, Pages};
+use crate::ports::model::{Awake, Digest, Scribe};
 use crate::ports::store::Shelf;
-use crate::ports::tools::{Arithmetic, Handbook};
+use crate::ports::tools::{Arithmetic, Handbook, Thrifty};
 use crate::ports::watching::Kept;
 use crate::ports::wire::Wire;
 use bob::model::LlmPort;
@@ -108,6 +109,32 @@ fn skills_of_ones_own_keep_the_rules() {
 #[test]
 fn a_sink_of_ones_own_keeps_the_rules() {
     testing::run(testing::sink(|| Arc::new(Kept::default())));
+}
+
+#[test]
+fn what_is_known_of_models_keeps_the_rules() {
+    testing::run(testing::known_models(|| Arc::new(Lab), &ModelName::parse("lab:small").expect("a name")));
+}
+
+#[test]
+fn a_provider_that_sleeps_keeps_the_rules() {
+    testing::run(testing::readiness(|| Arc::new(Awake::never()), "asleep"));
+}
+
+#[test]
+fn a_hook_of_ones_own_keeps_the_rules() {
+    let examples = [("own/add", json!({"a": 17, "b": 25})), ("own/add", json!({"a": 1_000_000, "b": 0}))];
+    testing::run(testing::tool_hook(|| Arc::new(Thrifty), &examples));
+}
+
+#[test]
+fn pages_to_sign_in_at_keep_the_rules() {
+    testing::run(testing::sign_in(|| Arc::new(Pages::default())));
+}
+
+#[test]
+fn a_chat_system_of_ones_own_keeps_the_rules() {
+    testing::run(testing::channel(|| Arc::new(Board::default()), "ops"));
 }
 
 #[test]

@@ -7,8 +7,9 @@ use bob::model::{ScriptedLlm, ScriptedReply};
 use bob::{AgentRequest, AgentRuntime, ModelName, RuntimeBuilder};
 use std::sync::{Arc, Mutex};
 
+/// Keeps what it shows.
 #[derive(Default)]
-struct Board {
+pub struct Board {
     messages: Mutex<Vec<Arc<OutboundMessage>>>,
 }
 

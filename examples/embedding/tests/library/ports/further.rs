@@ -59,7 +59,7 @@ impl ModelCatalogPort for Fixed {
 }
 
 /// Knows what the models of one laboratory can do.
-struct Lab;
+pub struct Lab;
 
 impl KnownModels for Lab {
     fn abilities(&self, model: &ModelName) -> Option<CapabilityOverrides> {
@@ -70,7 +70,7 @@ impl KnownModels for Lab {
 
 /// Keeps the pages that were to be shown.
 #[derive(Default)]
-struct Pages(Mutex<Vec<String>>);
+pub struct Pages(Mutex<Vec<String>>);
 
 impl SignInPort for Pages {
     fn open<'a>(&'a self, server: &'a ServerId, page: &'a str) -> BoxFuture<'a, ()> {

@@ -1,5 +1,6 @@
 //! The ports of the tool side.
 
+use bob::tools::hooks::{HookedCall, ToolHook};
 use bob::tools::skills::{FrontMatter, Skill, SkillIndex, SkillPort};
 use bob::tools::{
     CallContext, Concern, Invocation, Risk, ToolCall, ToolDescriptor, ToolError, ToolName, ToolOutput, ToolPort,
@@ -47,6 +48,19 @@ impl ToolPort for Arithmetic {
     fn host_ended(&self) {}
 
     fn session_ended(&self, _: &SessionId) {}
+}
+
+/// Lets a person look at large numbers.
+pub struct Thrifty;
+
+impl ToolHook for Thrifty {
+    fn before_call(&self, call: &HookedCall) -> Option<BoxFuture<'static, Option<Concern>>> {
+        let is_large = call.call.arguments["a"].as_i64().is_some_and(|a| a > 1_000);
+        let ask = || -> BoxFuture<'static, Option<Concern>> {
+            Box::pin(async { Some(Concern::Ask("adds to a large number".into())) })
+        };
+        is_large.then(ask)
+    }
 }
 
 /// One skill, from memory.
