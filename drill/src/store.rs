@@ -57,7 +57,6 @@ pub enum Fault {
     PanicLater,
 }
 
-/// Which fault an operation on these sessions meets.
 type Judge = Box<dyn Fn(Operation, &[SessionId]) -> Option<Fault> + Send + Sync>;
 
 /// Replaces an append; `None` stores nothing but reports success.
@@ -125,8 +124,7 @@ impl FaultStore {
         }
     }
 
-    /// Returns the operations so far in order, with their sessions: one for each append of a batch, none for a
-    /// listing.
+    /// Returns the operations so far in order, with their sessions: one for each append of a batch, none for a listing.
     pub fn asked(&self) -> Vec<(Operation, Vec<SessionId>)> {
         self.plan_mut().map(|plan| plan.asked.clone()).unwrap_or_default()
     }
@@ -206,7 +204,6 @@ impl FaultStore {
         claim(&*self.inner).await
     }
 
-    /// Stores a batch after alteration.
     async fn store(&self, batch: Vec<Append>) -> Vec<Result<u64, StoreError>> {
         let Mode::Altering(alter) = &self.mode else { return self.inner.append(batch).await };
         let (mut said, mut kept) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
@@ -221,7 +218,6 @@ impl FaultStore {
         said.into_iter().map(|said| said.map_or_else(|| answers.next().unwrap_or_else(lost), Ok)).collect()
     }
 
-    /// Stores a batch in which single appends are held.
     async fn store_apart(&self, held: &Held, batch: Vec<Append>) -> Vec<Stored> {
         let (mut answers, mut together) = (Vec::with_capacity(batch.len()), Vec::new());
         for append in batch {

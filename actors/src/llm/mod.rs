@@ -1,10 +1,8 @@
 //! The model side: who may ask which provider when, and how often.
 //!
-//! Owns admission to the providers, the retries (they are made nowhere else) and
-//! the pieces of text that are shown while an answer grows. Turns talk to it in
-//! [`LlmMessage`](bob_messages::llm::LlmMessage)s; it talks to providers through
-//! the [`LlmPort`]. It never waits for a provider in a handler, reads an answer's
-//! meaning or journals anything.
+//! Owns admission to the providers, the retries (they are made nowhere else) and the pieces of text that are shown
+//! while an answer grows. Turns talk to it in [`LlmMessage`](bob_messages::llm::LlmMessage)s; it talks to providers
+//! through the [`LlmPort`]. It never waits for a provider in a handler, reads an answer's meaning or journals anything.
 //!
 //! | file | what it holds |
 //! |---|---|

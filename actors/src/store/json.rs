@@ -1,12 +1,10 @@
 //! Journals in a folder: one file a session, JSON lines, readable by people.
 //!
-//! A folder belongs to one process at a time: the [`FileStore`] locks it at its first
-//! claim and keeps it until it is dropped or its process ends. Meanwhile others may read.
-//! It answers an append when the lines are on the disk, claims included. A damaged
-//! journal is set aside and reported, never written to; one of a newer program is left
-//! alone; one of an older format is rewritten by its next claim. It keeps no records in
-//! memory, only the ids of those of the sessions that are claimed. Nothing here runs on
-//! a thread of the runtime: all work is handed to blocking threads.
+//! A folder belongs to one process at a time: the [`FileStore`] locks it at its first claim and keeps it until it is
+//! dropped or its process ends. Meanwhile others may read. It answers an append when the lines are on the disk, claims
+//! included. A damaged journal is set aside and reported, never written to; one of a newer program is left alone; one
+//! of an older format is rewritten by its next claim. It keeps no records in memory, only the ids of those of the
+//! sessions that are claimed. Nothing here runs on a thread of the runtime: all work is handed to blocking threads.
 
 mod appends;
 mod bring_up;
@@ -56,8 +54,7 @@ use journals::Journals;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many threads a batch is spread over: syncs of several files at once share
-/// the disk's own commits.
+/// How many threads a batch is spread over: syncs of several files at once share the disk's own commits.
 const WRITERS: usize = 8;
 
 /// The folder of artifacts in that of the journals.
@@ -75,10 +72,9 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens a folder and makes it when it is not there. Blocks for as long as that
-    /// takes. The folder is locked by the first claim or deletion, not before: a store
-    /// that only reads writes nothing. While another store has it, also one of the same
-    /// process, claims and deletions are `Busy`; nothing is taken over.
+    /// Opens a folder and makes it when it is not there. Blocks for as long as that takes. The folder is locked by the
+    /// first claim or deletion, not before: a store that only reads writes nothing. While another store has it, also
+    /// one of the same process, claims and deletions are `Busy`; nothing is taken over.
     ///
     /// # Errors
     /// `Unavailable` when the folder cannot be made or opened.

@@ -1,8 +1,7 @@
 //! Journals in memory: for tests, for embedding, for sessions that are not kept.
 //!
-//! Not durable: what is stored here ends with the process. Within the process it
-//! keeps every rule of the port. Records are shared while a session has an owner and
-//! packed while it rests; every operation is ready at its first poll.
+//! Not durable: what is stored here ends with the process. Within the process it keeps every rule of the port. Records
+//! are shared while a session has an owner and packed while it rests; every operation is ready at its first poll.
 
 mod packed;
 
@@ -34,7 +33,6 @@ pub struct MemoryStore {
     pools: Pools,
 }
 
-/// The journals of a store.
 #[derive(Debug, Default)]
 struct Journals {
     /// Each in a box: the map has up to twice the room that it needs.
@@ -51,7 +49,6 @@ struct Journal {
     updated_at: Millis,
 }
 
-/// The records of one session, in order.
 #[derive(Debug, Default)]
 struct Records {
     /// What is not in use, in pieces that each begin with the first record or with a snapshot.

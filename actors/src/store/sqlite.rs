@@ -1,12 +1,11 @@
 //! Journals in one SQLite database: the default store.
 //!
-//! The [`SqliteStore`] owns a few threads. The writer has the one connection that
-//! writes: whatever waits for it goes into one transaction, each append in a
-//! savepoint of its own, and is answered after the commit, which is on the disk
-//! (write-ahead log, full sync). The readers have connections that cannot write: one
-//! reads a session before the writer claims it, the others load and list meanwhile. A damaged session is noted as such, left as it is and reported; it
-//! blocks no other. Other processes may have the database open, too: each running one
-//! keeps a file locked in the folder `<database>-owners`.
+//! The [`SqliteStore`] owns a few threads. The writer has the one connection that writes: whatever waits for it goes
+//! into one transaction, each append in a savepoint of its own, and is answered after the commit, which is on the disk
+//! (write-ahead log, full sync). The readers have connections that cannot write: one reads a session before the writer
+//! claims it, the others load and list meanwhile. A damaged session is noted as such, left as it is and reported; it
+//! blocks no other. Other processes may have the database open, too: each running one keeps a file locked in the folder
+//! `<database>-owners`.
 //!
 //! - `database`: the file and its SQL, the only place that knows the SQL library
 //! - `making`: how it comes to be; `file`: where the file is, its mode and kind; `steps`: how its tables are made
@@ -94,7 +93,6 @@ pub struct SqliteStore {
     pools: Pools,
 }
 
-/// The ways to the threads.
 struct Threads {
     claims: Sender<ClaimAsk>,
     asks: Sender<Ask>,
@@ -113,10 +111,9 @@ impl SqliteStore {
     /// stores may be open on one database, also in one process; they are two owners.
     ///
     /// # Errors
-    /// `Busy` while a process of an older program has a database open that is to be brought
-    /// up to date; `Unavailable` when the path leads to a folder, a link, a foreign file or one
-    /// that cannot be opened; `TooNew` for a database of a newer program; `Corrupt`.
-    /// None of them is written to.
+    /// `Busy` while a process of an older program has a database open that is to be brought up to date; `Unavailable`
+    /// when the path leads to a folder, a link, a foreign file or one that cannot be opened; `TooNew` for a database of
+    /// a newer program; `Corrupt`. None of them is written to.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
         Self::open_telling(path, options, None)
     }
@@ -243,7 +240,6 @@ fn owners_folder(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Does something on a blocking thread.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {

@@ -316,7 +316,6 @@ impl Inner {
     }
 }
 
-/// The name of a session's folder.
 fn of(session: &SessionId) -> String {
     format!("{SESSION}{}", name::of_folder(session))
 }
@@ -325,7 +324,6 @@ fn session_of(folder: &str) -> Option<SessionId> {
     name::session_of_folder(folder.strip_prefix(SESSION)?)
 }
 
-/// The folder of artifacts beside a file or a folder of sessions.
 #[cfg(feature = "sqlite")]
 pub(in crate::store) fn beside(path: &std::path::Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();

@@ -52,14 +52,11 @@ struct Shared {
     changed: Notify,
 }
 
-/// What stands in a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     /// Its place among the messages of its session.
     number: u64,
-    /// Its name.
     request: RequestId,
-    /// The message, as text.
     message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refusal: Option<AgentError>,
@@ -75,7 +72,6 @@ impl FolderInbox {
         self.0.forget(session).map_err(|error| self.0.failed(&error))
     }
 
-    /// How many messages wait and were refused.
     pub(crate) fn overview(&self) -> BoxFuture<'static, Result<StoreOverview, StoreError>> {
         self.blocking(Shared::overview)
     }
@@ -253,13 +249,11 @@ impl Shared {
     }
 }
 
-/// The name of a message's file.
 fn file_of(session: &SessionId, request: &RequestId) -> String {
     let hash = blake3::hash(request.as_str().as_bytes()).to_hex();
     format!("{}{APART}{}", name::of_folder(session), &hash[..32])
 }
 
-/// The session of a message, whether it waits or was refused.
 fn session_of(file: &str) -> Option<SessionId> {
     let (session, request) = file.split_once(APART)?;
     (!request.ends_with(NEW) && !request.ends_with(DAMAGED)).then(|| name::session_of_folder(session)).flatten()
@@ -310,7 +304,6 @@ fn write_new(folder: &Folder, kept: &Kept) -> Result<String, Failed> {
     Ok(name)
 }
 
-/// The folder of messages beside a file of sessions.
 #[cfg(feature = "sqlite")]
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();

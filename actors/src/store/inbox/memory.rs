@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The messages of a store in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryInbox {
     of: Mutex<BTreeMap<SessionId, Vec<Kept>>>,
@@ -26,7 +25,6 @@ pub(crate) struct MemoryInbox {
 #[derive(Debug)]
 struct Kept {
     number: u64,
-    /// When it was put.
     at: Millis,
     message: InboxMessage,
     refusal: Option<(AgentError, Millis)>,
@@ -37,12 +35,10 @@ impl MemoryInbox {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session was deleted.
     pub(crate) fn forget(&self, session: &SessionId) {
         self.all().remove(session);
     }
 
-    /// How many messages wait and were refused.
     pub(crate) fn overview(&self) -> StoreOverview {
         let all = self.all();
         let waits = |of: &&Vec<Kept>| of.iter().any(|kept| kept.refusal.is_none());
@@ -105,7 +101,6 @@ pub(super) fn chosen<T: Ord>(mut due: Vec<(T, Due)>, most: usize, known: &BTreeS
     due.into_iter().map(|(_, due)| due).filter(chosen).collect()
 }
 
-/// Why a message is not kept.
 pub(crate) fn full() -> StoreError {
     StoreError::Unavailable(format!("{MOST_WAITING} messages wait for the session, which is the most"))
 }

@@ -29,7 +29,6 @@ use tokio_postgres::Row;
 /// Between two notifications.
 const NOTIFIED_EACH: Duration = Duration::from_millis(20);
 
-/// What is asked of the task.
 pub(super) enum Ask {
     Put(InboxMessage, Reply<Result<bool, StoreError>>),
     Take(SessionId, Reply<Result<Vec<InboxEntry>, StoreError>>),

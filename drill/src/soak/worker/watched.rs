@@ -1,7 +1,6 @@
 //! The store of one of several workers: it reports whose a session is, and is where defects of sharing are planted.
 //!
-//! A defect stands in for one inside the real store, as far as it shows at the port. None is there unless the plan names
-//! it.
+//! A defect stands in for one inside the real store, as far as it shows at the port. None is there unless planned.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -27,13 +26,11 @@ const EACH: u32 = 4;
 /// How many notifications arrive before they stop, where that is the defect.
 const NOTIFIED: u32 = 20;
 
-/// A store whose ownerships are reported.
 pub(super) struct Watched {
     inner: Arc<dyn SessionStore>,
     telling: Telling,
     who: String,
     defect: Option<Defect>,
-    /// How many outcomes were appended.
     outcomes: AtomicU32,
     /// Of claims whose epoch was not raised: the epoch that was told, and the real one.
     told: Mutex<HashMap<SessionId, (u64, u64)>>,
@@ -72,7 +69,6 @@ impl Watched {
         has_outcome && self.outcomes.fetch_add(1, Ordering::Relaxed) % EACH == EACH - 1
     }
 
-    /// Stores an append as a store with the defect would.
     async fn broken(&self, defect: Defect, append: Append) -> Result<u64, StoreError> {
         let version = append.expected_version + append.records.len() as u64;
         match defect {
@@ -114,7 +110,6 @@ impl Watched {
         self.inner.append(vec![append]).await.pop().unwrap_or_else(lost)
     }
 
-    /// The defect of appends, if one is planted.
     fn of_appends(&self) -> Option<Defect> {
         let of_appends = [
             Defect::DoubtDone,

@@ -19,7 +19,6 @@ pub(in crate::tools::local) fn inherited() -> Vec<(String, String)> {
     INHERITED.iter().filter_map(|name| std::env::var(name).ok().map(|value| ((*name).to_owned(), value))).collect()
 }
 
-/// What commands are started with.
 #[derive(Debug, Clone)]
 pub(in crate::tools::local) struct Shell {
     environment: Arc<[(String, String)]>,
@@ -27,7 +26,6 @@ pub(in crate::tools::local) struct Shell {
     pub(in crate::tools::local) sandbox: Arc<Sandbox>,
 }
 
-/// A command that was started, and the pipes from it.
 pub(super) struct Started {
     pub(super) running: Running,
     pub(super) stdout: Option<ChildStdout>,
@@ -77,7 +75,6 @@ impl Shell {
     }
 }
 
-/// How a command ended, in words.
 pub(super) fn ending(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
@@ -86,7 +83,6 @@ pub(super) fn ending(exit: Exit) -> String {
     }
 }
 
-/// The exit code, or the signal.
 pub(super) fn status(exit: Exit) -> (Option<i32>, Option<i32>) {
     match exit {
         Exit::Code(code) => (Some(code), None),
