@@ -371,5 +371,5 @@ mod tests;
 mod newest_tests;
 
 #[cfg(test)]
-#[path = "rmcp_fuzz.rs"]
+#[path = "rmcp_fuzz_tests.rs"]
 mod fuzz;

@@ -221,5 +221,5 @@ fn answered(outline: &[u8]) -> Option<Value> {
 mod tests;
 
 #[cfg(test)]
-#[path = "sieve_fuzz.rs"]
+#[path = "sieve_fuzz_tests.rs"]
 mod fuzz;

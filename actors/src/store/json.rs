@@ -39,6 +39,7 @@ mod tests;
 #[cfg(test)]
 mod unsynced_tests;
 #[cfg(test)]
+#[path = "json/watch_tests.rs"]
 mod watch;
 
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};
