@@ -44,6 +44,7 @@ mod watch;
 
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::future::StoreFuture;
 use super::inbox::FolderInbox;
 use super::owners::StoreOptions;
 use super::{Inbox, SessionOwner, SessionStore, StoreOverview, name};
@@ -101,7 +102,7 @@ impl FileStore {
         &'a self,
         session: &SessionId,
         work: impl FnOnce(&Journals, &SessionId) -> Result<T, StoreError> + Send + 'static,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
+    ) -> StoreFuture<'a, T> {
         let session = session.clone();
         let answer = self.blocking(move |journals| work(journals, &session));
         answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
@@ -138,23 +139,19 @@ fn ended() -> StoreError {
 }
 
 impl SessionStore for FileStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.ask(session, Journals::claim)
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.ask(session, Journals::claim_latest)
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(session, move |journals, session| journals.load_part(session, part))
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(session, Journals::load)
     }
 
@@ -167,32 +164,28 @@ impl SessionStore for FileStore {
         self.blocking(move |journals| journals.release(&session, epoch)).map(|_| ()).boxed()
     }
 
-    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.ask(session, Journals::owner)
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         let _every_one = session;
         let why =
             "a store of kind json belongs to one process as a whole, and no session is taken from it; end that process";
         ready(Err(StoreError::Unavailable(why.to_owned()))).boxed()
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         let (filter, cursor) = (filter.clone(), cursor.map(str::to_owned));
         let list = self.blocking(move |journals| journals.list(&filter, cursor.as_deref()));
         list.map(|list| list.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         let (artifacts, inbox) = (self.artifacts.clone(), self.inbox.clone());
         self.ask(session, move |journals, session| {
             artifacts.deleting(session)?;

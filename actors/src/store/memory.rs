@@ -10,6 +10,7 @@ mod packed;
 mod tests;
 
 use super::artifacts::{ArtifactStorePort, MemoryArtifacts};
+use super::future::StoreFuture;
 use super::inbox::MemoryInbox;
 use super::{Inbox, Ledger, SessionStore, StoreOverview, listing};
 use bob_messages::Millis;
@@ -202,24 +203,20 @@ impl Journal {
 }
 
 impl SessionStore for MemoryStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         ready(self.sessions().claim(session, true, &self.pools)).boxed()
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         ready(self.sessions().claim(session, false, &self.pools)).boxed()
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         let records = self.sessions().of.get(session).map(|journal| journal.records.all(session));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         let records = self.sessions().of.get(session).map(|journal| journal.records.part(session, part));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
@@ -247,11 +244,7 @@ impl SessionStore for MemoryStore {
         ready(()).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         let sessions = self.sessions();
         let summary = |(session, journal): (&SessionId, &Journal)| {
             SessionSummary::bare(session.clone(), journal.updated_at, 0).seen(journal.ledger.glance())
@@ -267,7 +260,7 @@ impl SessionStore for MemoryStore {
         ready(cut.map(|more| listing::page_of_cut(found.into_iter().map(summary).collect(), more))).boxed()
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         let found = self.sessions().delete(session);
         self.artifacts.forget(session);
         self.inbox.forget(session);
@@ -278,7 +271,7 @@ impl SessionStore for MemoryStore {
         Some(Arc::<MemoryArtifacts>::clone(&self.artifacts))
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         ready(Ok(Some(self.inbox.overview()))).boxed()
     }
 

@@ -55,6 +55,7 @@ mod tests;
 
 use super::artifacts::{self, ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::future::StoreFuture;
 use super::inbox::{self, FolderInbox};
 use super::made::Made;
 use super::owners::StoreOptions;
@@ -178,7 +179,7 @@ impl SqliteStore {
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         // A thread that panics drops the question, which answers it.
         self.put(question, |threads, question| drop(threads.asks.send(question)))
     }
@@ -187,7 +188,7 @@ impl SqliteStore {
     fn enter<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> ClaimAsk,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         self.put(question, |threads, question| drop(threads.claims.send(question)))
     }
 
@@ -195,7 +196,7 @@ impl SqliteStore {
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> Q,
         send: impl FnOnce(&Threads, Q),
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let (reply, answer) = Reply::channel();
         if let Some(threads) = &self.threads {
             send(threads, question(reply));
@@ -251,23 +252,19 @@ fn ended() -> StoreError {
 }
 
 impl SessionStore for SqliteStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.enter(|reply| ClaimAsk::Claim(session.clone(), true, reply))
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.enter(|reply| ClaimAsk::Claim(session.clone(), false, reply))
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(|reply| Ask::Load(session.clone(), Span::Whole, reply))
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(|reply| Ask::Load(session.clone(), Span::Part(part), reply))
     }
 
@@ -295,28 +292,24 @@ impl SessionStore for SqliteStore {
         self.tell(|reply| Job::Release(session.clone(), epoch, reply)).map(drop).boxed()
     }
 
-    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.ask(|reply| Ask::Owner(session.clone(), reply))
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         let taken = self.tell(|reply| Job::Take(session.clone(), reply));
         taken.map(|taken| taken.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         self.ask(|reply| Ask::List(filter.clone(), cursor.map(str::to_owned), reply))
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         async move {
             let (artifacts, named) = (self.artifacts.clone(), session.clone());
             apart(move || artifacts.deleting(&named)).await?;

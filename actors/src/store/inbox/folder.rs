@@ -13,7 +13,7 @@ use super::memory::{chosen, full};
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
 use crate::store::folder::Folder;
-use crate::store::{StoreOverview, name};
+use crate::store::{StoreFuture, StoreOverview, name};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
@@ -72,14 +72,14 @@ impl FolderInbox {
         self.0.forget(session).map_err(|error| self.0.failed(&error))
     }
 
-    pub(crate) fn overview(&self) -> BoxFuture<'static, Result<StoreOverview, StoreError>> {
+    pub(crate) fn overview(&self) -> StoreFuture<'static, StoreOverview> {
         self.blocking(Shared::overview)
     }
 
     fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, Failed> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let shared = Arc::clone(&self.0);
         let work = tokio::task::spawn_blocking(move || {
             work(&shared).map_err(|failed| match failed {
@@ -312,26 +312,26 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 }
 
 impl Inbox for FolderInbox {
-    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put(&self, message: InboxMessage) -> StoreFuture<'_, bool> {
         let put = self.blocking(move |shared| shared.put(&message));
         put.inspect(|_| self.0.changed.notify_one()).boxed()
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<InboxEntry>> {
         let session = session.clone();
         self.blocking(move |shared| shared.take(&session))
     }
 
-    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> StoreFuture<'_, bool> {
         let settled = self.blocking(move |shared| shared.settle(&key, refusal));
         settled.inspect(|_| self.0.changed.notify_one()).boxed()
     }
 
-    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> StoreFuture<'_, InboxStanding> {
         self.blocking(move |shared| shared.standing(&key))
     }
 
-    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> StoreFuture<'a, Vec<Due>> {
         let known = known.clone();
         self.blocking(move |shared| shared.due(most, &known))
     }

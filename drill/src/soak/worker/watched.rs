@@ -10,7 +10,7 @@ use bob::SessionId;
 use bob::inbox::{Due, Inbox, InboxEntry, InboxKey, InboxMessage, InboxStanding, StoreLease};
 use bob::sessions::{SessionFilter, SessionPage};
 use bob::store::{Append, Claim, Part, Record, SessionStore, StoreError};
-use bob_actors::store::{ArtifactStorePort, Stored};
+use bob_actors::store::{ArtifactStorePort, StoreFuture, Stored};
 use bob_messages::error::AgentError;
 use bob_messages::ids::RecordId;
 use bob_messages::store::Fact;
@@ -123,23 +123,19 @@ impl Watched {
 }
 
 impl SessionStore for Watched {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.inner.claim(session).map(|claim| self.claimed(session, claim)).boxed()
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.inner.claim_latest(session).map(|claim| self.claimed(session, claim)).boxed()
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.inner.load(session)
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.inner.load_part(session, part)
     }
 
@@ -169,15 +165,11 @@ impl SessionStore for Watched {
         self.inner.release(session, epoch)
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         self.inner.list(filter, cursor)
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         self.inner.delete(session)
     }
 
@@ -212,23 +204,23 @@ impl NotifiedInbox {
 }
 
 impl Inbox for NotifiedInbox {
-    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put(&self, message: InboxMessage) -> StoreFuture<'_, bool> {
         self.inner.put(message)
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<InboxEntry>> {
         self.inner.take(session)
     }
 
-    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> StoreFuture<'_, bool> {
         self.inner.settle(key, refusal)
     }
 
-    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> StoreFuture<'_, InboxStanding> {
         self.inner.standing(key)
     }
 
-    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> StoreFuture<'a, Vec<Due>> {
         match self.is_notified.swap(false, Ordering::SeqCst) {
             true => self.inner.due(most, known),
             false => std::future::ready(Ok(Vec::new())).boxed(),
