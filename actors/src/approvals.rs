@@ -101,7 +101,6 @@ pub trait ApprovalMemory: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Memory(Option<Arc<Port>>);
 
-/// The port, with its panics.
 struct Port {
     memory: Arc<dyn ApprovalMemory>,
     panics: Panics,
@@ -114,9 +113,8 @@ impl Memory {
     }
 
     /// Adds the remembered decisions about the tool to the request and removes revoked ones, and those of others.
-    ///
-    /// # Errors
-    /// Why the call is not judged, if the store panicked. A question about it that a person looks at stays open.
+    /// Errors: why the call is not judged, if the store panicked. A question about it that a person looks at stays
+    /// open.
     pub(crate) fn recalled(&self, mut check: CheckRequest, context: &CallContext) -> Result<CheckRequest, Verdict> {
         let context = context.context.as_deref();
         if let Some(Port { memory, panics }) = self.0.as_deref() {

@@ -22,7 +22,6 @@ impl WallClock {
         Self(Some(Arc::new(clock)))
     }
 
-    /// Whether it is the machine's.
     pub(crate) fn is_of_machine(&self) -> bool {
         self.0.is_none()
     }

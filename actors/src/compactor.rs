@@ -33,7 +33,6 @@ pub trait ContextCompactorPort: Send + Sync + 'static {
 #[derive(Clone, Default)]
 pub struct Compactor(Option<Arc<Custom>>);
 
-/// The port of a program, with its panics.
 struct Custom {
     port: Arc<dyn ContextCompactorPort>,
     panics: Panics,

@@ -1,10 +1,9 @@
 //! Who watches what: events go from here to sinks and to the readers of sessions.
 //!
-//! Actors and tasks emit their events here; the feed sends no requests. Emitting never
-//! waits: a sink has a bounded queue and a thread of its own, and a reader a bounded
-//! buffer. When a sink's queue is full, it loses events, which are counted. When a buffer
-//! is full of states, the reader is detached, not the turn; pieces of text are
-//! joined until they are read, so a slow reader costs bounded memory.
+//! Actors and tasks emit their events here; the feed sends no requests. Emitting never waits: a sink has a bounded
+//! queue and a thread of its own, and a reader a bounded buffer. When a sink's queue is full, it loses events, which
+//! are counted. When a buffer is full of states, the reader is detached, not the turn; pieces of text are joined until
+//! they are read, so a slow reader costs bounded memory.
 
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
@@ -32,11 +31,10 @@ pub use subscription::{Detached, Subscription};
 
 /// Port for receiving every event of a runtime.
 pub trait EventSink: Send + Sync + 'static {
-    /// Takes one event. Called by a thread of this sink, one event after the other, the
-    /// events of a session in their order. It may block: no turn waits for it. A sink that
-    /// falls more than 16,384 events (pieces of streams: half of it) or 64 MiB behind
-    /// loses what comes meanwhile; that is counted in the metrics and logged. A panic in it
-    /// loses that event for this sink only.
+    /// Takes one event. Called by a thread of this sink, one event after the other, the events of a session in their
+    /// order. It may block: no turn waits for it. A sink that falls more than 16,384 events (pieces of streams: half of
+    /// it) or 64 MiB behind loses what comes meanwhile; that is counted in the metrics and logged. A panic in it loses
+    /// that event for this sink only.
     fn emit(&self, event: &Envelope);
 
     /// A request was submitted that begins this turn, or a reply with this id to a suspended one. Called in the task of
@@ -77,7 +75,6 @@ struct Watched {
     seq: u64,
     traceparent: Option<String>,
     tenant: Option<TenantId>,
-    /// The call that the session works for, if it is that of a sub-agent.
     parent: Option<Arc<ParentTurn>>,
     buffers: Vec<Arc<Buffer>>,
 }
@@ -187,8 +184,7 @@ impl Feed {
         }
     }
 
-    /// Tells the sinks one event of the tree, which belongs to no session: readers of
-    /// sessions do not get it.
+    /// Tells the sinks one event of the tree, which belongs to no session: readers of sessions do not get it.
     pub fn emit_of_tree(&self, at: Millis, event: AgentEvent) {
         if self.sinks.is_empty() {
             return;

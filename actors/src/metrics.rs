@@ -38,7 +38,6 @@ pub struct Metrics {
     live: AtomicUsize,
     running: AtomicUsize,
     waiting: AtomicUsize,
-    /// The store's own count of what waits for it.
     store_queue: OnceLock<Arc<AtomicUsize>>,
     submitted: Counter,
     refused: Counter,

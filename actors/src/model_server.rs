@@ -192,7 +192,6 @@ impl ModelServerState {
 #[derive(Debug, Clone, Default)]
 pub struct ModelServers(Arc<HashMap<String, Place>>);
 
-/// Where a provider's actor and its server are.
 #[derive(Debug, Default)]
 struct Place {
     actor: Address<ModelServerMessage>,
@@ -213,8 +212,7 @@ impl ModelServers {
     }
 
     /// Waits until the provider accepts requests: immediately for a provider without a local server, else until its
-    /// start has succeeded or failed. The actor is looked up on each call. Cancel-safe: abandoning it stops
-    /// nothing.
+    /// start has succeeded or failed. The actor is looked up on each call. Cancel-safe: abandoning it stops nothing.
     ///
     /// # Errors
     /// An [`LlmError`] with the reason and advice; [`LlmErrorKind::Gone`] when the actor ended, where a retry helps.

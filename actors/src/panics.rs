@@ -14,7 +14,6 @@ pub(crate) struct Panics {
 }
 
 impl Panics {
-    /// Of the port of this name, which is shown in the log.
     pub(crate) const fn of(port: &'static str) -> Self {
         Self { port, times: Mutex::new(None) }
     }

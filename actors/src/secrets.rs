@@ -29,12 +29,10 @@ pub(crate) struct Secrets {
 }
 
 impl Secrets {
-    /// Finds each of these values, and each of their words.
     pub(crate) fn of<'a>(values: impl IntoIterator<Item = &'a str>) -> Self {
         Self::default().and(values)
     }
 
-    /// Searches for these values too.
     pub(crate) fn and<'a>(&self, values: impl IntoIterator<Item = &'a str>) -> Self {
         let new = values.into_iter().map(str::trim).flat_map(|value| value.split_whitespace().chain([value]));
         let new = new.filter(|word| word.len() >= SHORTEST && !is_scheme(word));
@@ -51,12 +49,10 @@ impl Secrets {
         Self { finder: finder.filter(|_| !words.is_empty()), words: words.into_iter().map(Into::into).collect() }
     }
 
-    /// Returns the number of words.
     pub(crate) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// The text with dots in the place of each secret.
     pub(crate) fn hidden_in(&self, text: &str) -> String {
         self.marked_in(text, "…")
     }
@@ -66,7 +62,6 @@ impl Secrets {
         replaced(text, 0, &self.spans(text), mark)
     }
 
-    /// Where secrets stand in a text, in order and without overlap.
     pub(crate) fn spans(&self, text: &str) -> Vec<Range<usize>> {
         let finder = match &self.finder {
             Some(finder) => finder,

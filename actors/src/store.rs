@@ -1,9 +1,8 @@
 //! The one way to a session store: the port, the actor in front of it, the stores.
 //!
-//! The [`StoreActor`] owns the order of what is asked of a store and the batches;
-//! a [`SessionStore`] owns the rules of a journal (epochs, versions, record ids)
-//! and its durability. Turns and the sessions supervisor talk to the actor, the
-//! actor alone talks to the store. Nothing here folds records into a session.
+//! The [`StoreActor`] owns the order of what is asked of a store and the batches; a [`SessionStore`] owns the rules of
+//! a journal (epochs, versions, record ids) and its durability. Turns and the sessions supervisor talk to the actor,
+//! the actor alone talks to the store. Nothing here folds records into a session.
 
 mod actor;
 mod artifacts;
@@ -14,6 +13,7 @@ mod family;
 mod fixtures_tests;
 mod folder;
 mod full;
+mod future;
 mod inbox;
 mod json;
 mod known_ids;
@@ -39,6 +39,7 @@ pub mod contract;
 pub use actor::StoreActor;
 pub use artifacts::{ArtifactStorePort, Artifacts, FolderArtifacts, MemoryArtifacts, StoredArtifact, clipped};
 pub use family::below;
+pub use future::StoreFuture;
 pub use inbox::{Due, Inbox, StoreLease};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};

@@ -1,5 +1,4 @@
-//! Events as spans: one for each turn, containing one for each step, which contains one for each model call and tool
-//! call.
+//! Events as spans: one for each turn, below it one for each step, below that one for each model and tool call.
 //!
 //! A [`TracingEventSink`] is an event sink; subscribers of `tracing` (an exporter, a log) receive the spans under the
 //! target `bob::trace`, with names and fields of the OpenTelemetry conventions for generative models. Of arguments
@@ -40,7 +39,6 @@ pub struct TracingEventSink {
     callers: Mutex<HashMap<TurnId, Span>>,
 }
 
-/// The spans of one turn that are open.
 #[derive(Debug)]
 struct OpenTurn {
     turn: Span,
@@ -251,7 +249,6 @@ fn spent(span: &Span, usage: &Usage) {
     span.record(names::OUTPUT_TOKENS, usage.output_tokens);
 }
 
-/// The subscriber that has a span.
 fn subscriber_of(span: &Span) -> Option<Dispatch> {
     span.with_subscriber(|(_, dispatch)| dispatch.clone())
 }

@@ -21,7 +21,6 @@ pub struct Tenants(Arc<Inner>);
 struct Inner {
     rules: Arc<TenantRules>,
     book: Mutex<DayBook>,
-    /// The tenants whose journals were read.
     read: Mutex<HashMap<TenantId, Arc<OnceCell<()>>>>,
 }
 

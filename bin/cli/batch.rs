@@ -1,7 +1,6 @@
 //! `batch`: many turns of many sessions in one process.
 //!
-//! Owns the scheduling: how far to read ahead, when a line begins, where its result goes, and how signals affect the
-//! whole.
+//! Owns the scheduling: how far to read ahead, when a line begins, where its result goes, and what signals do.
 //!
 //! - `input`, `line`: reads a bounded number of lines ahead
 //! - `queue`: selects the next line
@@ -37,9 +36,7 @@ use crate::runtime::signals::Signals;
 use conductor::Conductor;
 use input::Input;
 
-/// How the lines are run.
 pub(crate) struct Manner {
-    /// Maximum of concurrent turns.
     concurrency: usize,
     /// Whether lines that have an outcome in the store are skipped.
     finish: bool,
@@ -51,11 +48,8 @@ pub(crate) struct Manner {
     approvals: ApprovalsMode,
 }
 
-/// Runs all lines and prints their results.
-///
-/// # Errors
-/// When no line could begin, because of the input, the configuration or the model's provider. Later failures are
-/// reported line by line.
+/// Runs all lines and prints their results. Errors: when no line could begin, because of the input, the configuration
+/// or the model's provider. Later failures are reported line by line.
 pub(crate) async fn batch(args: &BatchArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mode = args.mode.chosen()?;
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;

@@ -84,7 +84,6 @@ use own_commands::OwnCommands;
 use questions::Asked;
 use terminal_owner::{Typed, Typing};
 
-/// The prompt.
 const PROMPT: &str = "you> ";
 
 /// The prompt when the model has asked a question.
@@ -96,7 +95,6 @@ const GO_ON_PROMPT: &str = "go on? [y/N] ";
 /// The message that takes up a turn that a limit has ended.
 const GO_ON: &str = "continue";
 
-/// A line of input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Input {
     /// A line without its end.
@@ -115,7 +113,6 @@ pub(crate) enum Input {
     End,
 }
 
-/// Where lines come from.
 enum Source {
     Person(Editor),
     Pipe(Lines),
@@ -130,7 +127,6 @@ impl Source {
     }
 }
 
-/// A conversation under way.
 pub(crate) struct Chat {
     opened: OpenRuntime,
     origin: Origin,
@@ -144,16 +140,13 @@ pub(crate) struct Chat {
     is_nothing: bool,
     /// Whether sessions are kept beyond this process.
     is_stored: bool,
-    /// The working folder of the command line.
     folder: Option<String>,
     /// The working folder of the session, if it has one.
     cwd: Option<String>,
     own: OwnCommands,
     facts: Facts,
     memory: Memory,
-    /// When the last turn ended.
     ended: Option<Instant>,
-    /// The models of the configuration.
     models: Vec<String>,
     /// The model of the turns from now on; the session's or the default one if `None`.
     model: Option<ModelName>,

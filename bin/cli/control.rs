@@ -106,7 +106,6 @@ impl Control {
         let _answered_or_not_read = tokio::time::timeout(server::READ_WITHIN, self.answering.write()).await;
     }
 
-    /// Whether draining was requested.
     pub(crate) fn is_drained(&self) -> bool {
         *self.is_drained.borrow()
     }

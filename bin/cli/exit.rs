@@ -13,7 +13,6 @@ use bob_config::ConfigError;
 
 use crate::terminal::{settings, stderr};
 
-/// The exit code of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
@@ -59,7 +58,6 @@ impl Exit {
         std::process::exit(i32::from(self as u8))
     }
 
-    /// The code of a turn that has its outcome.
     pub(crate) fn of(outcome: &TurnOutcome) -> Self {
         match outcome.finish_reason {
             _ if is_lost(outcome) => Self::Store,
@@ -86,7 +84,6 @@ impl Exit {
         }
     }
 
-    /// Whether a signal or Ctrl-C requested the end.
     pub(crate) fn is_cancelled(self) -> bool {
         matches!(self, Self::HungUp | Self::Interrupted | Self::StdoutClosed | Self::Terminated)
     }
@@ -104,7 +101,6 @@ pub(crate) fn is_lost(outcome: &TurnOutcome) -> bool {
     }
 }
 
-/// Why a command ended without a turn's outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) exit: Exit,

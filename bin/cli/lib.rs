@@ -223,7 +223,6 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
     }
 }
 
-/// Reads the configuration and sets up logging.
 fn configured(files: &Files, overrides: &Overrides) -> Result<Config, Failure> {
     configured_with(files, overrides, Environment::of_process())
 }

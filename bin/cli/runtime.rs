@@ -63,13 +63,10 @@ pub(crate) fn hook(hook: Arc<dyn ActorHook>) {
     let _the_first_stays = HOOK.set(hook);
 }
 
-/// A running tree with the front end's data.
 pub(crate) struct OpenRuntime {
-    /// Handle of the tree.
     pub(crate) runtime: Runtime,
     /// Answers at once whether a model may be used.
     pub(crate) model: Arc<dyn LlmPort>,
-    /// The catalogue of models.
     pub(crate) catalogue: Arc<Catalogue>,
     /// The model of turns that name none.
     pub(crate) default_model: ModelName,
@@ -91,11 +88,8 @@ pub(crate) struct OpenRuntime {
 }
 
 impl OpenRuntime {
-    /// Starts the tree. Starts no model, and waits only for required tool servers.
-    ///
-    /// # Errors
-    /// Returns an error if the configuration is invalid on this machine, the tree cannot start, or a required tool
-    /// server fails to start.
+    /// Starts the tree. Starts no model, and waits only for required tool servers. Errors: when the configuration is
+    /// invalid on this machine, the tree cannot start, or a required tool server fails to start.
     pub(crate) async fn open(config: &Config, mut choices: Choices) -> Result<Self, Failure> {
         let remembered = Remembered::open(&config.folder);
         if choices.memory.is_none() {
@@ -161,15 +155,12 @@ impl OpenRuntime {
         self.here.as_deref().map(|here| folder.unwrap_or(here))
     }
 
-    /// Subscribes to failures of tool servers.
     pub(crate) fn warnings(&self) -> Warnings {
         Warnings::of(&self.runtime)
     }
 
     /// Checks that the model's provider is known and has its key. Nothing is sent.
-    ///
-    /// # Errors
-    /// Describes what is missing, with the variable of a missing key.
+    /// Errors: what is missing, with the variable of a missing key.
     pub(crate) fn check_model(&self, model: &ModelName) -> Result<(), Failure> {
         self.model.capabilities(model).map(|_can| ()).map_err(Failure::from)
     }

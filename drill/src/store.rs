@@ -9,7 +9,7 @@
 mod tests;
 
 use bob_actors::store::{
-    ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored,
+    ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreFuture, StoreLease, StoreOverview, Stored,
 };
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
@@ -57,7 +57,6 @@ pub enum Fault {
     PanicLater,
 }
 
-/// Which fault an operation on these sessions meets.
 type Judge = Box<dyn Fn(Operation, &[SessionId]) -> Option<Fault> + Send + Sync>;
 
 /// Replaces an append; `None` stores nothing but reports success.
@@ -125,8 +124,7 @@ impl FaultStore {
         }
     }
 
-    /// Returns the operations so far in order, with their sessions: one for each append of a batch, none for a
-    /// listing.
+    /// Returns the operations so far in order, with their sessions: one for each append of a batch, none for a listing.
     pub fn asked(&self) -> Vec<(Operation, Vec<SessionId>)> {
         self.plan_mut().map(|plan| plan.asked.clone()).unwrap_or_default()
     }
@@ -196,7 +194,7 @@ impl FaultStore {
     async fn waited<'a>(
         &'a self,
         session: &'a SessionId,
-        claim: impl FnOnce(&'a dyn SessionStore) -> BoxFuture<'a, Result<Claim, StoreError>> + Send + 'a,
+        claim: impl FnOnce(&'a dyn SessionStore) -> StoreFuture<'a, Claim> + Send + 'a,
     ) -> Result<Claim, StoreError> {
         if let Mode::Holding(held) = &self.mode
             && let Some(wait) = held(session, None)
@@ -206,7 +204,6 @@ impl FaultStore {
         claim(&*self.inner).await
     }
 
-    /// Stores a batch after alteration.
     async fn store(&self, batch: Vec<Append>) -> Vec<Result<u64, StoreError>> {
         let Mode::Altering(alter) = &self.mode else { return self.inner.append(batch).await };
         let (mut said, mut kept) = (Vec::with_capacity(batch.len()), Vec::with_capacity(batch.len()));
@@ -221,7 +218,6 @@ impl FaultStore {
         said.into_iter().map(|said| said.map_or_else(|| answers.next().unwrap_or_else(lost), Ok)).collect()
     }
 
-    /// Stores a batch in which single appends are held.
     async fn store_apart(&self, held: &Held, batch: Vec<Append>) -> Vec<Stored> {
         let (mut answers, mut together) = (Vec::with_capacity(batch.len()), Vec::new());
         for append in batch {
@@ -262,11 +258,11 @@ impl std::fmt::Debug for FaultStore {
 }
 
 impl SessionStore for FaultStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.meet(Operation::Claim, vec![session.clone()], self.waited(session, move |inner| inner.claim(session)), Err)
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.meet(
             Operation::Claim,
             vec![session.clone()],
@@ -275,15 +271,11 @@ impl SessionStore for FaultStore {
         )
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.meet(Operation::Load, vec![session.clone()], async move { self.inner.load_part(session, part).await }, Err)
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.meet(Operation::Load, vec![session.clone()], async move { self.inner.load(session).await }, Err)
     }
 
@@ -315,15 +307,11 @@ impl SessionStore for FaultStore {
         self.meet(Operation::Release, vec![session.clone()], work, drop)
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         self.meet(Operation::List, Vec::new(), async move { self.inner.list(filter, cursor).await }, Err)
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         self.meet(Operation::Delete, vec![session.clone()], async move { self.inner.delete(session).await }, Err)
     }
 
@@ -331,11 +319,11 @@ impl SessionStore for FaultStore {
         self.inner.artifacts()
     }
 
-    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.inner.owner(session)
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.inner.take(session)
     }
 
@@ -343,7 +331,7 @@ impl SessionStore for FaultStore {
         self.inner.tell_figures(figures);
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         self.inner.overview()
     }
 

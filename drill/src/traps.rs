@@ -34,7 +34,6 @@ struct Table {
 #[derive(Debug)]
 struct Armed {
     trap: Trap,
-    /// Remaining triggers.
     left: u32,
     triggered: u32,
 }
@@ -232,7 +231,6 @@ impl Traps {
 }
 
 impl Table {
-    /// Removes an exhausted trap.
     fn fell(&mut self, target: &Target, number: usize) {
         if let Some(standing) = self.standing.get_mut(target) {
             standing.retain(|&standing| standing != number);

@@ -120,8 +120,7 @@ impl Admission {
         Some((next, tenant))
     }
 
-    /// Counts a slot that was taken. A turn of an earlier process that continues by itself takes one even beyond the
-    /// limits.
+    /// Counts a slot that was taken. A turn of an earlier process that continues takes one even beyond the limits.
     pub fn slot_taken(&mut self, tenant: Option<&TenantId>) {
         self.running += 1;
         self.share_mut(tenant).running += 1;
@@ -179,7 +178,6 @@ impl Admission {
         self.tenants.entry(tenant.cloned()).or_default()
     }
 
-    /// Forgets a tenant that has nothing.
     fn tidy(&mut self, tenant: Option<&TenantId>) {
         if self.share(tenant).is_some_and(Share::is_empty) {
             self.tenants.remove(&tenant.cloned());

@@ -116,8 +116,7 @@ impl CondenseRequest {
     }
 
     fn text(&self) -> String {
-        // A word has about six bytes; fewer are requested, since models count badly, and fewer still at a second
-        // attempt.
+        // A word has about six bytes; fewer are requested, since models count badly, fewer still the second time.
         let words = (self.max_bytes / if self.attempt > 1 { 20 } else { 10 }).max(10);
         let tightly = if self.attempt > 1 {
             " An earlier try gave nothing that could be used: only what is indispensable."
@@ -156,7 +155,6 @@ fn transcript(earlier: Option<&str>, messages: &[Arc<Message>], room: usize) -> 
     transcript
 }
 
-/// Role and text of a message.
 fn said(message: &Message) -> Vec<(String, String)> {
     match message {
         Message::User { parts } => {

@@ -9,8 +9,7 @@ use std::collections::BTreeMap;
 /// The context of a request. Journaled with the input, and the same in every run of its turn: after a resumption, and
 /// after a crash in another process. Tools, models, approval ports and the children of the turn are given it.
 ///
-/// It holds no secrets: [`secrets`](Self::secrets) has their names, and a tool looks them up where the program keeps
-/// them.
+/// It holds no secrets: [`secrets`](Self::secrets) has their names; a tool looks them up where the program keeps them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

@@ -76,7 +76,6 @@ impl<'de> Deserialize<'de> for Cost {
     }
 }
 
-/// The nearest whole number of parts.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bounded before, and by the callers")]
 pub(crate) fn scaled(amount: f64, parts: f64) -> u64 {
     let parts = (amount * parts).round();

@@ -37,9 +37,8 @@ pub enum AgentError {
     /// The store failed.
     #[error("{0}")]
     Store(#[source] StoreError),
-    /// The store failed after it had accepted the input: its turn has not begun. The input is in
-    /// the session's journal and runs with the next message to the session, or when the session
-    /// is finished; sent again, it would run twice.
+    /// The store failed after it had accepted the input: its turn has not begun. The input is in the session's journal
+    /// and runs with the next message to the session, or when the session is finished; sent again, it would run twice.
     #[error("{0}; the input is kept and runs with the session's next message or with --finish: do not send it again")]
     Kept(#[source] StoreError),
     /// A deadline passed. Made by [`timeout`](Self::timeout).

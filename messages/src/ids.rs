@@ -133,8 +133,7 @@ impl SessionId {
     /// Validates an id.
     ///
     /// # Errors
-    /// Returns an error if the text does not match the form above; the message repeats at most a few characters of
-    /// it.
+    /// Returns an error if the text does not match the form above; the message repeats at most a few characters of it.
     pub fn parse(text: &str) -> Result<Self, InvalidId> {
         let expected = "expected a letter or digit followed by up to 127 letters, digits, `.`, `_` or `-`";
         let Some(first) = text.chars().next() else {

@@ -306,7 +306,6 @@ impl Spent {
         }
     }
 
-    /// Whether too many calls in a row failed.
     fn too_many_errors(&self, limits: &Limits) -> bool {
         limits.max_consecutive_errors > 0 && self.consecutive_errors >= limits.max_consecutive_errors
     }

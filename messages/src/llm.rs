@@ -18,21 +18,15 @@ use std::sync::Arc;
 
 /// The mailbox of the LlmActor.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum LlmMessage {
     /// Requests a model's profile. Answered immediately from the configuration.
-    Profile {
-        /// The model.
-        model: ModelName,
-        /// Where the profile goes.
-        reply: Reply<Result<Arc<ModelProfile>, LlmError>>,
-    },
+    Profile { model: ModelName, reply: Reply<Result<Arc<ModelProfile>, LlmError>> },
     /// One model call, with its retries. Abandoning the reply ends it and closes the provider's connection.
     Infer {
-        /// The request.
         request: Arc<LlmRequest>,
         /// The turn's remaining time in milliseconds: no retry waits longer.
         remaining_ms: u64,
-        /// Where the answer goes.
         reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
     },
     /// How are the providers? Answered at once.

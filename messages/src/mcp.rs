@@ -16,8 +16,7 @@ use std::sync::Arc;
 /// The last five are sent by its own keeper and timer.
 #[derive(Debug)]
 pub enum McpMessage {
-    /// A message about this server's tools. While the server starts, it is held for a limited time; every question is
-    /// answered.
+    /// A message about this server's tools. While the server starts, it is held for a time; every question is answered.
     Tools(ToolsMessage),
     /// Start, if it sleeps.
     Wake,

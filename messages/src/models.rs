@@ -14,6 +14,7 @@ pub mod selection;
 pub mod selector;
 
 #[cfg(test)]
+#[path = "models/naive_tests.rs"]
 mod naive;
 #[cfg(test)]
 mod selection_tests;

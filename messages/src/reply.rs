@@ -30,7 +30,6 @@ pub struct Reply<T> {
 /// Receives an unused reply.
 type Unheard<T> = Box<dyn FnOnce(Reply<T>) + Send>;
 
-/// The receiver of the answer.
 enum To<T> {
     /// A callback for the answer.
     Once(Box<dyn FnOnce(Option<T>) + Send>),

@@ -25,69 +25,52 @@ use std::sync::Arc;
 
 /// The mailbox of the StoreActor.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum StoreMessage {
     /// Take a session over: raises its epoch and reads its records.
     Claim {
-        /// Which session.
         session: SessionId,
         /// All records, and not only those from the last snapshot on.
         whole: bool,
-        /// Where the claim goes.
         reply: Reply<Result<Claim, StoreError>>,
     },
     /// Read a session's records without owning it.
     Load {
-        /// Which session.
         session: SessionId,
         /// Where the records go; empty for a session that does not exist.
         reply: Reply<Result<Vec<Arc<Record>>, StoreError>>,
     },
     /// Read a part of a session's records without owning it.
     LoadPart {
-        /// Which session.
         session: SessionId,
-        /// Which part.
         part: Part,
         /// Where the records go; empty for a session that does not exist.
         reply: Reply<Result<Vec<Arc<Record>>, StoreError>>,
     },
     /// Store these records; answered when they are durable.
-    Append {
-        /// The append.
-        append: Append,
-        /// Where the new version goes.
-        reply: Reply<Result<u64, StoreError>>,
-    },
+    Append { append: Append, reply: Reply<Result<u64, StoreError>> },
     /// This process no longer owns the session.
     Release {
-        /// Which session.
         session: SessionId,
         /// Under which epoch it was owned.
         epoch: u64,
-        /// Receives the completion.
         reply: Reply<()>,
     },
     /// Which sessions are there? Reads no journals.
     List {
-        /// Which of them.
         filter: SessionFilter,
         /// Where the last page ended.
         cursor: Option<String>,
-        /// Where the page goes.
         reply: Reply<Result<SessionPage, StoreError>>,
     },
     /// Remove a session and its journal.
     Delete {
-        /// Which session.
         session: SessionId,
         /// Whether there was one.
         reply: Reply<Result<bool, StoreError>>,
     },
     /// Answered immediately: a health check.
-    Ping {
-        /// Receives the answer.
-        reply: Reply<()>,
-    },
+    Ping { reply: Reply<()> },
     /// The batch in flight has ended; the next one may start.
     BatchEnded,
 }

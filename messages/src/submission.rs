@@ -24,9 +24,7 @@ pub enum SessionsMessage {
     /// Run a turn, or let it wait behind the one that runs.
     Submit {
         session: SessionId,
-        /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
-        /// The configuration of the turn.
         turn_config: Arc<TurnConfig>,
         /// Whether the journal may have it already, since it was submitted before: here, or in an earlier process.
         is_repeated: bool,
@@ -38,17 +36,13 @@ pub enum SessionsMessage {
         session: SessionId,
         /// The id of this run, by which its outcome is reported.
         submission: TurnId,
-        /// The token of the suspension.
         token: ResumeToken,
-        /// The reply.
         said: ResumeReply,
         /// The call that the turn works for, if the caller of a sub-agent hands a decision down to it.
         parent: Option<Box<ParentTurn>>,
-        /// The bounds of this run.
         limits: Limits,
         /// The tenant the session belongs to, where it is known.
         tenant: Option<TenantId>,
-        /// The configuration of the turn.
         turn_config: Arc<TurnConfig>,
         /// Receives the outcome, or the error with which the submission is refused.
         reply: Reply<Result<Box<TurnOutcome>, AgentError>>,
@@ -94,11 +88,7 @@ pub enum SessionsMessage {
     /// A report of a session's actor.
     News { session: SessionId, news: TurnNews },
     /// The session's actor ended before it was linked, for which there is no supervision event.
-    NotBegun {
-        session: SessionId,
-        /// Why it did not begin.
-        why: String,
-    },
+    NotBegun { session: SessionId, why: String },
     /// A deadline is due.
     Due,
     /// A session's actor has ended, and all its reports were handled. The supervisor sends this to itself.
@@ -111,13 +101,9 @@ pub enum SessionsMessage {
         reply: Reply<Vec<LiveSession>>,
     },
     /// The numbers of live sessions, running turns and queued submissions.
-    Load {
-        /// Where the counts go.
-        reply: Reply<SessionsLoad>,
-    },
+    Load { reply: Reply<SessionsLoad> },
     /// The numbers of running turns and queued submissions of a tenant.
     TenantLoad {
-        /// The tenant.
         tenant: TenantId,
         /// Where the counts go; `live` is not counted.
         reply: Reply<SessionsLoad>,
@@ -135,9 +121,7 @@ pub enum SessionsMessage {
     Configure {
         /// Which session; it is made when it does not exist.
         session: SessionId,
-        /// The change and its request id.
         asked: Arc<Configuring>,
-        /// How turns are run.
         turn_config: Arc<TurnConfig>,
         /// Answered when the change is durable.
         reply: Reply<Result<(), AgentError>>,
@@ -183,13 +167,7 @@ pub enum TurnNews {
     /// A person said that the turn does not go on, while something is in flight: it is ended for this reason.
     GivenUp { submission: TurnId, reason: EndReason },
     /// A decision about a call arrived.
-    Decided {
-        approval: ApprovalId,
-        /// The ticket of the decision.
-        asker: Option<Ticket>,
-        /// Its effect.
-        heard: Heard,
-    },
+    Decided { approval: ApprovalId, asker: Option<Ticket>, heard: Heard },
     /// The person answered: the turn's clock continues.
     Unpaused { submission: TurnId },
     /// Answers `Ended`: the journal has nothing open of this submission, which has ended there or never was in it.
@@ -198,7 +176,6 @@ pub enum TurnNews {
     Finished { submission: TurnId, outcome: Box<TurnOutcome> },
     /// A steer message was taken, durably, or was not.
     Steered {
-        /// The name of the request.
         request_id: RequestId,
         /// `false` when the turn that is meant does not run; an error when it was refused, or may not be kept.
         result: Result<bool, AgentError>,
@@ -209,7 +186,6 @@ pub enum TurnNews {
     Left,
     /// A change of the session's options is durable, or was not taken.
     Configured {
-        /// The name of the change.
         request_id: RequestId,
         /// The error. After an error of the store, the change may or may not have been stored: it may be repeated
         /// with its id.

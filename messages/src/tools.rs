@@ -36,32 +36,15 @@ pub struct BackgroundCommand {
 
 /// The mailbox of an actor that hosts tools.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum ToolsMessage {
     /// May this call run? One that may run at once is answered by its result.
-    Check {
-        /// The call.
-        check: CheckRequest,
-        /// The caller's context.
-        context: Arc<CallContext>,
-        /// Where the verdict goes.
-        reply: Reply<Verdict>,
-    },
+    Check { check: CheckRequest, context: Arc<CallContext>, reply: Reply<Verdict> },
     /// Run this call. Abandoning the reply stops it where the tool can be stopped.
-    Call {
-        /// The call.
-        call: Arc<ToolCall>,
-        /// The permission, bound to exactly this call.
-        grant: Grant,
-        /// The caller's context.
-        context: Arc<CallContext>,
-        /// Where the result goes.
-        reply: Reply<ToolReturn>,
-    },
+    Call { call: Arc<ToolCall>, grant: Grant, context: Arc<CallContext>, reply: Reply<ToolReturn> },
     /// A call ended without its server, which may stop working on it. Not answered.
     GiveUp {
-        /// Whose call it was.
         session: SessionId,
-        /// The tool.
         tool: ToolName,
         /// What the server gave instead of the result.
         wait: Arc<ServerWait>,
@@ -70,6 +53,7 @@ pub enum ToolsMessage {
 
 /// The mailbox of the actor that hosts the tools of this process.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum LocalToolsMessage {
     /// What every actor that hosts tools is asked.
     Tools(ToolsMessage),
@@ -77,7 +61,6 @@ pub enum LocalToolsMessage {
     Listed {
         /// The number of the port.
         port: usize,
-        /// What it has now.
         tools: Vec<ToolDescriptor>,
     },
 }

@@ -8,7 +8,6 @@ use crate::ids::{Tail, TurnId};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// How many digits a trace has.
 const TRACE_DIGITS: usize = 32;
 
 /// The longest `tracestate` that is handed on; W3C asks for 512 at least.

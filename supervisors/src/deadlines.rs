@@ -1,7 +1,6 @@
 //! The queue of deadlines: those of turns, grace periods and idle sessions.
 //!
-//! Owned by the sessions supervisor. One timer sleeps until the earliest entry, so a turn that ends leaves no timer
-//! behind.
+//! Owned by the sessions supervisor. One timer sleeps until the earliest entry, so an ended turn leaves no timer.
 
 use bob_messages::ids::{ApprovalId, SessionId, TurnId};
 use bob_messages::submission::SessionsMessage;
@@ -10,22 +9,16 @@ use std::collections::BTreeMap;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-/// The kinds of deadlines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Due {
-    /// The time limit of a turn.
     Turn(SessionId, TurnId),
-    /// The grace period of a stopped actor.
     Kill(SessionId, ActorId),
-    /// The time for a person to decide.
     Approval(SessionId, ApprovalId),
-    /// The idle time of a session.
     Idle(SessionId),
     /// The grace period of running turns before the end of the program.
     Drain,
 }
 
-/// Identifies one entry.
 pub(crate) type Key = (Instant, u64);
 
 /// The queue, earliest first.

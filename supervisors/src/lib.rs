@@ -1,17 +1,4 @@
-//! The supervision tree of a runtime.
-//!
-//! ```text
-//! RootSupervisor                 starts top to bottom, stops bottom to top
-//! ├─ store     StoreActor        permanent, critical
-//! ├─ llm       LlmActor          permanent, critical
-//! ├─ models    ModelsActor       permanent, on its own; where the catalogue of models has a source
-//! ├─ …         model servers     permanent, each on its own
-//! ├─ tools     ToolsSupervisor   permanent, critical
-//! │  ├─ local  ToolsActor        permanent, on its own
-//! │  ├─ <id>   tool servers      permanent, each on its own
-//! │  └─ <id>~n tool servers      of one tenant or session, from the pool; ended when unused
-//! └─ sessions  the sessions supervisor, permanent, critical
-//! ```
+//! The supervision tree of a runtime, which `ARCHITECTURE.md` shows.
 //!
 //! A child that dies is started again by its supervisor, which then sets its address anew; its siblings are not
 //! affected. A child that dies too often ends its supervisor if it is critical, and is left down otherwise. The root

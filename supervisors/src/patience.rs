@@ -14,7 +14,6 @@ const LOOKS: u32 = 8;
 /// How often a turn is looked at whose work waits for something that counts for none of its times.
 const WAIT_LOOK: Duration = Duration::from_secs(1);
 
-/// The time limits of a running turn.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Patience {
     /// When its time in all is over.
@@ -43,7 +42,6 @@ impl Patience {
         Duration::from_millis(signs.waited_ms.saturating_sub(self.signs.waited_ms))
     }
 
-    /// When to look again.
     pub(crate) fn next(&self, now: Instant) -> Instant {
         if self.quiet.is_zero() {
             return self.until;

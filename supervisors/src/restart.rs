@@ -50,8 +50,7 @@ impl RestartRule {
     /// The rule of critical actors: the first restart has no delay, since all callers wait for it.
     pub const CORE: Self = Self { at_once: 1, ..Self::SERVER };
 
-    /// The rule of servers outside this process: each restart is delayed, since the cause of a failure rarely
-    /// vanishes at once.
+    /// The rule of servers outside this process: each restart is delayed, since causes rarely vanish at once.
     pub const SERVER: Self = Self {
         restart: RestartType::Permanent,
         intensity: RestartIntensity { max_restarts: 5, within_ms: 180_000 },

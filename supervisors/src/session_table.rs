@@ -53,13 +53,11 @@ pub(crate) struct SessionEntry {
     /// The turn of a sub-agent whose call has ended, until an actor has closed it. Each session works for one call, so
     /// there is one such turn.
     pub(crate) given_up: Option<TurnId>,
-    /// The reason of the last crash.
     pub(crate) last_crash: Option<Box<str>>,
     /// Set while the actor is being stopped.
     pub(crate) stopping: Option<Leaving>,
     /// Whether it has one of the slots for running turns.
     pub(crate) has_slot: bool,
-    /// The tenant whose slot that is, or was.
     pub(crate) slot_of: Option<TenantId>,
     /// A turn without a caller, left by an earlier process. It runs before the first pending reply's.
     pub(crate) recovered: Option<Box<RecoveredTurn>>,
@@ -100,7 +98,6 @@ pub(crate) struct RecoveredTurn {
     pub(crate) clock: Clock,
 }
 
-/// A caller waiting for the outcome of one submission.
 #[derive(Debug)]
 pub(crate) struct PendingReply {
     pub(crate) submission: TurnId,
@@ -133,7 +130,6 @@ pub(crate) struct Leaving {
     pub(crate) reason: EndReason,
     /// The turn that is ended by the stop.
     pub(crate) submission: Option<TurnId>,
-    /// Whether the actor has ended.
     pub(crate) ended: bool,
     /// Whether the actor has sent all its reports.
     pub(crate) reported_all: bool,
@@ -216,7 +212,6 @@ impl SessionEntry {
         }
     }
 
-    /// The submission of the running turn, as far as the supervisor knows.
     pub(crate) fn running(&self) -> Option<&TurnId> {
         let recovered = self.recovered.as_ref().map(|recovered| &recovered.submission);
         recovered.or_else(|| self.pending.front().filter(|first| first.admitted).map(|first| &first.submission))
@@ -250,7 +245,6 @@ impl SessionEntry {
         self.pending.iter().find(|pending| !pending.admitted)?.tenant.as_ref()
     }
 
-    /// Whether the actor has nothing to do.
     pub(crate) fn is_idle(&self) -> bool {
         self.actor.is_some() && self.stopping.is_none() && self.has_nothing_to_do()
     }
@@ -265,7 +259,6 @@ impl SessionEntry {
         !self.has_turn() && self.changes.is_empty() && self.children.is_empty()
     }
 
-    /// Whether the entry can be removed.
     pub(crate) fn is_gone(&self) -> bool {
         self.actor.is_none() && self.stopping.is_none() && self.pending.is_empty() && self.changes.is_empty()
     }

@@ -307,7 +307,6 @@ impl SessionsState {
         }
     }
 
-    /// Stops the session's actor, which then ends its running turn for this reason.
     fn stop(&mut self, session: &SessionId, reason: EndReason, myself: &Myself) {
         let Some(entry) = self.table.get_mut(session).filter(|entry| entry.stopping.is_none()) else { return };
         let Some(actor) = entry.actor.clone() else { return };

@@ -101,7 +101,6 @@ impl TreeSpec {
     }
 }
 
-/// What this process counts, for those of its store.
 fn figures_of(metrics: &Arc<Metrics>) -> Arc<dyn Fn() -> NodeFigures + Send + Sync> {
     let metrics = Arc::clone(metrics);
     Arc::new(move || {

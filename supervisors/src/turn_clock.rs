@@ -33,7 +33,6 @@ pub(crate) struct Clock {
     pub(crate) left_ms: Option<u64>,
 }
 
-/// An open question to a person.
 #[derive(Debug)]
 pub(crate) struct OpenQuestion {
     pub(crate) approval: ApprovalId,

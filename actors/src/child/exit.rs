@@ -126,7 +126,6 @@ async fn died(pid: rustix::process::Pid) -> std::io::Result<()> {
     }
 }
 
-/// Waits until a process has died, without reaping it.
 #[cfg(not(target_os = "linux"))]
 async fn died(_pid: rustix::process::Pid) -> std::io::Result<()> {
     Err(std::io::ErrorKind::Unsupported.into())

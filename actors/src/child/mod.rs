@@ -5,8 +5,7 @@
 //! processes of its group are killed. It is stopped by the [`Ladder`]; dropping it kills its group at once. When Bob
 //! itself is killed, the [`Watcher`] ends the group.
 //!
-//! Nothing here runs a shell line, writes to a terminal, or uses the parent-death signal, which fires when a thread
-//! ends.
+//! Nothing here runs a shell line, writes to a terminal, or uses the parent-death signal, which ending threads fire.
 
 mod exit;
 mod group;

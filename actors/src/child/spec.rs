@@ -83,7 +83,6 @@ impl ChildSpec {
         Secrets::of(self.env.iter().filter_map(|(_, value)| value.to_str()))
     }
 
-    /// The error for a refused start.
     pub(crate) fn refused(&self, error: &io::Error) -> SpawnError {
         SpawnError::new(&self.program, explain(error, &self.program, self.folder.as_deref()))
     }

@@ -18,7 +18,6 @@ const MOST_EVENTS: usize = 16_384;
 /// nothing waits.
 const MOST_BYTES: usize = 64 * 1024 * 1024;
 
-/// How the feed reaches a sink.
 pub(super) enum SinkSeat {
     /// Called by the thread that tells the event.
     InPlace(Sink),
@@ -46,7 +45,6 @@ impl Sink {
     }
 }
 
-/// What waits for one sink.
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
@@ -68,7 +66,6 @@ struct State {
     is_closed: bool,
 }
 
-/// What a sink is told.
 enum Told {
     Event(Arc<Envelope>),
     Answered(TurnId),

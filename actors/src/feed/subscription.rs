@@ -19,9 +19,8 @@ const MOST_BYTES: usize = 16 * 1024 * 1024;
 /// How many bytes of joined text one waiting event holds at most.
 const MOST_TEXT_BYTES: usize = 256 * 1024;
 
-/// A reader of one session's events, from the moment it subscribed. Dropping it
-/// ends the reading and nothing else. What waits for it is bounded by events and by
-/// bytes; pieces of text that wait are joined.
+/// A reader of one session's events, from the moment it subscribed. Dropping it ends the reading and nothing else. What
+/// waits for it is bounded by events and by bytes; pieces of text that wait are joined.
 #[derive(Debug)]
 pub struct Subscription {
     feed: Arc<Feed>,
@@ -29,8 +28,7 @@ pub struct Subscription {
     buffer: Arc<Buffer>,
 }
 
-/// The reader was too slow: it missed events and was let go. What the turn did is
-/// in its journal.
+/// The reader was too slow: it missed events and was let go. What the turn did is in its journal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the reader fell more than {MOST_EVENTS} events or {MOST_BYTES} bytes behind and was detached")]
 pub struct Detached;
@@ -81,11 +79,9 @@ impl Drop for Subscription {
     }
 }
 
-/// What waits for one reader.
 #[derive(Debug, Default)]
 pub(super) struct Buffer {
     waiting: Mutex<Waiting>,
-    /// Whether it takes the events of sub-agents.
     with_children: AtomicBool,
 }
 
@@ -95,7 +91,6 @@ struct Waiting {
     /// What they carry, in bytes.
     bytes: usize,
     overflowed: bool,
-    /// The reader, if it waits for an event.
     reader: Option<Waker>,
 }
 
@@ -187,7 +182,6 @@ impl Waiting {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Piece<'a> {
     pub(crate) message_id: &'a str,
-    /// Whether it is of the answer, and not of the thoughts.
     pub(crate) is_answer: bool,
     pub(crate) text: &'a str,
 }

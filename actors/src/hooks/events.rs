@@ -18,14 +18,12 @@ const MOST_UNDER_WAY: usize = 256;
 /// Answers a question about a call with a no, for this reason.
 pub type Refuse = dyn Fn(SessionId, ApprovalId, String) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// What is under way, and where answers go.
 #[derive(Default)]
 pub(super) struct Events {
     under_way: watch::Sender<usize>,
     refuse: OnceLock<Arc<Refuse>>,
 }
 
-/// One that is under way.
 struct UnderWay(HookPrograms);
 
 impl Drop for UnderWay {
@@ -53,7 +51,6 @@ impl HookPrograms {
         self.0.hooks.iter().filter(is_of_event).map(|hook| hook.program.time_limit).sum()
     }
 
-    /// Runs the hooks of one event, one after the other.
     async fn tell(&self, hooks: Vec<Arc<Hooked>>, event: &Envelope) {
         for Hooked { program, .. } in hooks.iter().map(|hook| &**hook) {
             let said = self.0.runs.run(program, wire::of_event(program, event)).await;

@@ -1,5 +1,3 @@
-//! One program and when it is run.
-
 use crate::child::ChildSpec;
 use std::fmt;
 use std::time::Duration;

@@ -21,14 +21,12 @@ const LAST_WORDS: Duration = Duration::from_millis(500);
 const LADDER: Ladder =
     Ladder { after_eof: Duration::ZERO, after_term: Duration::from_secs(1), after_kill: Duration::from_secs(1) };
 
-/// The running programs of all hooks.
 #[derive(Debug)]
 pub(super) struct Runs {
     watcher: Watcher,
     places: Arc<Semaphore>,
 }
 
-/// How the talk with a program came to its end.
 enum Talked {
     Ended(Exit),
     TooMuch,
@@ -40,9 +38,7 @@ impl Runs {
     }
 
     /// Runs the program with this input. Dropping the future kills its group.
-    ///
-    /// # Errors
-    /// Why it failed, without the values of its environment.
+    /// Errors: why it failed, without the values of its environment.
     pub(super) async fn run(&self, program: &HookProgram, input: Vec<u8>) -> Result<Vec<u8>, String> {
         let place = Arc::clone(&self.places).acquire_owned().await.map_err(|closed| closed.to_string())?;
         let spec = ChildSpec { stdin: Stdin::Piped, stdout: Stdout::Piped, ..program.command.clone() };
@@ -83,7 +79,6 @@ fn end(mut child: Child, place: OwnedSemaphorePermit) {
     });
 }
 
-/// Writes the input and reads the output until the program has ended.
 async fn talk(
     child: &Child,
     mut stdin: ChildStdin,

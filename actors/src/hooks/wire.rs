@@ -12,7 +12,6 @@ use serde_json::{Value, json};
 /// How much of a result a program is told, in bytes.
 const MOST_RESULT: usize = 64 * 1024;
 
-/// What is said before a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BeforeCall {
@@ -29,14 +28,12 @@ pub(super) enum Word {
     Deny,
 }
 
-/// What is said after a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AfterCall {
     pub(super) note: Option<String>,
 }
 
-/// What is said at a question.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct AtQuestion {
@@ -84,7 +81,6 @@ pub(super) fn of_call(program: &HookProgram, call: &HookedCall, result: Option<&
     line(&input)
 }
 
-/// A result as a program is told it.
 pub(super) fn result(result: &Result<ToolOutput, ToolError>) -> Value {
     let (is_error, mut text) = match result {
         Ok(output) => (output.is_error, output.plain()),
@@ -97,7 +93,6 @@ pub(super) fn result(result: &Result<ToolOutput, ToolError>) -> Value {
     json!({ "is_error": is_error, "text": text, "is_cut": is_cut, "changed_files": changed.collect::<Vec<_>>() })
 }
 
-/// The input about an event.
 pub(super) fn of_event(program: &HookProgram, event: &Envelope) -> Vec<u8> {
     line(&json!({
         "hook": program.name,
@@ -115,7 +110,6 @@ fn line(input: &Value) -> Vec<u8> {
 }
 
 impl HookPoint {
-    /// Whether an event is one of this point.
     pub(super) fn is_at(self, event: &Envelope) -> bool {
         use bob_messages::event::AgentEvent::{ApprovalRequested, TurnFinished};
         use bob_messages::outcome::SuspendReason::AskUser;

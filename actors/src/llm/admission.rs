@@ -56,8 +56,7 @@ pub(super) struct Place {
     gate: Option<(Admission, String)>,
 }
 
-/// A call that waits for its place. Dropping it leaves the queue, or gives back the
-/// place it was given and never took.
+/// A call that waits for its place. Dropping it leaves the queue, or gives back the place it was given and never took.
 struct Waiting {
     admission: Admission,
     provider: String,
@@ -134,8 +133,7 @@ impl Admission {
         if let Some(gate) = self.gates().get_mut(provider) {
             let next = if gate.inside > gate.most { None } else { gate.waiting.next() };
             match next {
-                // One that goes away just now, on another thread, finds that it had its
-                // turn, and hands the place on.
+                // One that goes away just now, on another thread, finds that it had its turn, and hands the place on.
                 Some(next) => drop(next.send(())),
                 None => gate.inside = gate.inside.saturating_sub(1),
             }

@@ -11,9 +11,8 @@ use crate::tenants::Tenants;
 use bob_messages::share::Share;
 use std::sync::Arc;
 
-/// What an LlmActor starts with. Clones share the places at the providers, the retry
-/// budgets and the breakers: its supervisor restarts the actor with a clone, so that
-/// calls still running keep counting.
+/// What an LlmActor starts with. Clones share the places at the providers, the retry budgets and the breakers: its
+/// supervisor restarts the actor with a clone, so that calls still running keep counting.
 #[derive(Clone)]
 pub struct LlmArguments {
     pub(super) port: Arc<dyn LlmPort>,

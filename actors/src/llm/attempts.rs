@@ -1,8 +1,7 @@
 //! One model call: its place, its attempts, its fallbacks.
 //!
-//! The only place where anything is tried again. Everything it needs it holds, so it
-//! goes on when the LlmActor is started anew; dropping it ends the call and closes
-//! the provider's connection.
+//! The only place where anything is tried again. Everything it needs it holds, so it goes on when the LlmActor is
+//! started anew; dropping it ends the call and closes the provider's connection.
 
 use super::admission::Most;
 use super::arguments::LlmArguments;
@@ -45,7 +44,6 @@ pub(super) async fn answer(
     }
 }
 
-/// A call on its way.
 struct Call<'a> {
     shared: &'a LlmArguments,
     request: &'a Arc<LlmRequest>,
@@ -53,9 +51,7 @@ struct Call<'a> {
     started: Instant,
     /// How much of the time since then it waited for a server of this machine to start.
     waited: Duration,
-    /// What was left of the turn when the call began.
     remaining_ms: u64,
-    /// Who is asked.
     model: &'a ModelName,
     /// Who else could be.
     fallbacks: &'a [ModelName],
@@ -129,8 +125,7 @@ impl<'a> Call<'a> {
         result
     }
 
-    /// What follows a failure: the same model again after so many milliseconds, or
-    /// `None` for the next model at once.
+    /// What follows a failure: the same model again after so many milliseconds, or `None` for the next model at once.
     fn after(
         &mut self,
         error: LlmError,

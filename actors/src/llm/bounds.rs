@@ -6,16 +6,12 @@
 use bob_messages::ids::ModelName;
 use bob_messages::llm::{LlmAnswer, LlmError, LlmErrorKind};
 
-/// The most calls an answer may have.
 pub(super) const MOST_CALLS: usize = 256;
 
 /// The most that an answer may hold in text, arguments, reasoning and signatures together, in bytes.
 pub(super) const MOST_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 
-/// The answer, if it is within the bounds.
-///
-/// # Errors
-/// `TooLarge`, which no other attempt makes smaller.
+/// The answer, if it is within the bounds. Errors: `TooLarge`, which no other attempt makes smaller.
 pub(super) fn check(answer: LlmAnswer, model: &ModelName) -> Result<LlmAnswer, LlmError> {
     let too_large = |what: String| Err(LlmError::new(LlmErrorKind::TooLarge, format!("{model} {what}")));
     if answer.calls.len() > MOST_CALLS {

@@ -26,7 +26,6 @@ pub(super) struct Breakers {
 #[derive(Debug, Default)]
 struct Line {
     breaker: Breaker,
-    /// How it last failed.
     last_error: String,
 }
 
@@ -77,7 +76,6 @@ impl Breakers {
         }
     }
 
-    /// Every provider that was asked, by name.
     pub(super) fn states(&self) -> Vec<ProviderState> {
         let now_ms = self.now_ms();
         let state = |(provider, line): (&String, &Line)| ProviderState {
@@ -98,7 +96,6 @@ impl Breakers {
 }
 
 impl Pass<'_> {
-    /// Says how the attempt ended.
     pub(super) fn tell<T>(mut self, result: &Result<T, LlmError>) {
         let Self { breakers, provider, is_probe } = &self;
         let mut lines = breakers.lines();

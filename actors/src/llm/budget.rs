@@ -21,7 +21,6 @@ const SHARE: f32 = 0.05;
 pub(super) struct Budgets(Arc<Mutex<BTreeMap<String, Arc<TpsBudget>>>>);
 
 impl Budgets {
-    /// The budget of a provider.
     pub(super) fn of(&self, provider: &str) -> Arc<TpsBudget> {
         let mut budgets = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match budgets.get(provider) {

@@ -1,5 +1,6 @@
 //! The contract suites of a model's port: one for any port, and one for a port that speaks HTTP.
 
+mod heard;
 mod wire;
 
 #[cfg(test)]
@@ -10,10 +11,10 @@ mod wire_tests;
 #[path = "contract/contract_tests.rs"]
 mod tests;
 
+pub use heard::Heard;
 pub use wire::{ModelWire, wire};
 
 use super::deltas::DeltaSink;
-use super::heard::Heard;
 use super::port::LlmPort;
 use crate::contract::{Found, ODD_TEXTS, Suite, dropped_after, holds};
 use bob_messages::chat::{CallStatus, ContentPart, Message, ToolCall, ToolOutput, ToolResult};

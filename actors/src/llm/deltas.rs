@@ -1,8 +1,7 @@
 //! Where the pieces of a growing answer go: from a provider's adapter to the feed.
 //!
-//! A sink belongs to one model call. It shows text and thoughts as events of that
-//! call; in JSON mode it shows only the content of a final envelope. It never waits and,
-//! without readers, keeps nothing.
+//! A sink belongs to one model call. It shows text and thoughts as events of that call; in JSON mode it shows only the
+//! content of a final envelope. It never waits and, without readers, keeps nothing.
 
 use super::envelope::GrowingEnvelope;
 use crate::clock;
@@ -33,7 +32,6 @@ struct Showing {
 }
 
 impl DeltaSink {
-    /// A sink for one call.
     pub(crate) fn new(feed: Arc<Feed>, request: Arc<LlmRequest>, seen: SoFar) -> Self {
         let (message_id, envelope) = (OnceLock::new(), Mutex::default());
         let (missed, shown) = (AtomicBool::new(false), AtomicBool::new(false));
@@ -45,7 +43,6 @@ impl DeltaSink {
         self.0.iter().for_each(|showing| showing.seen.pulse().beat());
     }
 
-    /// The signs of life of the turn.
     pub(crate) fn pulse(&self) -> Pulse {
         self.0.as_ref().map(|showing| showing.seen.pulse().clone()).unwrap_or_default()
     }

@@ -9,7 +9,6 @@ use std::borrow::Cow;
 /// As much of an envelope as is kept for showing, in bytes; what follows is not shown.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
-/// An envelope as far as it has arrived.
 #[derive(Debug, Default)]
 pub(super) struct GrowingEnvelope {
     text: String,
@@ -20,7 +19,6 @@ pub(super) struct GrowingEnvelope {
     shown: usize,
 }
 
-/// What is shown of an envelope, and what it is shown by.
 #[derive(Deserialize)]
 struct Shown<'a> {
     #[serde(borrow, rename = "type")]

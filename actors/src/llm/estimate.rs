@@ -1,5 +1,3 @@
-//! How many tokens a port takes a prompt for, before there is one.
-
 use super::port::LlmPort;
 use bob_messages::chat::Message;
 use bob_messages::ids::{ModelName, SessionId, TurnId};

@@ -1,5 +1,4 @@
-//! Whose turn it is at a provider that is full: sessions take turns, and
-//! interactive calls go before batch work.
+//! Whose turn it is at a provider that is full: sessions take turns, and interactive calls go before batch work.
 
 use bob_messages::ids::SessionId;
 use std::collections::{HashMap, VecDeque};
@@ -34,7 +33,6 @@ impl<T> Default for Fairness<T> {
 }
 
 impl<T> Fairness<T> {
-    /// Puts an item behind the others of its session.
     pub(super) fn push(&mut self, session: &SessionId, interactive: bool, item: T) -> Waiter {
         self.last += 1;
         let number = self.last;
@@ -42,7 +40,6 @@ impl<T> Fairness<T> {
         Waiter { session: session.clone(), interactive, number }
     }
 
-    /// The item whose turn it is.
     pub(super) fn next(&mut self) -> Option<T> {
         self.interactive.next().or_else(|| self.batch.next())
     }

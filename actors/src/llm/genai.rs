@@ -1,9 +1,8 @@
 //! Real providers over HTTP. The only files that know genai are this one and those
 //! in its folder. Servers of OpenAI's plain format are reached without it: see `direct`.
 //!
-//! Every call names its provider's endpoint, wire format and key itself: nothing is
-//! guessed from a model's name. Every call streams, so that silence is noticed and
-//! an answer without its end marker is never taken for one.
+//! Every call names its provider's endpoint, wire format and key itself: nothing is guessed from a model's name. Every
+//! call streams, so that silence is noticed and an answer without its end marker is never taken for one.
 
 mod clients;
 mod direct;
@@ -45,7 +44,6 @@ pub struct GenaiLlm {
     models: Option<Arc<dyn KnownModels>>,
 }
 
-/// A provider and the way to it.
 struct Reached {
     provider: Provider,
     endpoint: Endpoint,
@@ -58,13 +56,11 @@ struct Reached {
 struct Attempt<'a> {
     provider: &'a Provider,
     model: &'a ModelName,
-    /// Every key of the configuration.
     keys: &'a [SecretString],
 }
 
 impl GenaiLlm {
-    /// The built-in providers and those configured. `environment` looks up a variable;
-    /// keys are read once, here.
+    /// The built-in providers and those configured. `environment` looks up a variable; keys are read once, here.
     ///
     /// # Errors
     /// When a provider is neither built in nor has a base URL.

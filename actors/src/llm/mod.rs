@@ -1,10 +1,8 @@
 //! The model side: who may ask which provider when, and how often.
 //!
-//! Owns admission to the providers, the retries (they are made nowhere else) and
-//! the pieces of text that are shown while an answer grows. Turns talk to it in
-//! [`LlmMessage`](bob_messages::llm::LlmMessage)s; it talks to providers through
-//! the [`LlmPort`]. It never waits for a provider in a handler, reads an answer's
-//! meaning or journals anything.
+//! Owns admission to the providers, the retries (they are made nowhere else) and the pieces of text that are shown
+//! while an answer grows. Turns talk to it in [`LlmMessage`](bob_messages::llm::LlmMessage)s; it talks to providers
+//! through the [`LlmPort`]. It never waits for a provider in a handler, reads an answer's meaning or journals anything.
 //!
 //! | file | what it holds |
 //! |---|---|
@@ -17,7 +15,7 @@
 //! | [`router`] | several ports behind one |
 //! | `caught` | a port whose panics are caught |
 //! | `estimate` | how many tokens a port takes a prompt for |
-//! | `contract`, `heard` | the contract suites of the port (feature `testing`) |
+//! | `contract` | the contract suites of the port (feature `testing`) |
 //! | `genai` | real providers over HTTP (feature `genai`) |
 
 pub mod actor;
@@ -36,8 +34,6 @@ mod estimate;
 mod fairness;
 #[cfg(feature = "genai")]
 pub mod genai;
-#[cfg(any(test, feature = "testing"))]
-mod heard;
 pub mod port;
 pub mod providers;
 pub mod retry;
@@ -50,12 +46,12 @@ pub use actor::LlmActor;
 pub use arguments::LlmArguments;
 pub use breakers::DEFAULT_BREAKER;
 pub use caught::caught;
+#[cfg(any(test, feature = "testing"))]
+pub use contract::Heard;
 pub use deltas::DeltaSink;
 pub use estimate::tokens_per_kb;
 #[cfg(feature = "genai")]
 pub use genai::GenaiLlm;
-#[cfg(any(test, feature = "testing"))]
-pub use heard::Heard;
 pub use port::{LlmPort, ProviderLimits, Readiness};
 pub use retry::RetryPolicy;
 pub use router::Router;

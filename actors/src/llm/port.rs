@@ -1,7 +1,6 @@
 //! The port: what a model provider must do for us.
 //!
-//! An implementation makes one attempt per call and knows nothing of retries,
-//! places or sessions.
+//! An implementation makes one attempt per call and knows nothing of retries, places or sessions.
 
 use super::deltas::DeltaSink;
 use bob_messages::ids::ModelName;
@@ -19,14 +18,12 @@ pub trait LlmPort: Send + Sync + 'static {
     /// (naming the variable) when the provider's key is not set.
     fn capabilities(&self, model: &ModelName) -> Result<Capabilities, LlmError>;
 
-    /// One attempt at an answer from `model` (the request names the first choice;
-    /// a fallback is asked the same). Pieces go to `deltas` as they arrive. Dropping
-    /// the future closes the connection. Of an answer with more than 256 calls, or more than 8 MiB of text,
-    /// reasoning and arguments, nothing counts: the call fails as `TooLarge`.
+    /// One attempt at an answer from `model` (the request names the first choice; a fallback is asked the same). Pieces
+    /// go to `deltas` as they arrive. Dropping the future closes the connection. Of an answer with more than 256 calls,
+    /// or more than 8 MiB of text, reasoning and arguments, nothing counts: the call fails as `TooLarge`.
     ///
     /// # Errors
-    /// Whatever kept the answer from being whole; see
-    /// [`LlmErrorKind`](bob_messages::llm::LlmErrorKind).
+    /// Whatever kept the answer from being whole; see [`LlmErrorKind`](bob_messages::llm::LlmErrorKind).
     fn complete_stream(
         &self,
         request: Arc<LlmRequest>,

@@ -1,8 +1,6 @@
-//! The providers: what is built in, what the configuration adds or overrides, and
-//! what their models can do.
+//! The providers: what is built in, what the configuration adds or overrides, and what their models can do.
 //!
-//! Pure data: nothing here opens a connection, and the environment is a function
-//! that is passed in.
+//! Pure data: nothing here opens a connection, and the environment is a function that is passed in.
 
 mod known;
 mod profiles;
@@ -13,8 +11,7 @@ use bob_messages::llm::{Capabilities, LlmError, LlmErrorKind};
 pub use known::{KNOWN, KnownProvider};
 use secrecy::{ExposeSecret, SecretString};
 
-/// The wire format of a provider. Providers that speak OpenAI's with deviations of
-/// their own have a kind of their own.
+/// The wire format of a provider. Providers that speak OpenAI's with deviations of their own have a kind of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProviderKind {
@@ -223,7 +220,6 @@ impl Provider {
     }
 }
 
-/// The error for an unknown provider.
 #[cfg(feature = "genai")]
 pub(super) fn unknown_provider(name: &str, configured: &[&str]) -> LlmError {
     let mut names: Vec<&str> = KNOWN.iter().map(|known| known.name).chain(configured.iter().copied()).collect();

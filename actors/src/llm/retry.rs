@@ -54,8 +54,7 @@ pub enum Verdict {
 }
 
 impl RetryPolicy {
-    /// Rules on a failure. `budget` is asked for one repetition only when everything
-    /// else allows it.
+    /// Rules on a failure. `budget` is asked for one repetition only when everything else allows it.
     ///
     /// A wait that would outlast the turn is not begun: the caller hears the
     /// provider's reason now instead of a timeout later.

@@ -1,8 +1,7 @@
 //! A model that answers from a small script, for tests, demonstrations and soak.
 //!
-//! It keeps nothing between calls: what it answers follows from the request alone,
-//! so any number of sessions share one script. Without a delay it answers at once,
-//! without a timer or a lock.
+//! It keeps nothing between calls: what it answers follows from the request alone, so any number of sessions share one
+//! script. Without a delay it answers at once, without a timer or a lock.
 
 mod rules;
 
@@ -48,8 +47,7 @@ impl ScriptedLlm {
         Ok(Self::new(serde_json::from_str(text)?))
     }
 
-    /// In every turn, the first reply answers the first step, and so on; the last one
-    /// answers all further steps.
+    /// In every turn, the first reply answers the first step, and so on; the last one answers all further steps.
     pub fn replies(replies: Vec<ScriptedReply>) -> Self {
         Self::new(vec![ScriptedRule { when: None, replies, delay_ms: 0, stall: false }])
     }
@@ -71,7 +69,6 @@ impl ScriptedLlm {
         Self { capabilities, ..self }
     }
 
-    /// What the script says to a request.
     fn reply(&self, request: &LlmRequest) -> Result<Step, LlmError> {
         match &self.script {
             Script::Function(answer) => Ok(Step { reply: answer(request), delay_ms: 0, stall: false }),
@@ -84,7 +81,6 @@ impl ScriptedLlm {
     }
 }
 
-/// What one call gets.
 struct Step {
     reply: ScriptedReply,
     delay_ms: u64,

@@ -50,14 +50,12 @@ impl fmt::Debug for McpServerState {
     }
 }
 
-/// How far the server is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     /// Not needed so far.
     Asleep,
     /// Its keeper is at it.
     Starting,
-    /// Its tools can be called.
     Ready {
         /// When its list was read.
         since: Instant,

@@ -45,7 +45,6 @@ pub struct McpServerArguments {
     pub(super) place: Arc<Place>,
 }
 
-/// State shared by successive actors of one server.
 #[derive(Default)]
 pub(super) struct Place {
     /// Held by the keeper whose server lives.
@@ -69,7 +68,6 @@ impl Place {
         self.has_handshake.store(has_handshake, Ordering::Relaxed);
     }
 
-    /// How the next start asks for the version.
     pub(super) fn asking(&self) -> Asking {
         match self.failed_both_ways.load(Ordering::Relaxed) {
             _ if self.has_handshake() => Asking::Not,

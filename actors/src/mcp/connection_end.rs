@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use tokio::sync::{Notify, watch};
 
-/// Signals from calls about their connection.
 #[derive(Clone, Default)]
 pub(super) struct HealthSignals {
     /// The server may be gone.
@@ -26,7 +25,6 @@ pub(super) enum ConnectionEnd<P> {
 /// Sends the end of one connection to its calls. If it is dropped unused, the actor has ended, and with it its calls.
 pub(super) struct EndSender<P>(watch::Sender<Option<ConnectionEnd<P>>>);
 
-/// Receives how the connection ended.
 pub(super) struct EndReceiver<P>(watch::Receiver<Option<ConnectionEnd<P>>>);
 
 impl<P> EndSender<P> {
@@ -56,7 +54,6 @@ impl<P> EndReceiver<P> {
         }
     }
 
-    /// Returns the end, if it was sent.
     pub(super) fn now(&self) -> Option<ConnectionEnd<P>> {
         self.0.borrow().clone()
     }

@@ -1,5 +1,3 @@
-//! The way of the tool registry to the actor of a server.
-
 use crate::address::Address;
 use crate::tools::registry::HostAddress;
 use bob_messages::mcp::McpMessage;

@@ -44,7 +44,6 @@ const SHORT_SESSIONS: u32 = 3;
 /// How many lines of a server that lives on are repeated.
 const LAST_LINES: usize = 3;
 
-/// Keeps one server.
 pub(super) struct Keeper {
     pub(super) arguments: Arc<McpServerArguments>,
     pub(super) shared: Arc<Shared>,
@@ -69,11 +68,9 @@ pub(super) struct Started {
     pub(super) gone: Gone,
     pub(super) listed: Listed,
     pub(super) signs: HealthSignals,
-    /// The exit of its process, if there is one.
     pub(super) exit: Option<ExitWatch>,
 }
 
-/// One connection while it lasts.
 struct Line<'a> {
     connection: &'a Connection,
     told: EndReceiver<ServerPort>,
@@ -81,7 +78,6 @@ struct Line<'a> {
     list: Option<Listed>,
 }
 
-/// How a connection ended.
 enum End {
     /// The server ended; the text follows its name.
     Gone(String),
@@ -280,7 +276,6 @@ impl Held {
         self.end_process(arguments).await;
     }
 
-    /// Ends the process, if there is one.
     pub(super) async fn end_process(&mut self, arguments: &McpServerArguments) {
         let Some(mut child) = self.child.take() else { return };
         let exit = child.stop(arguments.ladder).await;
@@ -290,7 +285,6 @@ impl Held {
     }
 }
 
-/// How the server's process ended, when it does.
 pub(super) async fn exited(exit: &mut Option<ExitWatch>) -> String {
     match exit {
         Some(exit) => exit.exited().await.to_string(),

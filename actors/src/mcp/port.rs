@@ -26,7 +26,6 @@ const REASON_WITHIN: Duration = Duration::from_millis(80);
 /// Text of a call whose session was lost.
 const SESSION_OVER: &str = "no longer knows the session";
 
-/// The tools of one server over one connection.
 pub(super) struct ServerPort {
     pub(super) server: ServerId,
     pub(super) caller: Caller,
@@ -99,7 +98,6 @@ impl ServerPort {
         }
     }
 
-    /// Sends a call over this connection.
     async fn go(&self, invocation: &Invocation) -> Went {
         let read_only = self.tool(&invocation.call.name).is_some_and(|tool| tool.read_only);
         let mut abandoned = Abandoned(self.is_far.then_some(&*self.signs.suspect));

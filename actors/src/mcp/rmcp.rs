@@ -147,9 +147,7 @@ impl Connection {
 
     /// Agrees on a version with a server over HTTP, with a timeout for connecting and for the discovery; dropping the
     /// future ends every request. `suspect` is notified of symptoms of a dead server.
-    ///
-    /// # Errors
-    /// Returns the unexpected behaviour of the server, or the invalid part of `spec`.
+    /// Errors: the unexpected behaviour of the server, or the invalid part of `spec`.
     pub(super) async fn reach(
         spec: &HttpSpec,
         handler: impl Fn() -> Handler,
@@ -222,14 +220,12 @@ impl Connection {
         let _in_time_or_not = timeout(FAREWELL, gone).await;
     }
 
-    /// Name and version, as reported by the server.
     pub(super) fn server(&self) -> Option<String> {
         let info = self.peer.peer_info()?;
         let said = info.server_info.as_ref()?;
         Some(clip(format!("{} {}", said.name, said.version).trim()))
     }
 
-    /// The version of the protocol that is spoken.
     pub(super) fn protocol(&self) -> Option<String> {
         Some(clip(self.peer.peer_info()?.protocol_version.as_str()))
     }
@@ -280,7 +276,6 @@ impl Connection {
     }
 }
 
-/// Calls tools over one connection.
 #[derive(Clone)]
 pub(super) struct Caller {
     peer: Peer<RoleClient>,
@@ -288,7 +283,6 @@ pub(super) struct Caller {
     answers: Arc<Answers>,
 }
 
-/// Why a call has no output.
 #[derive(Debug)]
 pub(super) enum Failure {
     /// An error of the server, or an invalid result; the text follows its name.
@@ -377,5 +371,5 @@ mod tests;
 mod newest_tests;
 
 #[cfg(test)]
-#[path = "rmcp_fuzz.rs"]
+#[path = "rmcp_fuzz_tests.rs"]
 mod fuzz;

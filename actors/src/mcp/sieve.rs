@@ -25,7 +25,6 @@ const CHUNK_BYTES: usize = 16 * 1024;
 /// How many bytes of a line's top level are recorded. A longer one belongs to no response that could be identified.
 const OUTLINE_BYTES: usize = 1024;
 
-/// Filters the output of a server.
 pub(super) struct Sieve<R> {
     from: R,
     chunk: Box<[u8]>,
@@ -64,11 +63,9 @@ impl<R: AsyncRead + Unpin> AsyncRead for Sieve<R> {
     }
 }
 
-/// One line on its way.
 struct Line {
     limit: usize,
     place: Place,
-    /// How many brackets are open.
     depth: usize,
     /// How many bytes of it have passed.
     passed: usize,
@@ -79,7 +76,6 @@ struct Line {
 /// The state within a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Outside a text.
     Open,
     Text,
     /// Behind a backslash in a text.
@@ -225,5 +221,5 @@ fn answered(outline: &[u8]) -> Option<Value> {
 mod tests;
 
 #[cfg(test)]
-#[path = "sieve_fuzz.rs"]
+#[path = "sieve_fuzz_tests.rs"]
 mod fuzz;

@@ -10,7 +10,6 @@ use bob_messages::options::{CommandSpec, Named, ServerTransport};
 use std::sync::Arc;
 use tokio::process::{ChildStdin, ChildStdout};
 
-/// Why a server is not ready.
 struct Unready {
     /// The reason; it follows the server's name.
     why: String,
@@ -26,7 +25,6 @@ impl From<String> for Unready {
     }
 }
 
-/// A process with its pipes.
 struct Process {
     exit: ExitWatch,
     stdout: ChildStdout,
@@ -144,7 +142,6 @@ impl Keeper {
     }
 }
 
-/// The process of a server.
 fn child(spec: &CommandSpec) -> ChildSpec {
     let value = |named: &Named| Some((named.name.clone().into(), named.value.expose()?.into()));
     let (folder, env) = (spec.folder.clone(), spec.env.iter().filter_map(value).collect());

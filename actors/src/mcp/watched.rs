@@ -17,7 +17,6 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    /// Has the server join the registry and starts its actor.
     pub(crate) async fn join(registry: &ToolRegistry, mut arguments: McpServerArguments) -> Self {
         let address = Address::default();
         arguments.publisher = Some(registry.join(&arguments.spec, address.clone()));

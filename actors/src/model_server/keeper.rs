@@ -185,7 +185,6 @@ impl Keeper {
         }
     }
 
-    /// Tells of something about the start.
     fn tell(&self, line: &str) {
         tracing::info!(provider = %self.spec.provider, line, "the model server starts");
         if let Some(progress) = &self.spec.progress {
@@ -268,7 +267,6 @@ impl Keeper {
         unsaid(said, self.spec.progress.is_some())
     }
 
-    /// Its output without its secrets.
     fn quoted(&self, said: &str) -> String {
         match said {
             "" => String::new(),

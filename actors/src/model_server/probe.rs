@@ -47,17 +47,13 @@ pub(crate) enum Health {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Occupant {
     Free,
-    /// A model server that takes requests.
     Server,
-    /// A model server that loads its model.
     Loading,
     /// A program that has not answered.
     Silent,
-    /// A program that is no model server.
     Foreign,
 }
 
-/// A response as far as it was read.
 struct Answer {
     status: u16,
     body: String,
@@ -67,8 +63,7 @@ impl Endpoint {
     /// Reads the base URL of a provider.
     ///
     /// # Errors
-    /// [`InvalidEndpoint`] unless the URL is plain http to `localhost` or a loopback
-    /// address; the text shows the form.
+    /// [`InvalidEndpoint`] unless the URL is plain http to `localhost` or a loopback address; the text shows the form.
     pub fn parse(base_url: &str) -> Result<Self, InvalidEndpoint> {
         let parsed = || {
             let rest = base_url.strip_prefix("http://")?;
@@ -86,7 +81,6 @@ impl Endpoint {
         parsed().ok_or_else(|| InvalidEndpoint(base_url.to_owned()))
     }
 
-    /// Formats host and port.
     pub(crate) fn authority(&self) -> String {
         if self.host.contains(':') {
             format!("[{}]:{}", self.host, self.port)
@@ -95,17 +89,14 @@ impl Endpoint {
         }
     }
 
-    /// This machine at another port.
     pub(crate) fn at_port(&self, port: u16) -> Self {
         Self { port, ..self.clone() }
     }
 
-    /// The port.
     pub(crate) fn port(&self) -> u16 {
         self.port
     }
 
-    /// A free port of this machine.
     pub(crate) async fn free_port(&self) -> io::Result<u16> {
         let listener = tokio::net::TcpListener::bind((self.host.as_str(), 0)).await?;
         Ok(listener.local_addr()?.port())
@@ -190,7 +181,6 @@ async fn ask(mut stream: TcpStream, authority: &str, path: &str, most: usize, sa
     Ok(())
 }
 
-/// Whether a response has all that its length announces.
 fn is_whole(said: &[u8]) -> bool {
     let text = String::from_utf8_lossy(said);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -201,7 +191,6 @@ fn is_whole(said: &[u8]) -> bool {
     length.is_some_and(|length| body.len() >= length)
 }
 
-/// What stands behind the head of a response.
 fn body(said: &[u8]) -> String {
     let text = String::from_utf8_lossy(said);
     text.split_once("\r\n\r\n").map(|(_, body)| body.to_owned()).unwrap_or_default()

@@ -5,16 +5,13 @@ use bob_messages::Millis;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The file that keeps the answer of an address.
 pub(super) fn file(folder: &Path, url: &str) -> PathBuf {
     let hash = blake3::hash(url.as_bytes()).to_hex();
     folder.join(format!("models-{}.txt", &hash[..16]))
 }
 
 /// Keeps an answer: its time in the first line, the text as it came behind it.
-///
-/// # Errors
-/// When it cannot be written; what was kept before is still there.
+/// Errors: when it cannot be written; what was kept before is still there.
 pub(super) fn keep(file: &Path, at: Millis, text: &str) -> std::io::Result<()> {
     write(file, &format!("{at}\n{text}"))
 }

@@ -23,7 +23,6 @@ pub struct Catalogue {
     book: Mutex<Option<Made>>,
 }
 
-/// A book, and of what it was made.
 struct Made {
     generation: u64,
     closed: Option<String>,

@@ -18,7 +18,6 @@ pub fn caught(catalogue: Arc<dyn ModelCatalogPort>) -> Arc<dyn ModelCatalogPort>
 
 struct Caught {
     catalogue: Arc<dyn ModelCatalogPort>,
-    /// The book of a catalogue that panicked.
     closed: Arc<ModelBook>,
     panics: Panics,
 }

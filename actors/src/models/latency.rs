@@ -31,7 +31,6 @@ impl Latencies {
         latencies
     }
 
-    /// Takes the time of one call.
     pub(super) fn took(&mut self, provider: &str, ms: u64) {
         if !self.by_provider.contains_key(provider) {
             if self.by_provider.len() >= MOST_PROVIDERS {
@@ -47,7 +46,6 @@ impl Latencies {
         self.is_dirty = true;
     }
 
-    /// The median of each provider.
     pub(super) fn p50_ms(&self) -> BTreeMap<String, u64> {
         let median = |newest: &VecDeque<u64>| {
             let mut sorted: Vec<u64> = newest.iter().copied().collect();
@@ -57,7 +55,6 @@ impl Latencies {
         self.by_provider.iter().filter_map(|(provider, newest)| Some((provider.clone(), median(newest)?))).collect()
     }
 
-    /// What is written to the file.
     pub(super) fn text(&self) -> String {
         serde_json::to_string(&self.by_provider).unwrap_or_default()
     }

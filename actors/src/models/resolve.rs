@@ -1,5 +1,3 @@
-//! Whether a model can be run here, and what is nearest to one that cannot.
-
 use super::facts::ModelFacts;
 use super::port::Resolution;
 use crate::llm::LlmPort;
@@ -8,7 +6,6 @@ use bob_messages::models::{ModelBook, ModelEntry, Needs, ProviderStanding};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// How many alternatives are named.
 const ALTERNATIVES: usize = 3;
 
 pub(super) fn resolve(book: &ModelBook, port: &dyn LlmPort, facts: &ModelFacts, model: &ModelName) -> Resolution {
@@ -46,7 +43,6 @@ pub(super) fn resolve(book: &ModelBook, port: &dyn LlmPort, facts: &ModelFacts, 
     Resolution::MappedWithOverrides { entry: Arc::new(entry), overrides }
 }
 
-/// The model that a selector selects for a request of which nothing is known.
 pub(super) fn selected(book: &ModelBook, name: &ModelName) -> Result<ModelName, String> {
     let selector = book.selector(name).map_err(|error| error.to_string())?;
     let selection = bob_messages::models::select(book, &selector, &Needs::default());

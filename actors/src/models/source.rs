@@ -36,7 +36,6 @@ impl CatalogueError {
     }
 }
 
-/// The models of a source.
 pub(super) type Entries = Arc<[Arc<ModelEntry>]>;
 
 impl Source {
@@ -60,7 +59,6 @@ impl Source {
     }
 }
 
-/// The models of a file.
 pub(super) fn of_file(path: &Path) -> Result<Entries, String> {
     let size = path.metadata().map_err(|error| error.to_string())?.len();
     if size > MAX_BYTES as u64 {

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 /// The most one file may have, bytes. A prompt shows less of it; more is a mistake.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
-/// Metadata that shows whether a file changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Stamp {
     path: PathBuf,
@@ -23,7 +22,6 @@ pub(super) struct Stamp {
     changed: (i64, i64, i64, i64),
 }
 
-/// A file that is there.
 pub(super) struct Found {
     key: &'static str,
     file: File,
@@ -37,7 +35,6 @@ pub(super) struct Root {
 }
 
 impl Stamp {
-    /// Of the file at this path.
     pub(super) fn at(self, path: PathBuf) -> Self {
         Self { path, ..self }
     }

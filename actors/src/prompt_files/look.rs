@@ -15,11 +15,8 @@ use std::sync::Arc;
 pub(super) struct Look {
     /// One for each name that was looked up, `None` where there is nothing.
     stamps: Vec<Option<Stamp>>,
-    /// The facts that were told.
     facts: String,
-    /// All layers.
     pub(super) layers: Arc<PromptLayers>,
-    /// How large they are.
     pub(super) bytes: usize,
 }
 

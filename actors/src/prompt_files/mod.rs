@@ -1,9 +1,8 @@
 //! The files before a conversation: looked up for each session, read again when they change.
 //!
-//! Owns the lookup (the session's working folder first, then the configuration's), the project's own instructions, and a
-//! cache. The TurnActor asks
-//! once a turn; a task reads, never a handler. It writes nothing, follows no link out of the two folders, and knows
-//! neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
+//! Owns the lookup (the session's working folder first, then the configuration's), the project's own instructions, and
+//! a cache. The TurnActor asks once a turn; a task reads, never a handler. It writes nothing, follows no link out of
+//! the two folders, and knows neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
 
 mod file;
 mod look;
@@ -24,7 +23,6 @@ use tokio::time::Instant;
 /// share one look.
 const FRESH_FOR: Duration = Duration::from_millis(100);
 
-/// How many folders are cached.
 const REMEMBERED_FOLDERS: usize = 64;
 
 /// Limit of cached contents, in bytes.
@@ -134,8 +132,7 @@ impl Shared {
             Some(_) => None,
             None => match self.looking.try_lock() {
                 Ok(looking) => Some(looking),
-                // Waiters use the result of the running check, so that many callers need no more descriptors than
-                // one.
+                // Waiters use the result of the running check, so that many callers need no more descriptors than one.
                 Err(_somebody_looks) => {
                     let looking = self.looking.lock().unwrap_or_else(PoisonError::into_inner);
                     if let Some((_, found)) = &self.state().shared {

@@ -41,9 +41,7 @@ impl Place {
     }
 
     /// The instructions that are there, the nearest first. What cannot be opened, or leads out of its folder, is left out.
-    ///
-    /// # Errors
-    /// `Overloaded` when the process has no descriptor left.
+    /// Errors: `Overloaded` when the process has no descriptor left.
     pub(super) fn instructions(&self) -> Result<Vec<Found>, AgentError> {
         let mut found = Vec::new();
         for folder in &self.folders {

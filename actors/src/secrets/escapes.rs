@@ -8,7 +8,6 @@ pub(super) struct View {
 }
 
 impl View {
-    /// The text as it is.
     pub(super) fn of(text: &str) -> Self {
         Self { bytes: text.into(), from: (0..=text.len()).collect() }
     }

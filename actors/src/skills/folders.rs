@@ -56,7 +56,6 @@ struct Folders {
     known: Mutex<HashMap<Option<String>, Known>>,
 }
 
-/// The cached result of one working folder.
 #[derive(Debug, Clone)]
 struct Known {
     /// Until when it needs no check.
@@ -65,7 +64,6 @@ struct Known {
     index: Arc<SkillIndex>,
 }
 
-/// One place as it was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seen {
     root: PathBuf,

@@ -19,7 +19,6 @@ const MAX_COMPATIBILITY: usize = 500;
 /// Limit of the tool list, in bytes: it is compared with each tool's name.
 const MAX_TOOLS_BYTES: usize = 4 * 1024;
 
-/// The keys of the specification.
 const KEYS: [&str; 6] = ["name", "description", "license", "compatibility", "metadata", "allowed-tools"];
 
 /// A parsed file with its findings. There is no skill if a finding is an error.
@@ -87,7 +86,6 @@ fn skill(text: &str, folder: &str, folder_name: &str, notes: &mut Notes<'_>) -> 
 
 type Fault = ((u32, u32), String);
 
-/// Splits the front matter from the text.
 fn split(text: &str) -> Result<(&str, &str), Fault> {
     let mut lines = text.split_inclusive('\n');
     let first = lines.next().unwrap_or_default();
@@ -212,7 +210,6 @@ fn checked(written: Written, folder_name: &str, at: impl Fn(&str) -> (u32, u32),
     }
 }
 
-/// Returns the error of a name.
 fn name_fault(name: &str) -> Option<String> {
     let is_fine = |letter: char| letter == '-' || (letter.is_alphanumeric() && !letter.is_uppercase());
     if name.chars().count() > MAX_NAME {

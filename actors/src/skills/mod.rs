@@ -63,7 +63,6 @@ pub trait SkillPort: Send + Sync + 'static {
     }
 }
 
-/// The skills that a port lists.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Listed {
     pub(crate) index: Arc<SkillIndex>,

@@ -17,13 +17,11 @@ const MAX_ENTRIES: usize = 10_000;
 /// How large a `SKILL.md` may be, in bytes; a prompt shows less.
 pub(super) const MAX_FILE_BYTES: u64 = 256 * 1024;
 
-/// The name of the file that makes a folder a skill.
 pub(super) const FILE: &str = "SKILL.md";
 
 /// An existing `SKILL.md` with metadata that shows whether it changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Its folder, absolute.
     pub(super) folder: PathBuf,
     len: u64,
     modified: Option<SystemTime>,
@@ -31,19 +29,14 @@ pub(super) struct Found {
     identity: (u64, i64, i64),
 }
 
-/// The result of a walk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Walk {
-    /// The skills, by their folders.
     pub(super) found: Vec<Found>,
-    /// Places that were passed over, with the reason.
     pub(super) passed: Vec<(PathBuf, String)>,
 }
 
 /// Finds skills in a folder, and below it if `recursive`. Blocks on the disk.
-///
-/// # Errors
-/// Returns an error if the folder itself cannot be read.
+/// Errors: when the folder itself cannot be read.
 pub(super) fn walk(root: &Path, recursive: bool) -> std::io::Result<Walk> {
     let root = root.canonicalize()?;
     let dir = Dir::open_ambient_dir(&root, ambient_authority())?;
@@ -105,7 +98,6 @@ fn found(path: &Path, file: &Metadata) -> Found {
 }
 
 impl Found {
-    /// The text of the file.
     pub(super) fn text(&self) -> Result<String, String> {
         let say = |error: std::io::Error| format!("cannot be read: {error}");
         let dir = Dir::open_ambient_dir(&self.folder, ambient_authority()).map_err(say)?;

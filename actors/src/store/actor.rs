@@ -1,11 +1,10 @@
 //! The StoreActor: the order of what is asked of the store, and the batches.
 //!
-//! It owns what waits. Appends that arrive while a batch is in flight wait and go
-//! together in the next one; a session that the store cannot write now leaves its
-//! batch and delays no other. Every other operation on a session keeps its
-//! place among that session's appends. A handler never waits for a disk: the store's
-//! future is polled once where it is made, which is all a store in memory needs,
-//! and goes on in a task of its own otherwise. Of a record it looks only at which artifacts it names.
+//! It owns what waits. Appends that arrive while a batch is in flight wait and go together in the next one; a session
+//! that the store cannot write now leaves its batch and delays no other. Every other operation on a session keeps its
+//! place among that session's appends. A handler never waits for a disk: the store's future is polled once where it is
+//! made, which is all a store in memory needs, and goes on in a task of its own otherwise. Of a record it looks only at
+//! which artifacts it names.
 
 mod lanes;
 
@@ -36,9 +35,8 @@ pub struct StoreActor {
 }
 
 impl StoreActor {
-    /// The number of operations accepted and not yet answered: appends, claims,
-    /// loads, releases and deletes. It stays readable over a restart when the
-    /// restarted actor is made [`with`](Self::with) it.
+    /// The number of operations accepted and not yet answered: appends, claims, loads, releases and deletes. It stays
+    /// readable over a restart when the restarted actor is made [`with`](Self::with) it.
     pub fn queued(&self) -> Arc<AtomicUsize> {
         Arc::clone(&self.queued)
     }
@@ -108,9 +106,8 @@ impl Actor for StoreActor {
         ready(Ok(()))
     }
 
-    /// What was accepted is still done, within a bound: the last words of sessions that
-    /// were stopped just before are among it. Pending callers are answered here:
-    /// dropping the state may come late.
+    /// What was accepted is still done, within a bound: the last words of sessions that were stopped just before are
+    /// among it. Pending callers are answered here: dropping the state may come late.
     async fn post_stop(
         &self,
         myself: ActorRef<StoreMessage>,
@@ -202,7 +199,6 @@ impl StoreState {
         }
     }
 
-    /// Starts whatever may start now.
     fn go_on(&mut self, myself: &ActorRef<StoreMessage>) {
         while let Some(start) = self.lanes.start() {
             match start {
@@ -222,9 +218,8 @@ impl StoreState {
         }
     }
 
-    /// Polls the work once and leaves the rest to a task. Returns what ended, if it has. Work
-    /// that panics has ended too: the replies in it are dropped, so its callers
-    /// receive that there is no answer.
+    /// Polls the work once and leaves the rest to a task. Returns what ended, if it has. Work that panics has ended
+    /// too: the replies in it are dropped, so its callers receive that there is no answer.
     fn run(
         &self,
         myself: &ActorRef<StoreMessage>,

@@ -53,7 +53,6 @@ fn is_large(append: &Append) -> bool {
     append.records.iter().map(|record| record.bytes()).sum::<usize>() >= LARGE
 }
 
-/// The line of a record, without its end.
 fn line_of(record: &Record) -> Result<Vec<u8>, StoreError> {
     let mut line = Vec::new();
     line::write_record(&mut line, record).map_err(|why| StoreError::Corrupt(format!("{why}; nothing was stored")))?;

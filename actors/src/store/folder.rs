@@ -1,8 +1,7 @@
 //! A folder of a store, held open: that of its journals, or that of its owners.
 //!
-//! Every file is opened relative to the folder as it was when the store was
-//! opened, never through a link, so that nothing that is swapped in later leads
-//! out of it. Folders are made with mode 0700, files with 0600.
+//! Every file is opened relative to the folder as it was when the store was opened, never through a link, so that
+//! nothing that is swapped in later leads out of it. Folders are made with mode 0700, files with 0600.
 
 use rustix::fs::{self, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;

@@ -13,7 +13,6 @@ pub(super) fn in_doubt(doing: &str, what: &str, error: &io::Error) -> StoreError
     StoreError::InDoubt(why(doing, what, error))
 }
 
-/// The disk is full.
 pub(super) fn no_room(doing: &str, what: &str) -> StoreError {
     StoreError::Unavailable(full(doing, what))
 }

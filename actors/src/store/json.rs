@@ -1,12 +1,10 @@
 //! Journals in a folder: one file a session, JSON lines, readable by people.
 //!
-//! A folder belongs to one process at a time: the [`FileStore`] locks it at its first
-//! claim and keeps it until it is dropped or its process ends. Meanwhile others may read.
-//! It answers an append when the lines are on the disk, claims included. A damaged
-//! journal is set aside and reported, never written to; one of a newer program is left
-//! alone; one of an older format is rewritten by its next claim. It keeps no records in
-//! memory, only the ids of those of the sessions that are claimed. Nothing here runs on
-//! a thread of the runtime: all work is handed to blocking threads.
+//! A folder belongs to one process at a time: the [`FileStore`] locks it at its first claim and keeps it until it is
+//! dropped or its process ends. Meanwhile others may read. It answers an append when the lines are on the disk, claims
+//! included. A damaged journal is set aside and reported, never written to; one of a newer program is left alone; one
+//! of an older format is rewritten by its next claim. It keeps no records in memory, only the ids of those of the
+//! sessions that are claimed. Nothing here runs on a thread of the runtime: all work is handed to blocking threads.
 
 mod appends;
 mod bring_up;
@@ -41,10 +39,12 @@ mod tests;
 #[cfg(test)]
 mod unsynced_tests;
 #[cfg(test)]
+#[path = "json/watch_tests.rs"]
 mod watch;
 
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::future::StoreFuture;
 use super::inbox::FolderInbox;
 use super::owners::StoreOptions;
 use super::{Inbox, SessionOwner, SessionStore, StoreOverview, name};
@@ -56,8 +56,7 @@ use journals::Journals;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many threads a batch is spread over: syncs of several files at once share
-/// the disk's own commits.
+/// How many threads a batch is spread over: syncs of several files at once share the disk's own commits.
 const WRITERS: usize = 8;
 
 /// The folder of artifacts in that of the journals.
@@ -75,10 +74,9 @@ pub struct FileStore {
 }
 
 impl FileStore {
-    /// Opens a folder and makes it when it is not there. Blocks for as long as that
-    /// takes. The folder is locked by the first claim or deletion, not before: a store
-    /// that only reads writes nothing. While another store has it, also one of the same
-    /// process, claims and deletions are `Busy`; nothing is taken over.
+    /// Opens a folder and makes it when it is not there. Blocks for as long as that takes. The folder is locked by the
+    /// first claim or deletion, not before: a store that only reads writes nothing. While another store has it, also
+    /// one of the same process, claims and deletions are `Busy`; nothing is taken over.
     ///
     /// # Errors
     /// `Unavailable` when the folder cannot be made or opened.
@@ -104,7 +102,7 @@ impl FileStore {
         &'a self,
         session: &SessionId,
         work: impl FnOnce(&Journals, &SessionId) -> Result<T, StoreError> + Send + 'static,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
+    ) -> StoreFuture<'a, T> {
         let session = session.clone();
         let answer = self.blocking(move |journals| work(journals, &session));
         answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
@@ -141,23 +139,19 @@ fn ended() -> StoreError {
 }
 
 impl SessionStore for FileStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.ask(session, Journals::claim)
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.ask(session, Journals::claim_latest)
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(session, move |journals, session| journals.load_part(session, part))
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(session, Journals::load)
     }
 
@@ -170,32 +164,28 @@ impl SessionStore for FileStore {
         self.blocking(move |journals| journals.release(&session, epoch)).map(|_| ()).boxed()
     }
 
-    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.ask(session, Journals::owner)
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         let _every_one = session;
         let why =
             "a store of kind json belongs to one process as a whole, and no session is taken from it; end that process";
         ready(Err(StoreError::Unavailable(why.to_owned()))).boxed()
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         let (filter, cursor) = (filter.clone(), cursor.map(str::to_owned));
         let list = self.blocking(move |journals| journals.list(&filter, cursor.as_deref()));
         list.map(|list| list.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         let (artifacts, inbox) = (self.artifacts.clone(), self.inbox.clone());
         self.ask(session, move |journals, session| {
             artifacts.deleting(session)?;

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct KnownIds {
     runs: VecDeque<Run>,
-    /// How many ids they are.
     len: usize,
 }
 

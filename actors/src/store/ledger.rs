@@ -18,7 +18,6 @@ pub struct Ledger {
     /// The ids of the newest records, in order. A record that is sent again has its version, so
     /// it is looked for there and nowhere else.
     ids: KnownIds,
-    /// What a list shows of the session.
     glance: Glance,
 }
 
@@ -98,8 +97,7 @@ impl Ledger {
         at.is_some_and(|at| self.ids.is_at(at, record))
     }
 
-    /// Whether an append may be stored, and how much of it is left to store.
-    /// Changes nothing.
+    /// Whether an append may be stored, and how much of it is left to store. Changes nothing.
     ///
     /// # Errors
     /// `Fenced` for another epoch than that of the last claim; `Conflict` when the

@@ -7,13 +7,11 @@
 //! {"sum":"8877665544332211","record":{"format":4,"id":"…","session":"chat_42",…}}
 //! ```
 //!
-//! The header says the newest format of any line behind it. In format 1 a claim also names
-//! a `lock`, the file its owner keeps locked, and a line `"release":{"epoch":1}` gives the
-//! session back: several processes shared a folder then.
+//! The header says the newest format of any line behind it. In format 1 a claim also names a `lock`, the file its owner
+//! keeps locked, and a line `"release":{"epoch":1}` gives the session back: several processes shared a folder then.
 //!
-//! The sum is over the bytes between the colon after the kind and the last brace,
-//! with the kind before them: the first 8 bytes of their BLAKE3 hash. Every byte
-//! of a line is thereby checked, since the others are fixed.
+//! The sum is over the bytes between the colon after the kind and the last brace, with the kind before them: the first
+//! 8 bytes of their BLAKE3 hash. Every byte of a line is thereby checked, since the others are fixed.
 //!
 //! A line that begins a write has a `+` before its kind in what is summed up, unless it
 //! claims: whatever stands before such a line was on the disk when it was written. So
@@ -27,7 +25,6 @@ use std::sync::Arc;
 /// How deep a record may nest: the reader of JSON gives up at 128.
 const MAX_DEPTH: usize = 120;
 
-/// How a line starts, up to its sum.
 const START: &[u8] = b"{\"sum\":\"";
 
 /// How many bytes a sum has.
@@ -44,7 +41,6 @@ pub(super) enum Line {
     Release(ReleaseLine),
 }
 
-/// A process became the owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ClaimLine {
     pub(super) epoch: u64,
@@ -61,7 +57,6 @@ pub(super) struct ReleaseLine {
     pub(super) epoch: u64,
 }
 
-/// Why a line does not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum BadLine {
     TooNew(u32),
@@ -93,8 +88,7 @@ pub(super) fn header(format: u32, session: &SessionId) -> Vec<u8> {
     format!("{{\"bob_journal\":{format},\"session\":\"{session}\"}}").into_bytes()
 }
 
-/// Checks a first line, which must be to the byte what a program of one of the formats writes.
-/// Answers its format.
+/// Checks a first line, which must be to the byte what a program of one of the formats writes. Answers its format.
 pub(super) fn check_header(line: &[u8], session: &SessionId, formats: &Formats) -> Result<u32, BadLine> {
     if let Some(format) = formats.all().rev().find(|&format| line == header(format, session)) {
         return Ok(format);
@@ -110,10 +104,7 @@ pub(super) fn check_header(line: &[u8], session: &SessionId, formats: &Formats) 
     }))
 }
 
-/// Writes a record's line.
-///
-/// # Errors
-/// A record that could not be read back is not written; the text says why.
+/// Writes a record's line. Errors: a record that could not be read back is not written; the text says why.
 pub(super) fn write_record(into: &mut Vec<u8>, record: &Record) -> Result<(), String> {
     let body = serde_json::to_vec(record).map_err(|error| format!("record {} is no JSON: {error}", record.id))?;
     if depth(&body) > MAX_DEPTH {
@@ -212,7 +203,6 @@ fn sum(mark: &str, kind: &str, body: &[u8]) -> String {
     hasher.finalize().to_hex().as_str().chars().take(SUM).collect()
 }
 
-/// How deep JSON text nests.
 fn depth(json: &[u8]) -> usize {
     let (mut depth, mut deepest, mut in_string, mut escaped) = (0_usize, 0, false, false);
     for &byte in json {

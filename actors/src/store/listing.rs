@@ -7,7 +7,6 @@ use bob_messages::store::{SessionFilter, SessionPage, SessionSummary, StoreError
 /// How many sessions a page has when the filter does not say.
 const DEFAULT_LIMIT: usize = 100;
 
-/// Whether the filter wants a session of this name.
 pub(super) fn wanted(filter: &SessionFilter, session: &str) -> bool {
     filter.prefix.as_deref().is_none_or(|prefix| session.starts_with(prefix))
 }
@@ -17,16 +16,14 @@ pub(super) fn looks(filter: &SessionFilter) -> bool {
     filter.state.is_some() || filter.parent.is_some() || filter.tenant.is_some()
 }
 
-/// Whether the filter wants a session that looks so.
 pub(super) fn wants(filter: &SessionFilter, summary: &SessionSummary) -> bool {
     filter.state.is_none_or(|state| summary.state == Some(state))
         && filter.parent.as_ref().is_none_or(|parent| summary.parent.as_ref() == Some(parent))
         && filter.tenant.as_ref().is_none_or(|tenant| summary.tenant.as_ref() == Some(tenant))
 }
 
-/// Orders the wanted sessions, the last written first, and cuts out the page
-/// behind the cursor. A cursor names the last session of its page and when that
-/// was written, so that it stays good when the session is gone.
+/// Orders the wanted sessions, the last written first, and cuts out the page behind the cursor. A cursor names the last
+/// session of its page and when that was written, so that it stays good when the session is gone.
 pub(super) fn page(
     mut sessions: Vec<SessionSummary>,
     filter: &SessionFilter,
@@ -65,7 +62,6 @@ pub(super) fn cut<T>(
     Ok(more)
 }
 
-/// The page of sessions that were [cut](cut) out.
 pub(super) fn page_of_cut(sessions: Vec<SessionSummary>, more: bool) -> SessionPage {
     let cursor = sessions.last().filter(|_| more).map(behind);
     SessionPage { sessions, cursor, quarantined: Vec::new() }
@@ -84,7 +80,6 @@ pub(super) fn after(cursor: Option<&str>) -> Result<Option<(Millis, &str)>, Stor
     read.map(Some).ok_or_else(unknown)
 }
 
-/// The cursor of the page that ends with this session.
 pub(super) fn behind(last: &SessionSummary) -> String {
     format!("{}:{}", last.updated_at, last.session)
 }

@@ -1,8 +1,7 @@
 //! Journals in memory: for tests, for embedding, for sessions that are not kept.
 //!
-//! Not durable: what is stored here ends with the process. Within the process it
-//! keeps every rule of the port. Records are shared while a session has an owner and
-//! packed while it rests; every operation is ready at its first poll.
+//! Not durable: what is stored here ends with the process. Within the process it keeps every rule of the port. Records
+//! are shared while a session has an owner and packed while it rests; every operation is ready at its first poll.
 
 mod packed;
 
@@ -11,6 +10,7 @@ mod packed;
 mod tests;
 
 use super::artifacts::{ArtifactStorePort, MemoryArtifacts};
+use super::future::StoreFuture;
 use super::inbox::MemoryInbox;
 use super::{Inbox, Ledger, SessionStore, StoreOverview, listing};
 use bob_messages::Millis;
@@ -34,7 +34,6 @@ pub struct MemoryStore {
     pools: Pools,
 }
 
-/// The journals of a store.
 #[derive(Debug, Default)]
 struct Journals {
     /// Each in a box: the map has up to twice the room that it needs.
@@ -51,7 +50,6 @@ struct Journal {
     updated_at: Millis,
 }
 
-/// The records of one session, in order.
 #[derive(Debug, Default)]
 struct Records {
     /// What is not in use, in pieces that each begin with the first record or with a snapshot.
@@ -205,24 +203,20 @@ impl Journal {
 }
 
 impl SessionStore for MemoryStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         ready(self.sessions().claim(session, true, &self.pools)).boxed()
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         ready(self.sessions().claim(session, false, &self.pools)).boxed()
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         let records = self.sessions().of.get(session).map(|journal| journal.records.all(session));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         let records = self.sessions().of.get(session).map(|journal| journal.records.part(session, part));
         ready(records.unwrap_or_else(|| Ok(Vec::new()))).boxed()
     }
@@ -250,11 +244,7 @@ impl SessionStore for MemoryStore {
         ready(()).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         let sessions = self.sessions();
         let summary = |(session, journal): (&SessionId, &Journal)| {
             SessionSummary::bare(session.clone(), journal.updated_at, 0).seen(journal.ledger.glance())
@@ -270,7 +260,7 @@ impl SessionStore for MemoryStore {
         ready(cut.map(|more| listing::page_of_cut(found.into_iter().map(summary).collect(), more))).boxed()
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         let found = self.sessions().delete(session);
         self.artifacts.forget(session);
         self.inbox.forget(session);
@@ -281,7 +271,7 @@ impl SessionStore for MemoryStore {
         Some(Arc::<MemoryArtifacts>::clone(&self.artifacts))
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         ready(Ok(Some(self.inbox.overview()))).boxed()
     }
 

@@ -1,10 +1,9 @@
 //! How a session's journal is called.
 //!
-//! Upper-case letters would fall together with lower-case ones on a file system
-//! that folds case, so a name is the id in lower case, followed by `+` and a
-//! hexadecimal mask of which letters are upper-case ones: `Abc` is `abc+1`. A name
-//! that some systems reserve gets a `+` in front. An id has no `+`, so names never
-//! collide, and no name is longer than 1 + 128 + 1 + 32 + 6 bytes.
+//! Upper-case letters would fall together with lower-case ones on a file system that folds case, so a name is the id in
+//! lower case, followed by `+` and a hexadecimal mask of which letters are upper-case ones: `Abc` is `abc+1`. A name
+//! that some systems reserve gets a `+` in front. An id has no `+`, so names never collide, and no name is longer than
+//! 1 + 128 + 1 + 32 + 6 bytes.
 
 use bob_messages::ids::SessionId;
 use std::fmt::Write as _;
@@ -14,7 +13,6 @@ const SUFFIX: &str = ".jsonl";
 /// Between a journal's name and the number of a copy that was set aside.
 const ASIDE: &str = ".corrupt-";
 
-/// The file name of a session's journal.
 pub(super) fn of(session: &SessionId) -> String {
     let id = session.as_str();
     let mut name = String::with_capacity(id.len() + SUFFIX.len());
@@ -38,14 +36,12 @@ pub(super) fn of(session: &SessionId) -> String {
     name
 }
 
-/// The name of a folder for a session.
 pub(super) fn of_folder(session: &SessionId) -> String {
     let mut name = of(session);
     name.truncate(name.len() - SUFFIX.len());
     name
 }
 
-/// The session whose folder is called so.
 pub(super) fn session_of_folder(name: &str) -> Option<SessionId> {
     session(&format!("{name}{SUFFIX}"))
 }
@@ -78,7 +74,6 @@ pub(super) fn beside(journal: &str) -> String {
     format!("{journal}.new")
 }
 
-/// The session of which this is a journal that was set aside.
 pub(super) fn session_of_aside(name: &str) -> Option<SessionId> {
     let (journal, number) = name.rsplit_once(ASIDE)?;
     number.parse::<u32>().ok()?;

@@ -1,8 +1,7 @@
 //! Who lives: a store that has claimed something keeps a file locked while it lives.
 //!
-//! A lock ends with its process, however it ends, so neither clocks nor process ids decide
-//! whether an owner lives: one that is paused lives. Files that dead owners left are removed
-//! when a store becomes an owner or meets one.
+//! A lock ends with its process, however it ends, so neither clocks nor process ids decide whether an owner lives: one
+//! that is paused lives. Files that dead owners left are removed when a store becomes an owner or meets one.
 
 use super::folder::Folder;
 use bob_messages::store::Pools;
@@ -18,9 +17,8 @@ const MAX_NAME: u64 = 1024;
 /// How a store that other processes may have open, too, is opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoreOptions {
-    /// Whether the first claim of a session takes it from another living process,
-    /// which is then fenced. A session that is taken from this store afterwards is
-    /// not taken back: two that were told to take over do not fight. A folder of
+    /// Whether the first claim of a session takes it from another living process, which is then fenced. A session that
+    /// is taken from this store afterwards is not taken back: two that were told to take over do not fight. A folder of
     /// journals is not taken over.
     pub take_over: bool,
     /// What another process tells its user when we own the session it wants.
@@ -56,9 +54,8 @@ pub(super) fn named_in(folder: &Folder, lock: &str) -> Option<String> {
     Some(name.trim().to_owned()).filter(|name| !name.is_empty())
 }
 
-/// Whether the owner with this file lives. Of a dead one the file is removed. When
-/// it cannot be found out, it lives: taking a session from a living owner by
-/// mistake is the worse error.
+/// Whether the owner with this file lives. Of a dead one the file is removed. When it cannot be found out, it lives:
+/// taking a session from a living owner by mistake is the worse error.
 pub(super) fn lives(folder: &Folder, lock: &str) -> bool {
     if !lock.ends_with(SUFFIX) || lock.contains('/') {
         return false;

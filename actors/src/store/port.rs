@@ -43,8 +43,7 @@ impl std::fmt::Display for SessionOwner {
 
 /// A place where journals are kept.
 ///
-/// The rules, which [`Ledger`](super::Ledger) applies for a store that wants them
-/// ready made:
+/// The rules, which [`Ledger`](super::Ledger) applies for a store that wants them ready made:
 /// - The version of a session counts its records, the epoch its claims.
 /// - An append under any epoch but the one of the last claim is
 ///   [`Fenced`](StoreError::Fenced) and stores nothing.
@@ -54,19 +53,16 @@ impl std::fmt::Display for SessionOwner {
 ///   answer is [`Conflict`](StoreError::Conflict).
 /// - No rule compares times.
 ///
-/// Every method may be called from several tasks at once. A future that is
-/// dropped before it is ready may or may not have had its effect, like an
-/// operation that answered [`InDoubt`](StoreError::InDoubt). A future must not
-/// block its thread; one that is ready at its first poll costs its caller no task.
+/// Every method may be called from several tasks at once. A future that is dropped before it is ready may or may not
+/// have had its effect, like an operation that answered [`InDoubt`](StoreError::InDoubt). A future must not block its
+/// thread; one that is ready at its first poll costs its caller no task.
 pub trait SessionStore: Send + Sync + 'static {
-    /// Raises the session's epoch by one, durably, and reads its records. A session
-    /// that does not exist begins with no records, and with an epoch above all that were
-    /// given for it before it was deleted.
+    /// Raises the session's epoch by one, durably, and reads its records. A session that does not exist begins with no
+    /// records, and with an epoch above all that were given for it before it was deleted.
     ///
     /// # Errors
-    /// `Busy` while another living process owns the session, `Corrupt` or `TooNew`
-    /// when its journal cannot be continued, `Unavailable` when nothing was
-    /// claimed, `InDoubt` when it may have been.
+    /// `Busy` while another living process owns the session, `Corrupt` or `TooNew` when its journal cannot be
+    /// continued, `Unavailable` when nothing was claimed, `InDoubt` when it may have been.
     fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>>;
 
     /// Claims a session and reads only the records from the last snapshot on. A store that does not
@@ -97,9 +93,8 @@ pub trait SessionStore: Send + Sync + 'static {
         self.load(session).map(move |records| Ok(part.of(&records?).to_vec())).boxed()
     }
 
-    /// Stores a batch, in order, and answers each append when it is durable: with
-    /// the session's version after the last of its records. One that fails does not
-    /// touch another session's; the answers are as many as the appends.
+    /// Stores a batch, in order, and answers each append when it is durable: with the session's version after the last
+    /// of its records. One that fails does not touch another session's; the answers are as many as the appends.
     fn append(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Result<u64, StoreError>>>;
 
     /// Stores a batch as [`append`](Self::append) does, but answers per session: one that is held up does
@@ -168,9 +163,8 @@ pub trait SessionStore: Send + Sync + 'static {
         cursor: Option<&'a str>,
     ) -> BoxFuture<'a, Result<SessionPage, StoreError>>;
 
-    /// Removes a session with everything that is kept of it, also what was set
-    /// aside as damaged. Answers whether there was anything. An append of an owner from
-    /// before is fenced from then on, also when the session was claimed anew.
+    /// Removes a session with everything that is kept of it, also what was set aside as damaged. Answers whether there
+    /// was anything. An append of an owner from before is fenced from then on, also when the session was claimed anew.
     ///
     /// # Errors
     /// `Busy` while another living process owns the session; `Unavailable`.

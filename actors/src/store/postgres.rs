@@ -43,6 +43,7 @@ mod writer;
 mod tests;
 
 use super::encoded::{Encoded, Split};
+use super::future::StoreFuture;
 use super::owners::StoreOptions;
 use super::span::Span;
 use super::{ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
@@ -156,7 +157,7 @@ impl PostgresStore {
     fn put<T: Send + 'static>(
         &self,
         send: impl FnOnce(&Ways, Reply<Result<T, StoreError>>),
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let (reply, answer) = Reply::channel();
         if let Some(ways) = &self.ways {
             send(ways, reply);
@@ -164,11 +165,11 @@ impl PostgresStore {
         answer.map(|answer| answer.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
-    fn load_span(&self, session: &SessionId, span: Span) -> BoxFuture<'static, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_span(&self, session: &SessionId, span: Span) -> StoreFuture<'static, Vec<Arc<Record>>> {
         self.put(|ways, reply| drop(ways.asks.send(Ask::Load(session.clone(), span, reply))))
     }
 
-    fn claim_span(&self, session: &SessionId, span: Span) -> BoxFuture<'static, Result<Claim, StoreError>> {
+    fn claim_span(&self, session: &SessionId, span: Span) -> StoreFuture<'static, Claim> {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Claim(session.clone(), span, reply))))
     }
 }
@@ -258,23 +259,19 @@ async fn store(ways: Option<Ways>, batch: Vec<Append>) -> Vec<Stored> {
 }
 
 impl SessionStore for PostgresStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.claim_span(session, Span::Whole)
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.claim_span(session, Span::Part(Part::Latest))
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.load_span(session, Span::Whole)
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.load_span(session, Span::Part(part))
     }
 
@@ -302,11 +299,11 @@ impl SessionStore for PostgresStore {
         answer.map(drop).boxed()
     }
 
-    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.put(|ways, reply| drop(ways.asks.send(Ask::Owner(session.clone(), reply))))
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Take(session.clone(), reply))))
     }
 
@@ -314,20 +311,16 @@ impl SessionStore for PostgresStore {
         self.shared.tell_figures(figures);
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         self.put(|ways, reply| drop(ways.asks.send(Ask::Overview(reply)))).map(|overview| overview.map(Some)).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         let cursor = cursor.map(str::to_owned);
         self.put(|ways, reply| drop(ways.asks.send(Ask::List(filter.clone(), cursor, reply))))
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         self.put(|ways, reply| drop(ways.writer(session).send(Job::Delete(session.clone(), reply))))
     }
 

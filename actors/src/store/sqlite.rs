@@ -1,12 +1,11 @@
 //! Journals in one SQLite database: the default store.
 //!
-//! The [`SqliteStore`] owns a few threads. The writer has the one connection that
-//! writes: whatever waits for it goes into one transaction, each append in a
-//! savepoint of its own, and is answered after the commit, which is on the disk
-//! (write-ahead log, full sync). The readers have connections that cannot write: one
-//! reads a session before the writer claims it, the others load and list meanwhile. A damaged session is noted as such, left as it is and reported; it
-//! blocks no other. Other processes may have the database open, too: each running one
-//! keeps a file locked in the folder `<database>-owners`.
+//! The [`SqliteStore`] owns a few threads. The writer has the one connection that writes: whatever waits for it goes
+//! into one transaction, each append in a savepoint of its own, and is answered after the commit, which is on the disk
+//! (write-ahead log, full sync). The readers have connections that cannot write: one reads a session before the writer
+//! claims it, the others load and list meanwhile. A damaged session is noted as such, left as it is and reported; it
+//! blocks no other. Other processes may have the database open, too: each running one keeps a file locked in the folder
+//! `<database>-owners`.
 //!
 //! - `database`: the file and its SQL, the only place that knows the SQL library
 //! - `making`: how it comes to be; `file`: where the file is, its mode and kind; `steps`: how its tables are made
@@ -56,6 +55,7 @@ mod tests;
 
 use super::artifacts::{self, ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
+use super::future::StoreFuture;
 use super::inbox::{self, FolderInbox};
 use super::made::Made;
 use super::owners::StoreOptions;
@@ -94,7 +94,6 @@ pub struct SqliteStore {
     pools: Pools,
 }
 
-/// The ways to the threads.
 struct Threads {
     claims: Sender<ClaimAsk>,
     asks: Sender<Ask>,
@@ -113,10 +112,9 @@ impl SqliteStore {
     /// stores may be open on one database, also in one process; they are two owners.
     ///
     /// # Errors
-    /// `Busy` while a process of an older program has a database open that is to be brought
-    /// up to date; `Unavailable` when the path leads to a folder, a link, a foreign file or one
-    /// that cannot be opened; `TooNew` for a database of a newer program; `Corrupt`.
-    /// None of them is written to.
+    /// `Busy` while a process of an older program has a database open that is to be brought up to date; `Unavailable`
+    /// when the path leads to a folder, a link, a foreign file or one that cannot be opened; `TooNew` for a database of
+    /// a newer program; `Corrupt`. None of them is written to.
     pub fn open(path: &Path, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
         Self::open_telling(path, options, None)
     }
@@ -181,7 +179,7 @@ impl SqliteStore {
     fn ask<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         // A thread that panics drops the question, which answers it.
         self.put(question, |threads, question| drop(threads.asks.send(question)))
     }
@@ -190,7 +188,7 @@ impl SqliteStore {
     fn enter<T: Send + 'static>(
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> ClaimAsk,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         self.put(question, |threads, question| drop(threads.claims.send(question)))
     }
 
@@ -198,7 +196,7 @@ impl SqliteStore {
         &self,
         question: impl FnOnce(Reply<Result<T, StoreError>>) -> Q,
         send: impl FnOnce(&Threads, Q),
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let (reply, answer) = Reply::channel();
         if let Some(threads) = &self.threads {
             send(threads, question(reply));
@@ -243,7 +241,6 @@ fn owners_folder(path: &Path) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Does something on a blocking thread.
 async fn apart<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, StoreError> + Send + 'static,
 ) -> Result<T, StoreError> {
@@ -255,23 +252,19 @@ fn ended() -> StoreError {
 }
 
 impl SessionStore for SqliteStore {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.enter(|reply| ClaimAsk::Claim(session.clone(), true, reply))
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.enter(|reply| ClaimAsk::Claim(session.clone(), false, reply))
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(|reply| Ask::Load(session.clone(), Span::Whole, reply))
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.ask(|reply| Ask::Load(session.clone(), Span::Part(part), reply))
     }
 
@@ -299,28 +292,24 @@ impl SessionStore for SqliteStore {
         self.tell(|reply| Job::Release(session.clone(), epoch, reply)).map(drop).boxed()
     }
 
-    fn owner<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn owner<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         self.ask(|reply| Ask::Owner(session.clone(), reply))
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Option<SessionOwner>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
         let taken = self.tell(|reply| Job::Take(session.clone(), reply));
         taken.map(|taken| taken.unwrap_or_else(|| Err(ended()))).boxed()
     }
 
-    fn overview(&self) -> BoxFuture<'_, Result<Option<StoreOverview>, StoreError>> {
+    fn overview(&self) -> StoreFuture<'_, Option<StoreOverview>> {
         self.inbox.overview().map(|overview| overview.map(Some)).boxed()
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         self.ask(|reply| Ask::List(filter.clone(), cursor.map(str::to_owned), reply))
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         async move {
             let (artifacts, named) = (self.artifacts.clone(), session.clone());
             apart(move || artifacts.deleting(&named)).await?;

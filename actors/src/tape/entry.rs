@@ -27,7 +27,6 @@ pub struct Header {
     pub note: String,
 }
 
-/// Every other line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
@@ -47,7 +46,6 @@ pub(super) enum Line {
     Called(Called),
 }
 
-/// One attempt at an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Asked {
     /// The start order: earlier starts have smaller numbers.
@@ -64,7 +62,6 @@ pub(super) struct Asked {
     pub(super) end: AskedEnd,
 }
 
-/// How an attempt at an answer ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum AskedEnd {
@@ -75,7 +72,6 @@ pub(super) enum AskedEnd {
     Abandoned,
 }
 
-/// One call of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Called {
     pub(super) began: u64,
@@ -85,7 +81,6 @@ pub(super) struct Called {
     pub(super) end: CalledEnd,
 }
 
-/// How a call ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum CalledEnd {

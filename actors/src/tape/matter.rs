@@ -89,19 +89,16 @@ pub(super) fn tools(tools: &[Arc<ToolDescriptor>], redactor: &Redactor) -> Value
     Value::Array(seen.collect())
 }
 
-/// The compared part of a tool call.
 pub(super) fn call(tool: &ToolName, arguments: &Value, redactor: &Redactor) -> Value {
     json!([clean(tool, redactor), clean(arguments, redactor)])
 }
 
-/// Converts to JSON and redacts secrets.
 pub(super) fn clean(thing: &(impl Serialize + ?Sized), redactor: &Redactor) -> Value {
     let mut value = serde_json::to_value(thing).unwrap_or_default();
     redactor.value(&mut value);
     value
 }
 
-/// The hash of a value in its canonical form.
 pub(super) fn hash(value: &Value) -> Key {
     // JSON has a canonical form except for numbers out of range, which are compared as written.
     let canonical = serde_jcs::to_vec(value).unwrap_or_else(|_beyond| value.to_string().into_bytes());

@@ -34,7 +34,6 @@ struct Inner {
     writer: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Messages to the writer.
 pub(super) enum Seen {
     Profile(ModelName, Capabilities),
     Offered(Vec<ToolDescriptor>),
@@ -137,7 +136,6 @@ impl Drop for Inner {
     }
 }
 
-/// The thread's own.
 struct Writer {
     file: BufWriter<File>,
     redactor: Redactor,

@@ -21,7 +21,6 @@ const FOLDER: &str = "[folder]";
 #[derive(Clone, Default)]
 pub struct Redactor {
     secrets: Secrets,
-    /// The working folder.
     folder: Option<Arc<str>>,
 }
 
@@ -52,7 +51,6 @@ impl Redactor {
         Self { folder: is_place.then(|| folder.into()), ..self }
     }
 
-    /// Puts the working folder where a tape has none.
     pub(super) fn with_folder(&self, value: &mut Value) {
         if let Some(folder) = &self.folder {
             each_text("", value, &mut |_name, text| *text = text.replace(FOLDER, folder));

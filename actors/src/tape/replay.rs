@@ -139,7 +139,6 @@ impl Tape {
         self.0.tools.clone()
     }
 
-    /// Returns the recorded end of this attempt.
     pub(super) fn asked(&self, request: &LlmRequest, model: &ModelName) -> Result<AskedEnd, LlmError> {
         let matter = Matter::of(request, model, &self.0.redactor);
         let recorded = &self.0.asked;
@@ -160,7 +159,6 @@ impl Tape {
         Ok(end)
     }
 
-    /// Returns the recorded end of this call.
     pub(super) fn called(&self, session: &SessionId, call: &ToolCall) -> Result<CalledEnd, ToolError> {
         let matter = matter::call(&call.name, &call.arguments, &self.0.redactor);
         let recorded = &self.0.called;
@@ -236,7 +234,6 @@ fn alike(one: &Matter, other: &Matter) -> usize {
     one.messages.iter().zip(&other.messages).take_while(|(one, other)| one == other).count()
 }
 
-/// The lines of a file with their numbers.
 struct Lines {
     path: String,
     at: usize,
@@ -269,7 +266,6 @@ impl Lines {
     }
 }
 
-/// A tape that is being read.
 #[derive(Default)]
 struct Reading {
     profiles: BTreeMap<ModelName, Capabilities>,

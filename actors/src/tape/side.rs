@@ -1,10 +1,7 @@
-//! What the two ports of a tape have in common.
-
 use super::Tape;
 use super::recorder::{Recorder, Seen};
 use std::sync::Arc;
 
-/// What stands behind a port of a tape.
 pub(super) enum Side<P: ?Sized> {
     Recording(Recorder, Arc<P>),
     Replaying(Tape),

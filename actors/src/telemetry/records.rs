@@ -9,7 +9,6 @@ use bob_messages::ids::SessionId;
 use serde::Serialize;
 use tracing::{debug, info};
 
-/// Logs one event of a turn, if it is one that is logged.
 pub(super) fn log(envelope: &Envelope, session: &SessionId) {
     let (turn, step) = (envelope.turn_id.as_ref().map(tracing::field::display), envelope.step);
     match &envelope.event {
@@ -59,7 +58,6 @@ pub(super) fn log(envelope: &Envelope, session: &SessionId) {
     }
 }
 
-/// A value as it is called in JSON.
 pub(super) fn word(value: &impl Serialize) -> String {
     let value = serde_json::to_value(value).unwrap_or_default();
     value.as_str().unwrap_or_default().to_owned()

@@ -12,16 +12,12 @@ use bob_messages::tools::{CallContext, ToolDescriptor};
 pub(crate) struct CallPatterns(Vec<CallRule>);
 
 impl CallPatterns {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// The first one that is none; `key` is where they are configured.
+    /// Reads them. Errors: the first one that is none; `key` is where they are configured.
     pub(crate) fn new(key: &'static str, patterns: &[String]) -> Result<Self, PolicyError> {
         let of = |bad: BadPattern| PolicyError::Rule { key, rule: bad.pattern, reason: bad.reason };
         patterns.iter().map(|pattern| CallRule::new(pattern)).collect::<Result<_, _>>().map(Self).map_err(of)
     }
 
-    /// Whether one of them is about calls of this tool.
     pub(crate) fn are_of(&self, tool: &ToolDescriptor) -> bool {
         self.0.is_empty() || self.0.iter().any(|rule| rule.is_of(tool))
     }

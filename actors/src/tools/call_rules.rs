@@ -22,7 +22,6 @@ use globset::{GlobBuilder, GlobMatcher};
 use serde_json::Value;
 use std::path::{Component, Path, PathBuf};
 
-/// The lists of a policy.
 #[derive(Debug, Default)]
 pub(crate) struct CallRules {
     allow: Vec<CallRule>,
@@ -30,23 +29,19 @@ pub(crate) struct CallRules {
     deny: Vec<CallRule>,
 }
 
-/// What the rules say of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CallRuling<'a> {
     /// Nothing.
     Nothing,
-    /// It may run without asking.
     Allowed,
     /// A person must be asked, by this rule.
     Asks(&'a str),
     /// A person must be asked, since it names this command.
     AsksCommand(&'a str),
-    /// It may not run, by this rule.
     Denied(&'a str),
 }
 
 impl CallRules {
-    /// Reads the lists.
     pub(super) fn new(allow: &[String], ask: &[String], deny: &[String]) -> Result<Self, (&'static str, BadPattern)> {
         let read = |key, list: &[String]| -> Result<Vec<CallRule>, (&'static str, BadPattern)> {
             list.iter().map(|rule| CallRule::new(rule).map_err(|bad| (key, bad))).collect()
@@ -70,13 +65,11 @@ impl CallRules {
         }
     }
 
-    /// Whether a rule is about the arguments of this tool.
     pub(super) fn have_arguments_of(&self, tool: &ToolDescriptor) -> bool {
         let mut all = self.deny.iter().chain(&self.ask).chain(&self.allow);
         all.any(|rule| rule.about.is_some() && rule.is_of(tool))
     }
 
-    /// The rules that deny a tool with any arguments.
     pub(super) fn denied_tools(deny: &[String]) -> impl Iterator<Item = &String> {
         deny.iter().filter(|rule| !rule.contains('('))
     }
@@ -111,18 +104,13 @@ pub(super) fn allows(rules: &[String], tool: &ToolDescriptor, call: &ToolCall, c
     covers(&rules, tool, call, context)
 }
 
-/// Whether the pattern of a command's words allows this one.
 pub(super) fn is_command_allowed(pattern: &str, command: &[Word]) -> bool {
     LinePattern::new(pattern).covers(command)
 }
 
-/// What a call is about.
 pub(super) enum Subject<'a> {
-    /// A line for a shell.
     Line(&'a str),
-    /// A file.
     Path(&'a str),
-    /// An address.
     Address(&'a str),
     /// Nothing that a rule can name.
     Unknown,
@@ -147,7 +135,6 @@ pub(super) fn subject<'a>(tool: &ToolDescriptor, call: &'a ToolCall) -> Subject<
     }
 }
 
-/// One rule.
 #[derive(Debug)]
 pub(crate) struct CallRule {
     text: String,
@@ -178,12 +165,10 @@ impl CallRule {
         Ok(Self { text: text.to_owned(), tool: glob(tool)?.compile_matcher(), about })
     }
 
-    /// Whether it is about calls of this tool.
     pub(super) fn is_of(&self, tool: &ToolDescriptor) -> bool {
         self.tool.is_match(tool.id.as_str())
     }
 
-    /// Whether it may be about this call of its tool.
     pub(super) fn may_be_about(&self, tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
         self.about.as_ref().is_none_or(|about| about.may(tool, call, context))
     }
@@ -201,7 +186,6 @@ impl About {
     }
 }
 
-/// A pattern of the words of a command.
 #[derive(Debug)]
 struct LinePattern {
     words: Vec<String>,
@@ -281,7 +265,6 @@ pub(super) fn is_like_whatever_case(pattern: &str, word: &str) -> bool {
     is_like(&pattern.to_lowercase(), &word.to_lowercase())
 }
 
-/// A pattern of a path or an address.
 #[derive(Debug)]
 struct PathPattern {
     glob: GlobMatcher,

@@ -1,8 +1,7 @@
 //! Which tools there are, and what arguments they take.
 //!
-//! Made from the ports when the room starts, and anew when what they offer changes; the
-//! gate looks tools up here.
-//! Names are checked here, so that no two tools can be mistaken for each other.
+//! Made from the ports when the room starts, and anew when what they offer changes; the gate looks tools up here. Names
+//! are checked here, so that no two tools can be mistaken for each other.
 
 use super::clip::clip;
 use super::grant::Definition;
@@ -36,13 +35,11 @@ pub enum CatalogueError {
     Name(String),
 }
 
-/// One tool, with its schema ready to check arguments.
 #[derive(Debug)]
 pub(crate) struct Tool {
     pub(crate) descriptor: Arc<ToolDescriptor>,
     /// What grants for it are bound to.
     pub(crate) definition: Definition,
-    /// Which port it came from.
     pub(crate) port: usize,
     /// What the rules say of its name; they never change, so it is asked once.
     pub(crate) ruled: Ruled,
@@ -50,18 +47,14 @@ pub(crate) struct Tool {
     checker: OnceLock<Result<Checker, String>>,
 }
 
-/// What the rules say of a tool's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ruled {
     /// It may be called.
     Allowed,
-    /// A rule denies it.
     Denied,
-    /// No rule allows it.
     NotAllowed,
 }
 
-/// The tools of a room, in the order their ports gave them.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     tools: Vec<Arc<Tool>>,
@@ -108,8 +101,7 @@ impl Catalogue {
         self.tools.iter().map(|tool| &tool.descriptor)
     }
 
-    /// What to say of a name that no tool has. Only names that `offered` lets
-    /// through are suggested.
+    /// What to say of a name that no tool has. Only names that `offered` lets through are suggested.
     pub(crate) fn unknown(&self, name: &ToolName, offered: impl Fn(&ToolName) -> bool) -> String {
         let said = clip(name.as_str(), MAX_NAME_BYTES);
         let mut alike: Vec<(f64, &str)> = self
@@ -153,7 +145,6 @@ impl Tool {
     }
 }
 
-/// Whether a tool may have this name.
 pub(crate) fn is_well_formed(name: &ToolName) -> bool {
     let text = name.as_str();
     let part_is_fine = |part: &str| {

@@ -1,9 +1,8 @@
 //! Which commands a shell line names.
 //!
-//! Pure, and a seat belt, not a sandbox: it sees what is written in the line, after
-//! quotes are taken off, in every place where a shell looks for a command. It does
-//! not see what a variable, an alias, a script or another program turns into a
-//! command. When in doubt it names a word too many. Allowances are read by
+//! Pure, and a seat belt, not a sandbox: it sees what is written in the line, after quotes are taken off, in every
+//! place where a shell looks for a command. It does not see what a variable, an alias, a script or another program
+//! turns into a command. When in doubt it names a word too many. Allowances are read by
 //! [`shell_line`](super::shell_line) instead, which refuses what it does not understand.
 
 mod attached;
@@ -212,7 +211,6 @@ fn is_before_a_command(word: &str) -> bool {
     is_assignment(word) || KEYWORDS.contains(&word)
 }
 
-/// Whether a word in front of a command sets a variable for it.
 pub(super) fn is_assignment(word: &str) -> bool {
     word.split_once('=').is_some_and(|(name, _)| {
         !name.starts_with(|c: char| c.is_ascii_digit())
@@ -229,7 +227,6 @@ fn is_plain(c: char) -> bool {
     c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | ',' | ':' | '+' | '@' | '%')
 }
 
-/// What is around the character being read.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Quotes {
     None,

@@ -11,16 +11,13 @@ use bob_messages::approvals::AskedTool;
 use bob_messages::tools::{CheckRequest, Risk, Verdict};
 use std::sync::Arc;
 
-/// What a person would be asked about a call.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    /// Whether a person has allowed exactly this call.
     is_allowed: bool,
     tool: Arc<AskedTool>,
 }
 
 impl Gate {
-    /// Which port the tool of this call came from.
     pub(crate) fn port_of(&self, check: &CheckRequest) -> Option<usize> {
         self.tool(&check.call.name).map(|tool| tool.port)
     }

@@ -126,13 +126,11 @@ impl FnTool {
 }
 
 impl FnTool {
-    /// Its full name.
     #[cfg(feature = "local-tools")]
     pub(crate) fn name(&self) -> &ToolName {
         &self.descriptor.id
     }
 
-    /// What it lists.
     #[cfg(test)]
     pub(crate) fn listed(&self) -> Vec<ToolDescriptor> {
         vec![self.descriptor.clone()]
@@ -178,7 +176,6 @@ impl ToolPort for FnTool {
     }
 }
 
-/// The result of a tool, from what its function returned.
 fn output_of<R: Serialize + 'static>(returned: R) -> Result<ToolOutput, ToolError> {
     let mut returned = Some(returned);
     let any: &mut dyn Any = &mut returned;

@@ -1,8 +1,7 @@
 //! The one place where a call is judged.
 //!
-//! The actor that performs the calls owns the gate and asks it twice: before a call
-//! is allowed (`Gate::judge`) and again when it arrives with its grant
-//! (`Gate::admit`). Nothing reaches a tool by another way.
+//! The actor that performs the calls owns the gate and asks it twice: before a call is allowed (`Gate::judge`) and
+//! again when it arrives with its grant (`Gate::admit`). Nothing reaches a tool by another way.
 
 use super::call_rules::CallRuling;
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
@@ -45,7 +44,6 @@ pub struct Gate {
     lists: HashMap<Arc<[String]>, Arc<Names>>,
 }
 
-/// What becomes of a call that was judged.
 #[derive(Debug)]
 pub(crate) enum Judged {
     /// Its asker is told.
@@ -54,7 +52,6 @@ pub(crate) enum Judged {
     MayRun(Admitted),
 }
 
-/// Why a call may not run, even with an approval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refusal {
     /// A rule is against it.
@@ -72,10 +69,8 @@ impl From<Refusal> for Verdict {
     }
 }
 
-/// A call that may go to its tool now.
 #[derive(Debug)]
 pub(crate) struct Admitted {
-    /// Which port the tool came from.
     pub(crate) port: usize,
     /// How long it may run, in milliseconds.
     pub(crate) timeout_ms: u64,
@@ -116,16 +111,13 @@ impl Gate {
 
     /// Stands before these tools from now on, with the same rules and the same key:
     /// grants stay good for the tools whose definition stayed as it was.
-    ///
-    /// # Errors
-    /// When the tools cannot stand side by side; then everything stays as it was.
+    /// Errors: when the tools cannot stand side by side; then everything stays as it was.
     pub(crate) fn renew(&mut self, ports: impl IntoIterator<Item = Vec<ToolDescriptor>>) -> Result<(), GateError> {
         self.catalogue = Catalogue::new(ports, &self.rules)?;
         Ok(())
     }
 
-    /// The tools that may be offered; denied tools are not among them, tools that need
-    /// an approval are.
+    /// The tools that may be offered; denied tools are not among them, tools that need an approval are.
     pub fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
@@ -185,7 +177,6 @@ impl Gate {
         self.catalogue.get(name)
     }
 
-    /// The rules that it judges by.
     pub(super) fn rules(&self) -> &Arc<Rules> {
         &self.rules
     }

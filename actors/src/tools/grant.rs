@@ -1,10 +1,9 @@
 //! Permission for exactly one call.
 //!
-//! A grant is a keyed hash over the call's id, its tool with its definition, and its
-//! arguments. The key is drawn when the room starts and never leaves it, so a grant
-//! cannot be made elsewhere, moved to another call or used for a tool that changed. A
-//! room whose actor is started again may hand its key to the successor; with a new key
-//! no grant outlives the restart.
+//! A grant is a keyed hash over the call's id, its tool with its definition, and its arguments. The key is drawn when
+//! the room starts and never leaves it, so a grant cannot be made elsewhere, moved to another call or used for a tool
+//! that changed. A room whose actor is started again may hand its key to the successor; with a new key no grant
+//! outlives the restart.
 
 use bob_messages::chat::ToolCall;
 use bob_messages::tools::{Grant, RiskSource, ToolDescriptor};
@@ -25,12 +24,10 @@ impl KeyPlace {
     }
 }
 
-/// The room's own key.
 #[derive(Clone)]
 pub(crate) struct RoomKey([u8; 32]);
 
 impl RoomKey {
-    /// Draws a key from the system.
     pub(crate) fn draw() -> io::Result<Self> {
         let mut key = [0; 32];
         let mut drawn = 0;
@@ -40,7 +37,6 @@ impl RoomKey {
         Ok(Self(key))
     }
 
-    /// Gives permission for this call of a tool with this definition.
     pub(crate) fn grant(&self, call: &ToolCall, definition: &Definition) -> Grant {
         Grant { call: call.id.clone(), seal: self.seal(call, definition).to_hex().as_str().to_owned() }
     }

@@ -63,7 +63,6 @@ pub(super) struct HookedTools {
 #[derive(Default)]
 struct Asked(Mutex<VecDeque<(Key, Option<Concern>)>>);
 
-/// A call with its arguments.
 #[derive(PartialEq)]
 struct Key(SessionId, CallId, blake3::Hash);
 
@@ -194,7 +193,6 @@ impl ToolPort for HookedTools {
     }
 }
 
-/// The result with a text behind it.
 fn noted(result: Result<ToolOutput, ToolError>, note: &str) -> Result<ToolOutput, ToolError> {
     match result {
         Ok(mut output) => {

@@ -1,9 +1,8 @@
 //! What every actor that hosts tools does with its questions.
 //!
-//! A [`Host`] is the gate of one actor and the ports behind it: it says what there
-//! is, judges calls, and runs each in a task of its own that ends with the actor. A
-//! call that fails, panics or takes too long is answered with an error result:
-//! nothing a tool does ends the actor.
+//! A [`Host`] is the gate of one actor and the ports behind it: it says what there is, judges calls, and runs each in a
+//! task of its own that ends with the actor. A call that fails, panics or takes too long is answered with an error
+//! result: nothing a tool does ends the actor.
 
 use super::gate::{Admitted, Gate, GateError, Judged, Refusal};
 use super::grant::KeyPlace;
@@ -36,14 +35,12 @@ const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
 /// What is said of a call that did not start, since another process may have its session by now.
 const NO_LEASE: &str = "not run: the database that keeps the sessions did not renew this process's lease in time";
 
-/// The tools of one actor, and the way to them.
 pub(crate) struct Host {
     ports: Ports,
     gate: Gate,
     progress: ProgressRoom,
 }
 
-/// A port, and the tools it has.
 pub(crate) type Listed = (Arc<dyn ToolPort>, Vec<ToolDescriptor>);
 
 /// The ports of a host. They hear of its end, however it ends.
@@ -62,11 +59,8 @@ impl fmt::Debug for Host {
 }
 
 impl Host {
-    /// Hosts the tools of these ports, in the order they are offered, with the key of its predecessor.
-    ///
-    /// # Errors
-    /// When a rule cannot be understood, when the tools cannot stand side by side, or
-    /// when the system gives no key.
+    /// Hosts the tools of these ports, in the order they are offered, with the key of its predecessor. Errors: when a
+    /// rule cannot be understood, when the tools cannot stand side by side, or when the system gives no key.
     pub(crate) fn new(ports: Vec<Listed>, policy: Policy, key: &KeyPlace) -> Result<Self, GateError> {
         let (ports, lists): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
         let gate = Gate::new(lists, policy)?.succeeding(key);
@@ -80,15 +74,12 @@ impl Host {
         Ok(Self { ports: Ports(Vec::new()), gate, progress: ProgressRoom::unread() })
     }
 
-    /// Sends the progress of calls to `progress`.
     pub(crate) fn telling(self, progress: ProgressRoom) -> Self {
         Self { progress, ..self }
     }
 
     /// Hosts these instead. Grants stay good for the tools that stayed as they were.
-    ///
-    /// # Errors
-    /// When the tools cannot stand side by side; then everything stays as it was.
+    /// Errors: when the tools cannot stand side by side; then everything stays as it was.
     #[cfg(feature = "mcp")]
     pub(crate) fn renew(&mut self, ports: Vec<Listed>) -> Result<(), GateError> {
         let (ports, lists): (Vec<_>, Vec<_>) = ports.into_iter().unzip();
@@ -98,14 +89,11 @@ impl Host {
     }
 
     /// Replaces the lists of the ports. Grants stay good for the tools that stayed as they were.
-    ///
-    /// # Errors
-    /// When the tools cannot stand side by side; then everything stays as it was.
+    /// Errors: when the tools cannot stand side by side; then everything stays as it was.
     pub(crate) fn relist(&mut self, lists: Vec<Vec<ToolDescriptor>>) -> Result<(), GateError> {
         self.gate.renew(lists)
     }
 
-    /// What may be offered of them.
     pub(crate) fn offered(&self) -> Arc<[Arc<ToolDescriptor>]> {
         self.gate.offered()
     }
@@ -304,7 +292,6 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
     asker.send(ToolReturn { status, output, duration_ms });
 }
 
-/// What became of a call that came back, or of a tool that panicked.
 fn result(ended: std::thread::Result<Result<ToolOutput, ToolError>>, name: &ToolName) -> (CallStatus, ToolOutput) {
     match ended {
         Ok(Ok(output)) if output.is_error => (CallStatus::Error, output),
@@ -318,7 +305,6 @@ fn result(ended: std::thread::Result<Result<ToolOutput, ToolError>>, name: &Tool
 }
 
 impl Limit {
-    /// What a model is told of a call that took too long.
     fn too_late(&self, name: &ToolName) -> String {
         let Self { timeout_ms, read_only, .. } = self;
         let text = match read_only {
@@ -338,7 +324,6 @@ fn status_of(error: &ToolError) -> CallStatus {
     }
 }
 
-/// The result of a call that never reached its tool.
 fn refusal_result(refusal: Refusal) -> ToolReturn {
     match refusal {
         Refusal::Denied(reason) => ToolReturn::note(CallStatus::Denied, reason),

@@ -50,8 +50,7 @@ const THAT_TELL: [&str; 9] = ["df", "du", "file", "ls", "pwd", "stat", "wc", "wh
 /// Maximum of patterns for one line; a longer one is kept as it is.
 const MOST_PATTERNS: usize = 8;
 
-/// The rules that a lasting yes to this call would be kept as; empty if it is about exactly its arguments, or about the
-/// tool.
+/// The rules that a lasting yes to this call would be kept as; empty if it is about its arguments or the tool.
 pub(super) fn like(tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> Vec<String> {
     let abouts = match subject(tool, call) {
         Subject::Line(line) => of_line(line),
@@ -79,7 +78,6 @@ pub(super) fn is_exact(tool: &ToolDescriptor, call: &ToolCall) -> bool {
     }
 }
 
-/// Whether the rules allow this call together.
 pub(super) fn is_like(rules: &[String], tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> bool {
     !rules.is_empty() && allows(rules, tool, call, context)
 }

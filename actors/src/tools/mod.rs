@@ -1,11 +1,9 @@
 //! The tools that run in this process, and the policy over every call of them.
 //!
-//! Owns the [`ToolsActor`], the port an embedding program brings its tools through
-//! ([`ToolPort`]), the gate at which each call is judged once, and the
-//! tools that come with Bob ([`local`]). Turns talk to the actor in
-//! [`ToolsMessage`](bob_messages::tools::ToolsMessage). Nothing here asks the
-//! configuration who may do what: the policy comes in as data, and whatever a call
-//! needs to know comes with the call.
+//! Owns the [`ToolsActor`], the port an embedding program brings its tools through ([`ToolPort`]), the gate at which
+//! each call is judged once, and the tools that come with Bob ([`local`]). Turns talk to the actor in
+//! [`ToolsMessage`](bob_messages::tools::ToolsMessage). Nothing here asks the configuration who may do what: the policy
+//! comes in as data, and whatever a call needs to know comes with the call.
 //!
 //! | file | what is in it |
 //! |---|---|

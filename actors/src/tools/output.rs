@@ -58,8 +58,7 @@ pub fn check(schema: &Value, output: &Value) -> Result<(), String> {
     })
 }
 
-/// Checks in a task of its own, since reading a schema takes milliseconds. A dropped reply
-/// counts as an answer.
+/// Checks in a task of its own, since reading a schema takes milliseconds. A dropped reply counts as an answer.
 pub(crate) fn check_apart(schema: Arc<Value>, output: Arc<Value>, reply: Reply<Result<(), String>>) {
     // An answer may be dropped while the program ends, outside any runtime.
     let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };

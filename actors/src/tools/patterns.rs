@@ -2,7 +2,6 @@
 
 use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
 
-/// A text that is no pattern.
 #[derive(Debug)]
 pub(super) struct BadPattern {
     pub(super) pattern: String,
@@ -22,7 +21,6 @@ pub(super) fn glob(pattern: &str) -> Result<Glob, BadPattern> {
     glob.map_err(|error| BadPattern::new(pattern, &error))
 }
 
-/// All of them.
 pub(super) fn glob_set(patterns: &[String]) -> Result<GlobSet, BadPattern> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {

@@ -1,8 +1,7 @@
 //! Who may call what: the rules as data, and their reading.
 //!
-//! Pure: the gate asks, nothing here looks at a call's effects. Patterns are globs
-//! over a tool's whole name in which `*` stays inside one part of the name
-//! (`mcp/files/*`) and `**` crosses parts; a lone `*` is every tool.
+//! Pure: the gate asks, nothing here looks at a call's effects. Patterns are globs over a tool's whole name in which
+//! `*` stays inside one part of the name (`mcp/files/*`) and `**` crosses parts; a lone `*` is every tool.
 //!
 //! - Deny beats allow, whatever the order and wherever the rule is from.
 //! - Allowing compares names as they are. Denying also looks at the trimmed name in
@@ -165,8 +164,7 @@ pub struct Rules {
     calls: CallRules,
     /// What is said of tools, the most specific first.
     said: Vec<Said>,
-    /// How long a call may run when nothing is said of its tool; `None`: as long as
-    /// its context says.
+    /// How long a call may run when nothing is said of its tool; `None`: as long as its context says.
     timeout_ms: Option<u64>,
 }
 
@@ -251,7 +249,6 @@ impl Rules {
         said.or(self.timeout_ms)
     }
 
-    /// What the rules over single calls say of this one.
     pub(crate) fn ruling(&self, tool: &ToolDescriptor, call: &ToolCall, context: &CallContext) -> CallRuling<'_> {
         let ruling = self.calls.judge(tool, call, context);
         match ruling {
@@ -331,7 +328,6 @@ impl Rules {
     }
 }
 
-/// Whether it is one of the runtime's own tools for changing files, which stay inside the session's folders.
 fn is_own_edit(tool: &ToolDescriptor) -> bool {
     match tool.kind {
         ToolKind::Edit | ToolKind::Delete | ToolKind::Move => tool.source == ToolSource::Local,
@@ -341,7 +337,6 @@ fn is_own_edit(tool: &ToolDescriptor) -> bool {
     }
 }
 
-/// What is said of a tool, or of those a pattern names.
 #[derive(Debug)]
 struct Said {
     pattern: String,
@@ -374,7 +369,6 @@ impl Said {
     }
 }
 
-/// A list of patterns that allow.
 #[derive(Debug)]
 pub(crate) struct Names(GlobSet);
 

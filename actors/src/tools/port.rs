@@ -1,8 +1,7 @@
 //! The port through which tools come in.
 //!
-//! A program with tools implements [`ToolPort`] and passes it to the actor when it
-//! starts. The actor calls it from a task of its own for each call, only after the
-//! gate has allowed the call; a port never judges policy.
+//! A program with tools implements [`ToolPort`] and passes it to the actor when it starts. The actor calls it from a
+//! task of its own for each call, only after the gate has allowed the call; a port never judges policy.
 
 use super::progress::{ProgressRoom, ProgressSink};
 use bob_messages::chat::{ServerWait, ToolCall};
@@ -35,9 +34,8 @@ pub trait ToolPort: Send + Sync + 'static {
 
     /// Runs one call whose arguments fit the tool's schema.
     ///
-    /// The future is dropped when the call is cancelled or its deadline passes:
-    /// whatever it holds must let go in its `Drop`. It must not block its thread;
-    /// blocking work belongs in [`tokio::task::spawn_blocking`]. A panic in it is
+    /// The future is dropped when the call is cancelled or its deadline passes: whatever it holds must let go in its
+    /// `Drop`. It must not block its thread; blocking work belongs in [`tokio::task::spawn_blocking`]. A panic in it is
     /// caught and becomes an error result.
     ///
     /// A result that is not there yet and comes from outside is [`ToolOutput::waits_for`]: the turn is suspended, and the
@@ -126,8 +124,7 @@ pub struct Invocation {
 }
 
 impl Invocation {
-    /// The key under which a side effect happens once, even when a call is repeated
-    /// after a crash: `session/turn/call`.
+    /// The key under which a side effect happens once, even when a call is repeated after a crash: `session/turn/call`.
     pub fn idempotency_key(&self) -> String {
         self.context.idempotency_key(&self.call.id)
     }
@@ -194,7 +191,6 @@ impl ToolError {
         Self { text: format!("not run: {why}"), kind: ErrorKind::Unavailable }
     }
 
-    /// The error with a line of text more.
     pub(crate) fn noted(self, note: &str) -> Self {
         Self { text: format!("{}\n{note}", self.text), ..self }
     }

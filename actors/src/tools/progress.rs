@@ -43,12 +43,10 @@ struct Telling {
 }
 
 impl ProgressRoom {
-    /// Progress is told to this feed.
     pub(crate) fn of(feed: Option<Arc<Feed>>) -> Self {
         Self { feed, ..Self::default() }
     }
 
-    /// The calls are made by this runtime.
     pub(crate) fn within(self, runtime: &RuntimeHandle) -> Self {
         Self { runtime: runtime.clone(), ..self }
     }
@@ -68,7 +66,6 @@ impl ProgressRoom {
         &self.so_far
     }
 
-    /// The runtime that makes the call.
     pub(super) fn runtime(&self) -> &RuntimeHandle {
         &self.runtime
     }

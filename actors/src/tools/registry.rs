@@ -1,10 +1,9 @@
 //! The tool registry: every host of tools in a runtime, as turns see it.
 //!
-//! A host is an actor with tools: the one of this process, and one for each tool
-//! server. Hosts publish what they offer on their [`Publisher`]; turns read all publishers
-//! at once, without asking an actor, and send each call to the host that its name
-//! identifies. The registry owns the list of hosts and the way to each. It judges nothing: the
-//! host that performs a call does.
+//! A host is an actor with tools: the one of this process, and one for each tool server. Hosts publish what they offer
+//! on their [`Publisher`]; turns read all publishers at once, without asking an actor, and send each call to the host
+//! that its name identifies. The registry owns the list of hosts and the way to each. It judges nothing: the host that
+//! performs a call does.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -74,7 +73,6 @@ struct Registry {
     sets: Mutex<Sets>,
     /// Where it is told that processes start and end.
     feed: OnceLock<Arc<Feed>>,
-    /// The runtime whose tools these are.
     runtime: RuntimeHandle,
 }
 
@@ -98,8 +96,7 @@ impl Default for ToolRegistry {
 }
 
 impl ToolRegistry {
-    /// Tells this feed whenever a process of a tool server starts or ends. The first
-    /// feed stays.
+    /// Tells this feed whenever a process of a tool server starts or ends. The first feed stays.
     pub fn report_to(&self, feed: &Arc<Feed>) {
         let _the_first_stays = self.0.feed.set(Arc::clone(feed));
     }
@@ -119,8 +116,7 @@ impl ToolRegistry {
         self.publisher(&self.0.local)
     }
 
-    /// A tool server joins, behind those that are there. One that is there under this
-    /// id is replaced in its place.
+    /// A tool server joins, behind those that are there. One that is there under this id is replaced in its place.
     pub fn join(&self, spec: &ServerSpec, address: impl HostAddress) -> Publisher {
         let host = Arc::new(Host::server(spec, Box::new(address)));
         {
@@ -235,10 +231,9 @@ impl ToolRegistry {
         self.set(&self.0.isolated.templates(), None)
     }
 
-    /// The tools a session with this list may use now. `tell` is called at once,
-    /// unless a server is being started for the first time: then it is called from a
-    /// task when each server is ready or has failed, or its patience is over. A server whose
-    /// list is old reads it again meanwhile, for the next caller.
+    /// The tools a session with this list may use now. `tell` is called at once, unless a server is being started for
+    /// the first time: then it is called from a task when each server is ready or has failed, or its patience is over.
+    /// A server whose list is old reads it again meanwhile, for the next caller.
     pub fn list(&self, allow: Option<Arc<[String]>>, tell: impl FnOnce(Arc<ToolSet>) + Send + 'static) {
         let (own, leases) = self.0.isolated.for_a_list();
         let tell = move |tools| {
@@ -291,10 +286,9 @@ impl ToolRegistry {
         None
     }
 
-    /// Sends a question to the host of its tool. When the host has no actor, it waits for one
-    /// a while, in a task, and is then answered without having been sent. A call
-    /// that was to be judged by a tool server that ended instead goes to its successor in
-    /// the same way, once; a call that was to be run goes nowhere twice.
+    /// Sends a question to the host of its tool. When the host has no actor, it waits for one a while, in a task, and
+    /// is then answered without having been sent. A call that was to be judged by a tool server that ended instead goes
+    /// to its successor in the same way, once; a call that was to be run goes nowhere twice.
     pub fn tell(&self, message: ToolsMessage) {
         let host = match self.host_of(&message) {
             Ok(host) => host,

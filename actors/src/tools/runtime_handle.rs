@@ -7,8 +7,7 @@ use std::fmt;
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Instant;
 
-/// A weak handle to the runtime of a call, with the store of its artifacts. Clones are one handle; it keeps no runtime
-/// alive.
+/// A weak handle to the runtime of a call, with the store of its artifacts. Clones share it; it keeps no runtime alive.
 #[derive(Clone, Default)]
 pub struct RuntimeHandle {
     runtime: Arc<OnceLock<Weak<dyn Any + Send + Sync>>>,

@@ -34,7 +34,6 @@ const MAX_COMPLAINTS: usize = 3;
 /// How much of one complaint a model is told, in bytes.
 const MAX_COMPLAINT_BYTES: usize = 300;
 
-/// What is wrong with arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Misfit {
     /// They do not fit; each reads as a sentence's part.

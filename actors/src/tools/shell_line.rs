@@ -23,7 +23,6 @@ const KEYWORDS: [&str; 22] = [
     "[[", "]]", "function", "select", "time", "coproc",
 ];
 
-/// A word of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Word {
     /// Exactly this.
@@ -37,9 +36,7 @@ pub(crate) enum Word {
 pub(crate) struct NotUnderstood;
 
 /// All commands that a line runs, those within others included, each with its assignments in front.
-///
-/// # Errors
-/// [`NotUnderstood`] when any part of the line is not understood.
+/// Errors: [`NotUnderstood`] when any part of the line is not understood.
 pub(crate) fn commands(line: &str) -> Result<Vec<Vec<Word>>, NotUnderstood> {
     if line.chars().any(|c| c.is_control() && !matches!(c, '\t' | '\n')) {
         return Err(NotUnderstood);

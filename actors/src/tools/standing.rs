@@ -18,7 +18,6 @@ const MOST_CHANGES: usize = 8 * 1024;
 /// How long a difference may be looked for; after that it is found in larger pieces.
 const DIFFER_WITHIN: Duration = Duration::from_millis(20);
 
-/// What was decided about a call.
 #[derive(Debug)]
 pub(crate) enum Stands<'a> {
     /// Nothing that holds now.
@@ -94,7 +93,6 @@ pub(crate) fn shown(
     Arc::new(AskedTool { definition, text, exact, like, changes })
 }
 
-/// A tool's definition, line by line.
 fn described(tool: &ToolDescriptor) -> String {
     let word = |value: Result<Value, serde_json::Error>| value.map_or_else(|_| "?".to_owned(), |word| word.to_string());
     let schema = serde_json::to_string_pretty(&tool.schema).unwrap_or_default();

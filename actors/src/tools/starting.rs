@@ -53,7 +53,6 @@ const SHIFTY: [&str; 41] = [
     "screen",
 ];
 
-/// What starts programs in the arguments of one.
 struct Starts {
     program: &'static str,
     /// Long options, without `--`; any shortening of them counts.

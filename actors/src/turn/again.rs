@@ -1,8 +1,7 @@
 //! A turn's way to a room over the room's restarts.
 //!
-//! An actor may be started again between a question and its answer. Records have
-//! ids, a claim has no effect but a higher epoch, and a model that was not asked yet
-//! may be asked, so these may be asked a second time.
+//! An actor may be started again between a question and its answer. Records have ids, a claim has no effect but a
+//! higher epoch, and a model that was not asked yet may be asked, so these may be asked a second time.
 
 use super::lease::Lease;
 use crate::address::{Address, Again};

@@ -14,7 +14,6 @@ use tokio::sync::oneshot;
 /// Short, so that a cancel is answered within 50 ms on a busy computer, too.
 const SAVE_CONFIRMED_WITHIN: Duration = Duration::from_millis(30);
 
-/// What a stopping turn still has to say.
 pub(super) struct Closing {
     rooms: Arc<Rooms>,
     session: SessionId,
@@ -44,8 +43,7 @@ impl Closing {
         self.saved = Some(saved);
     }
 
-    /// Tells the outcome, and that nothing more will come, from a task: the actor
-    /// itself ends at once.
+    /// Tells the outcome, and that nothing more will come, from a task: the actor itself ends at once.
     pub(super) fn tell_when_saved(self) {
         let Self { rooms, session, saved, last } = self;
         tokio::spawn(async move {

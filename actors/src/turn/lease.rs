@@ -56,7 +56,6 @@ impl Lease {
         self.give_back(epoch);
     }
 
-    /// The actor has ended.
     pub(super) fn end(&self) {
         let left = {
             let mut held = self.held();

@@ -56,8 +56,7 @@ pub struct TurnArguments {
     pub rooms: Arc<Rooms>,
     /// Where events go.
     pub feed: Arc<Feed>,
-    /// Why the actor is stopped: set by the supervisor before the stop, since a stopping actor does not learn the
-    /// reason.
+    /// Why the actor is stopped: set by the supervisor before the stop, since a stopping actor is not told.
     pub ending: Arc<OnceLock<Ending>>,
     /// Counts the signs of life of the running turn.
     pub pulse: Pulse,
@@ -104,7 +103,6 @@ pub struct TurnState {
     _acting: Acting,
 }
 
-/// A question whose answer is wanted.
 #[derive(Debug)]
 struct InFlight {
     ticket: Ticket,

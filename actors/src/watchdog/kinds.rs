@@ -1,5 +1,3 @@
-//! The kinds of messages, by name.
-
 use crate::model_server::ModelServerMessage;
 use bob_messages::llm::LlmMessage;
 use bob_messages::mcp::McpMessage;

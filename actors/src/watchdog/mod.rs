@@ -95,7 +95,6 @@ impl Watchdog {
     }
 }
 
-/// The wrapper's access to the stamp of its actor.
 #[derive(Debug)]
 struct Monitor {
     stamp: Arc<Stamp>,

@@ -70,7 +70,6 @@ impl Watchdog {
     }
 }
 
-/// What the thread keeps.
 struct Watch {
     watchdog: Weak<Inner>,
     blocked_after: Duration,
@@ -79,7 +78,6 @@ struct Watch {
     clock: Duration,
 }
 
-/// What is known of one actor.
 struct Seen {
     stamp: Arc<Stamp>,
     word: u64,

@@ -105,8 +105,7 @@ use std::sync::Arc;
 
 /// One turn in the state `S`: [`Ready`], [`AwaitingToolCall`] or [`AwaitingApproval`].
 ///
-/// Serialises with transcript, tools and policy. The serialised form allows continuing the turn, so protect it like
-/// the session itself.
+/// Serialises with transcript, tools and policy. The serialised form allows continuing the turn, so protect it too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentRunner<S> {
     run: Box<Run>,

@@ -30,9 +30,7 @@ pub(crate) struct ModeArgs {
 
 impl ModeArgs {
     /// The mode, if one is named.
-    ///
-    /// # Errors
-    /// For `--approve`, which is no option any more.
+    /// Errors: for `--approve`, which is no option any more.
     pub(crate) fn chosen(&self) -> Result<Option<PermissionMode>, Failure> {
         if self.approve.is_some() {
             return Err(Failure::usage("--approve is replaced by --mode plan|ask|edits|auto"));

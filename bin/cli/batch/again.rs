@@ -43,7 +43,6 @@ struct EarlierTurn {
     /// The turn whose outcome is printed: that of the input, or of the reply that resumed one.
     submission: TurnId,
     outcome: Option<Arc<TurnOutcome>>,
-    /// Whether it was finished just now.
     is_new: bool,
 }
 

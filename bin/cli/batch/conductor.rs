@@ -54,7 +54,6 @@ pub(crate) struct Conductor<'a> {
     queue: Queue,
     rested: Rested,
     running: FuturesUnordered<BoxFuture<'static, Ended>>,
-    /// The lines that run, by session.
     in_flight: HashMap<SessionId, u64>,
     seen: Seen,
     earlier: HashMap<SessionId, Earlier>,
@@ -89,7 +88,6 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Runs the batch to its end.
     pub(crate) async fn run(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
         let mut tick = interval_at(Instant::now() + self.progress.every(), self.progress.every());
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -146,7 +144,6 @@ impl<'a> Conductor<'a> {
         }
     }
 
-    /// Starts lines while there is capacity.
     fn begin(&mut self) {
         while self.running.len() < self.manner.concurrency && !self.stop.is_asked() && !self.outbox.is_behind() {
             let Some(line) = self.queue.next() else { return };
@@ -263,7 +260,6 @@ impl<'a> Conductor<'a> {
         self.progress.show(self.tally.done(), self.input.total.get(), self.running.len());
     }
 
-    /// Writes remaining results and the summary.
     async fn close(mut self, signals: &mut Signals) -> Result<Exit, Failure> {
         for (session, line) in std::mem::take(&mut self.in_flight) {
             self.refuse(line, Some(session.as_str()), &Failure::signalled(Exit::Interrupted));

@@ -22,11 +22,9 @@ const AHEAD: usize = 32;
 /// The byte order mark that Windows editors write.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// A result of the reading thread.
 #[derive(Debug)]
 pub(crate) enum Found {
     Line(BatchLine),
-    /// A line that is none.
     Bad(BadLine),
     /// The input cannot be read on; nothing follows.
     Broken(String),
@@ -34,7 +32,6 @@ pub(crate) enum Found {
 
 /// The lines of a batch. Blank ones are skipped; the channel closes after the last one.
 pub(crate) struct Input {
-    /// The lines, in their order.
     pub(crate) found: mpsc::Receiver<Found>,
     /// The number of lines, once known.
     pub(crate) total: Total,
@@ -51,12 +48,10 @@ impl Total {
         Self(Arc::new(AtomicU64::new(UNKNOWN)))
     }
 
-    /// Returns the number if it is set.
     pub(crate) fn get(&self) -> Option<u64> {
         Some(self.0.load(Ordering::Acquire)).filter(|total| *total != UNKNOWN)
     }
 
-    /// Sets the number.
     pub(crate) fn set(&self, total: u64) {
         self.0.store(total, Ordering::Release);
     }

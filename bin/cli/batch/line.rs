@@ -10,12 +10,10 @@ use serde_json::Value;
 
 use crate::commands::prompt::MAX_BYTES;
 
-/// A turn to be run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchLine {
     /// Line number, from 1.
     pub(crate) number: u64,
-    /// Whose turn it is.
     pub(crate) session: SessionId,
     /// The user's message; not blank.
     pub(crate) prompt: String,

@@ -10,29 +10,22 @@ use bob::{AgentError, AgentRequest, AgentRuntime, Runtime, SessionId};
 use super::again::Earlier;
 use crate::commands::file_changes;
 
-/// A line that has ended.
 pub(crate) struct Ended {
     pub(crate) line: u64,
-    /// Whose turn it was.
     pub(crate) session: SessionId,
-    /// How it ended, or why it was not taken.
     pub(crate) result: Result<Arc<TurnOutcome>, AgentError>,
-    /// What its turn changed of files.
     pub(crate) changes: Vec<FileChange>,
-    /// Whether its turn ran now.
     pub(crate) is_new: bool,
     /// The session's earlier turns, with `--finish`.
     pub(crate) earlier: Option<Earlier>,
 }
 
-/// Where a line is run, and journaled.
 pub(crate) struct Journaled {
     pub(crate) runtime: Runtime,
     pub(crate) store: Arc<dyn SessionStore>,
 }
 
 impl Journaled {
-    /// What a turn changed of files.
     async fn changes(&self, result: &Result<Arc<TurnOutcome>, AgentError>) -> Vec<FileChange> {
         match result {
             Ok(outcome) => file_changes::of_outcome(&*self.store, outcome).await,
@@ -41,7 +34,6 @@ impl Journaled {
     }
 }
 
-/// Runs a line.
 pub(crate) async fn run(journaled: Journaled, line: u64, request: AgentRequest) -> Ended {
     let session = request.session.clone();
     let result = outcome(&journaled.runtime, request).await;

@@ -15,7 +15,6 @@ const BEHIND: usize = 64;
 /// Results are joined for one write up to this size, bytes.
 const ENOUGH: usize = 1 << 16;
 
-/// Results on their way out.
 pub(crate) struct Outbox {
     to: mpsc::Sender<String>,
     waiting: VecDeque<String>,
@@ -47,7 +46,6 @@ impl Unwritten {
 }
 
 impl Outbox {
-    /// Starts the thread.
     pub(crate) fn new() -> Self {
         let (to, from) = mpsc::channel(BEHIND);
         let (tell, ended) = oneshot::channel();

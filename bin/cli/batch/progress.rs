@@ -14,7 +14,6 @@ const DRAWN: Duration = Duration::from_millis(250);
 /// How often a line is printed. A batch that ends sooner prints none.
 const PRINTED: Duration = Duration::from_secs(5);
 
-/// The status line of a running batch.
 pub(crate) struct Progress {
     shown: Shown,
     rate: Rate,
@@ -29,7 +28,6 @@ enum Shown {
 }
 
 impl Progress {
-    /// Progress as stderr can show it.
     pub(crate) fn new(is_quiet: bool) -> Self {
         let shown = match (is_quiet, print::stderr_is_screen()) {
             (true, _) => Shown::Nothing,
@@ -57,7 +55,6 @@ impl Progress {
         self.since.elapsed()
     }
 
-    /// Shows how far it is.
     pub(crate) fn show(&mut self, done: u64, total: Option<u64>, running: usize) {
         if matches!(self.shown, Shown::Nothing) {
             return;
@@ -79,7 +76,6 @@ impl Progress {
         }
     }
 
-    /// Takes the bar away.
     pub(crate) fn end(&self) {
         if let Shown::Bar(bar) = &self.shown {
             bar.finish_and_clear();

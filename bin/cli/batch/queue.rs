@@ -33,7 +33,6 @@ struct Waiting {
 }
 
 impl Queue {
-    /// Takes a line in, behind those of its session.
     pub(crate) fn push(&mut self, line: BatchLine) {
         self.lines += 1;
         self.bytes += line.bytes();
@@ -72,7 +71,6 @@ impl Queue {
         self.lines >= MOST_LINES || self.bytes >= MOST_BYTES
     }
 
-    /// How many lines wait.
     pub(crate) fn len(&self) -> usize {
         self.lines
     }

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The window of the rate.
 const WINDOW: Duration = Duration::from_secs(30);
 
 /// Samples of lines done, by time since the start.
@@ -53,7 +52,6 @@ impl Rate {
     }
 }
 
-/// Formats seconds.
 fn clock(seconds: f64) -> String {
     let seconds = seconds.ceil() as u64;
     match seconds {

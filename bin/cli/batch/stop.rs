@@ -29,7 +29,6 @@ pub(crate) struct Stop {
     to_write: Option<Instant>,
 }
 
-/// The action that a signal requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// Start no line; running ones may end.
@@ -40,7 +39,6 @@ pub(crate) enum Wish {
     Cancel,
     /// Cancel running lines, and shut the runtime down.
     CancelAndShutDown,
-    /// End this process now.
     Leave(Exit),
 }
 
@@ -56,7 +54,6 @@ impl Stop {
         self.deadline = Some(self.deadline.map_or(deadline, |before| before.min(deadline)));
     }
 
-    /// Handles a signal.
     pub(crate) fn signal(&mut self, caught: Caught) -> Wish {
         self.caught.push(caught);
         match self.caught.as_slice() {
@@ -81,12 +78,10 @@ impl Stop {
         self.within(LAST_WAIT);
     }
 
-    /// A request to drain this process.
     pub(crate) fn drain(&mut self) {
         self.is_drained = true;
     }
 
-    /// Whether draining was requested.
     pub(crate) fn is_drained(&self) -> bool {
         self.is_drained
     }

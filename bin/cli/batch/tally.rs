@@ -11,7 +11,6 @@ use crate::exit::{self, Exit, Failure};
 /// The longest time that is recorded exactly, in milliseconds: a day. Longer times count as this.
 const LONGEST_MS: u64 = 24 * 60 * 60 * 1_000;
 
-/// The counts of a batch.
 pub(crate) struct Tally {
     finished: u64,
     limited: u64,
@@ -99,7 +98,6 @@ impl Tally {
         self.failed.values().sum()
     }
 
-    /// The summary text.
     pub(crate) fn summary(&self, wall: Duration, not_run: Option<u64>) -> String {
         let (done, seconds) = (self.done(), wall.as_secs_f64());
         let rate = (done - self.again) as f64 / seconds.max(0.001);
@@ -129,7 +127,6 @@ impl Tally {
         text
     }
 
-    /// Which kinds of failure, if there were any.
     fn kinds(&self) -> String {
         if self.failed.is_empty() {
             return String::new();

@@ -11,7 +11,6 @@ use crate::exit::Failure;
 use crate::runtime::origin::Origin;
 use crate::terminal::print;
 
-/// What they change.
 #[derive(Clone, Copy)]
 pub(super) struct AtOnce<'a> {
     pub(super) view: View<'a>,
@@ -22,9 +21,7 @@ pub(super) struct AtOnce<'a> {
 
 impl AtOnce<'_> {
     /// Obeys a command; `None` if it is no such command.
-    ///
-    /// # Errors
-    /// What is wrong with its argument; errors of the store and of the configuration.
+    /// Errors: what is wrong with its argument; errors of the store and of the configuration.
     pub(super) async fn obey(self, line: &str) -> Option<Result<(), Failure>> {
         let View { opened, session, mode: of_turn, .. } = self.view;
         let (command, argument) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));

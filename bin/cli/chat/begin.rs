@@ -22,7 +22,6 @@ use crate::terminal::print;
 /// The session that the command line asks for.
 pub(super) enum Begin {
     New,
-    /// It is continued, or created.
     Named(SessionId),
     /// It must exist; its id, or the beginning of it.
     Existing(String),
@@ -152,8 +151,7 @@ impl Chat {
         Ok(())
     }
 
-    /// Says how to come back to the conversation, if there is one that is kept. One in which nothing was said or done is
-    /// removed.
+    /// Says how to come back to the conversation, if there is one that is kept. An empty one is removed.
     pub(super) async fn farewell(&self) {
         if self.is_nothing {
             let _removed_or_left = self.opened.runtime.delete(self.session.clone()).await;

@@ -17,7 +17,6 @@ const MOST_SHOWN: usize = 15;
 /// How many sessions can be chosen; others are resumed by their id.
 const MOST_SESSIONS: usize = 500;
 
-/// What a person chose.
 pub(super) enum Chosen<T> {
     This(T),
     Nothing,
@@ -25,7 +24,6 @@ pub(super) enum Chosen<T> {
     Ended(Exit),
 }
 
-/// What the next line chooses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     Session,
@@ -63,7 +61,6 @@ fn is_about(summary: &SessionSummary, line: &str) -> bool {
     summary.session.as_str().to_lowercase().starts_with(line) || texts.any(|text| text.to_lowercase().contains(line))
 }
 
-/// Asks which of these models to use.
 pub(super) async fn model(
     models: &[String],
     now: &ModelName,

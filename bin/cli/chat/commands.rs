@@ -1,5 +1,3 @@
-//! The slash commands of the chat.
-
 use bob::sessions::{Change, OptionsPatch};
 use bob::tools::servers::ServerId;
 use bob::{AgentRuntime, ModelName, SessionId};
@@ -15,7 +13,6 @@ use crate::exit::Failure;
 use crate::runtime::OpenRuntime;
 use crate::terminal::print;
 
-/// The result of a command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Obeyed {
     /// It was a command.
@@ -28,7 +25,6 @@ pub(super) enum Obeyed {
     NoCommand,
     /// It stands for this message.
     Message(String),
-    /// A command for the shell of the person.
     Shell(String),
     /// The history is to be condensed.
     Compact,
@@ -128,10 +124,7 @@ pub(super) async fn obey(chat: &mut Chat, line: &str) -> Result<Obeyed, Failure>
 
 const RENAME_USAGE: &str = "usage: /rename TITLE; a session has a title once something was said";
 
-/// `/rename`.
-///
-/// # Errors
-/// When it is no title; errors of the store.
+/// `/rename`. Errors: when it is no title; errors of the store.
 pub(super) async fn rename(opened: &OpenRuntime, session: &SessionId, argument: &str) -> Result<(), Failure> {
     if argument.is_empty() {
         print::note(RENAME_USAGE);
@@ -221,7 +214,6 @@ impl Chat {
         }
     }
 
-    /// Continues a session, and what it waits for.
     pub(super) async fn resume(&mut self, session: SessionId) -> Result<(), Failure> {
         self.refuse_others(&session).await?;
         print::note(&format!("session {session}"));
@@ -230,7 +222,6 @@ impl Chat {
         self.move_to_folder().await
     }
 
-    /// Uses another model from the next turn on.
     pub(super) fn use_model(&mut self, name: &str) -> Result<(), Failure> {
         let model = ModelName::parse(name)?;
         self.opened.check_model(&model)?;

@@ -1,5 +1,4 @@
-//! Input typed while an answer is streamed: key bytes in, lines out. The lines of a paste stay together: only a key ends
-//! a line.
+//! Input typed while an answer is streamed: key bytes in, lines out. The lines of a paste stay together.
 
 use vte::{Params, Parser, Perform};
 
@@ -48,17 +47,14 @@ impl Draft {
         None
     }
 
-    /// The text of the incomplete line.
     pub(super) fn text(&self) -> &str {
         &self.line.text
     }
 
-    /// Where the next character goes, a byte of the text.
     pub(super) fn cursor(&self) -> usize {
         self.line.cursor
     }
 
-    /// Takes the text of the line, which is empty then.
     pub(super) fn take_text(&mut self) -> String {
         self.line.take()
     }
@@ -80,7 +76,6 @@ impl Line {
         self.text[..self.cursor].char_indices().next_back().map_or(0, |(at, _)| at)
     }
 
-    /// The end of the character behind the cursor.
     fn behind(&self) -> usize {
         self.text[self.cursor..].chars().next().map_or(self.cursor, |next| self.cursor + next.len_utf8())
     }

@@ -20,11 +20,8 @@ use crate::commands::prompt;
 use crate::exit::Failure;
 use crate::terminal::{print, settings, stops};
 
-/// A line to be read.
 struct Ask {
-    /// The prompt.
     prompt: String,
-    /// The initial text.
     initial: String,
     answer: oneshot::Sender<Input>,
     /// Whether it is a message: kept in the history, completed, and maybe of several lines. Otherwise it is the answer to
@@ -32,7 +29,6 @@ struct Ask {
     is_message: bool,
 }
 
-/// The channel to the editor's thread.
 pub(super) struct Editor {
     ask: mpsc::UnboundedSender<Ask>,
     /// The answer to a question that was taken back while it was being answered.

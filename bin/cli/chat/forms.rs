@@ -65,14 +65,12 @@ async fn fill_in(schema: &Value, next: &mut impl AsyncFnMut(String) -> Input) ->
     ElicitationAnswer::Accept(form)
 }
 
-/// One field of a form.
 struct Field<'a> {
     name: &'a str,
     property: &'a Value,
     is_required: bool,
 }
 
-/// The input for a field.
 enum Said {
     Value(Value),
     Nothing,
@@ -179,7 +177,6 @@ impl<'a> Field<'a> {
         }
     }
 
-    /// The allowed values with their titles.
     fn choices(&self) -> Vec<(String, String)> {
         let holder = if self.text("type") == Some("array") { self.property.get("items") } else { Some(self.property) };
         let Some(holder) = holder else { return Vec::new() };

@@ -2,28 +2,21 @@
 
 use crate::terminal::print;
 
-/// The kind of argument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Takes {
     Nothing,
-    /// The id of a session.
     Session,
     Model,
     /// Something that is not completed.
     Text,
-    /// A permission mode.
     Mode,
     /// Something to do with tool servers.
     Action,
 }
 
-/// A command.
 pub(super) struct Command {
-    /// As it is typed.
     pub(super) name: &'static str,
-    /// Its argument.
     pub(super) takes: Takes,
-    /// The help as displayed text.
     pub(super) form: &'static str,
     does: &'static str,
 }
@@ -115,7 +108,6 @@ const KEYS: [(&str, &str); 13] = [
     ("typing", "while an answer is written, a line and Enter are sent into the running turn"),
 ];
 
-/// The help text, wrapped, with the commands of the project.
 pub(super) fn help(columns: usize, own: &[(String, String)]) -> String {
     let mut lines: Vec<String> = Vec::new();
     let named = |command: &Command| {

@@ -25,7 +25,6 @@ pub(super) enum Wanted {
     Model,
     /// Ids of tool servers.
     Server,
-    /// Files of the working folder.
     File,
     /// Commands of the project, without their slash.
     Own,
@@ -34,7 +33,6 @@ pub(super) enum Wanted {
 /// Looks up completions of a prefix. Runs on the editor's thread and returns quickly, if need be without results.
 pub(super) type LookUp = Arc<dyn Fn(Wanted, &str) -> Vec<String> + Send + Sync>;
 
-/// The editor's helper.
 pub(super) struct Aid {
     /// Whether anything is typed on the line: the editor shows it each change, asking for a hint.
     is_typed: Rc<Cell<bool>>,

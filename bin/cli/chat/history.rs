@@ -18,7 +18,6 @@ pub(super) const HISTORY_LINES: usize = 1_000;
 /// A longer message is not kept: it was pasted, and is in its session.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// The history file and its filter.
 pub(super) struct History {
     config: Config,
     redactor: Redactor,

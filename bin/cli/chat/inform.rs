@@ -38,13 +38,11 @@ const BYTES_A_TOKEN: u64 = 4;
 pub(super) struct View<'a> {
     pub(super) opened: &'a OpenRuntime,
     pub(super) session: &'a SessionId,
-    /// The model that was chosen in this chat.
     pub(super) model: Option<&'a ModelName>,
     pub(super) prices: &'a Prices,
     pub(super) own: &'a OwnCommands,
     pub(super) facts: &'a Facts,
     pub(super) is_person: bool,
-    /// The mode of the turn that runs, or of the next one.
     pub(super) mode: PermissionMode,
     /// The mode from the next turn on.
     pub(super) next_mode: PermissionMode,
@@ -56,7 +54,6 @@ pub(super) struct Facts {
     pub(super) store: String,
     /// The share of the context at which a conversation is condensed, in percent.
     pub(super) condense_percent: u32,
-    /// What may run.
     rules: Rules,
 }
 
@@ -216,7 +213,6 @@ impl View<'_> {
     }
 }
 
-/// The commands in the background, a line each.
 fn background(commands: &[BackgroundCommand]) -> String {
     if commands.is_empty() {
         return String::new();

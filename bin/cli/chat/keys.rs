@@ -16,7 +16,6 @@ use crate::terminal::settings;
 /// Bytes read at once.
 const AT_ONCE: usize = 1_024;
 
-/// A listener that reads the keyboard.
 pub(super) struct Keys {
     found: Termios,
     /// Closing it ends the thread.

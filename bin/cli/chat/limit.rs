@@ -1,5 +1,3 @@
-//! The question at a limit: whether the turn goes on.
-
 use bob::approvals::LimitQuestion;
 use bob::model::catalogue::Cost;
 use bob::sessions::GuardReason;
@@ -14,7 +12,6 @@ pub(super) const PROMPT: &str = "go on? [y/N] ";
 /// Says what can be answered.
 pub(super) const UNCLEAR: &str = "[enter y or n; Enter alone means no]";
 
-/// Renders the question.
 pub(super) fn shown(question: &LimitQuestion, look: Look) -> String {
     let (used, key) = guard::used(question.guard, Some(question.limit));
     let mut text = String::new();

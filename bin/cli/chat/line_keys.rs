@@ -31,7 +31,6 @@ enum Made {
     Stop,
 }
 
-/// A key that ended a line.
 pub(super) enum Ended {
     By(Input),
     /// To be stopped; what was before the cursor and behind it.
@@ -40,7 +39,6 @@ pub(super) enum Ended {
     NotPasted(String, String, String),
 }
 
-/// What of them was pressed.
 #[derive(Clone, Default)]
 pub(super) struct LineKeys(Arc<Mutex<Pressed>>);
 
@@ -59,10 +57,8 @@ enum Pressed {
     NotPasted(String, String, String),
 }
 
-/// One key.
 struct Key(LineKeys, Made);
 
-/// Ctrl-V.
 struct Paste(LineKeys, Pasting);
 
 impl LineKeys {

@@ -16,7 +16,6 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Begins to read.
     pub(super) fn start() -> Self {
         let (sender, lines) = mpsc::channel(AHEAD);
         std::thread::spawn(move || {
@@ -30,7 +29,6 @@ impl Lines {
         Self { lines }
     }
 
-    /// Returns the next line, or the end of input.
     pub(super) async fn next(&mut self) -> Input {
         self.lines.recv().await.unwrap_or(Input::End)
     }

@@ -15,7 +15,6 @@ use crate::runtime::turn::Work;
 use crate::terminal::spending::Spending;
 use crate::terminal::{approval, print};
 
-/// The suspended turn's question.
 pub(super) enum Left {
     /// A suspended turn that waits for a decision about this call.
     Call(Box<ApprovalQuestion>, Suspension),
@@ -24,7 +23,6 @@ pub(super) enum Left {
 }
 
 impl Chat {
-    /// Looks at the session's journal.
     pub(super) async fn look_back(&mut self) -> Result<(), Failure> {
         let records = self.opened.runtime.records(self.session.clone()).await?;
         self.spent = Spending::of_records(records.iter().map(|record| &**record));

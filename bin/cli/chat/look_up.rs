@@ -22,7 +22,6 @@ const MOST_SESSIONS: usize = 50;
 /// Timeout of a look-up in the store.
 const WAIT: Duration = Duration::from_millis(500);
 
-/// Looks things up in this runtime, this configuration and this folder.
 pub(super) fn of(opened: &OpenRuntime, config: &Config, own: &OwnCommands, folder: PathBuf) -> LookUp {
     let (runtime, handle) = (opened.runtime.clone(), Handle::current());
     let (models, own) = (models(config, &opened.catalogue), own.clone());

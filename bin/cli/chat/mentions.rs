@@ -45,8 +45,7 @@ pub(super) fn files(text: &str, folder: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// The paths that complete this word without its `@`, folders with a slash. Hidden files are offered once their dot
-/// is typed.
+/// The paths that complete this word without its `@`, folders with a slash. Hidden files need their dot.
 pub(super) fn completions(word: &str, folder: &Path) -> Vec<String> {
     let (parent, begins) =
         word.rsplit_once('/').map_or(("", word), |(parent, begins)| (&word[..=parent.len()], begins));

@@ -38,12 +38,10 @@ pub(super) fn chosen(now: PermissionMode, name: &str) -> Result<PermissionMode, 
     }
 }
 
-/// A mode and what it means.
 pub(super) fn told(mode: PermissionMode) -> String {
     format!("mode {mode}: {}", means(mode))
 }
 
-/// What a mode means, in a few words.
 pub(super) fn means(mode: PermissionMode) -> &'static str {
     match mode {
         PermissionMode::Plan => "tools that only read run, all others are denied",

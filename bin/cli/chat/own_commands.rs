@@ -74,7 +74,6 @@ impl OwnCommands {
     }
 }
 
-/// A name of a command that the program does not have itself.
 fn is_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
     !name.is_empty() && name.chars().all(is_plain) && COMMANDS.iter().all(|command| &command.name[1..] != name)

@@ -10,7 +10,6 @@ use crate::commands::approvals;
 use crate::exit::Failure;
 use crate::runtime::remembered::Place;
 
-/// What the configuration says of permissions.
 pub(super) struct Rules {
     /// Rows of a name and what it is.
     rows: Vec<(&'static str, String)>,

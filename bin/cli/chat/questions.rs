@@ -26,7 +26,6 @@ use crate::terminal::question::{self as asking, Said};
 use crate::terminal::screen::look::Look;
 use crate::terminal::{notify, print, settings};
 
-/// The prompt for editing arguments.
 const EDIT_PROMPT: &str = "arguments> ";
 
 /// Shown when a question is withdrawn.
@@ -76,7 +75,6 @@ impl ApprovalPort for Port {
     }
 }
 
-/// The questions to the person.
 pub(super) struct Asked {
     open: mpsc::UnboundedReceiver<Open>,
     /// Whether the person ended a turn at a limit.
@@ -211,7 +209,6 @@ impl Asked {
     }
 }
 
-/// How a question ended.
 enum About<D> {
     Decided(D),
     /// It was decided elsewhere, it timed out, or the turn has ended.
@@ -255,10 +252,7 @@ async fn is_shown<D>(question: &str, owner: &TerminalOwner<'_>, answer: &mut one
     }
 }
 
-/// The next line that answers a question; empty at the end of the input.
-///
-/// # Errors
-/// How the question ended without one.
+/// The next line that answers a question; empty at the end of the input. Errors: how the question ended without one.
 async fn words<D>(
     prompt: &str,
     editor: &mut Editor,

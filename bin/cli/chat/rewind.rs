@@ -17,7 +17,6 @@ use crate::terminal::spending::{Spending, grouped};
 const USAGE: &str = "usage: /rewind N [files|conversation] [force]: back to the end of turn N; 0 is the beginning";
 
 impl Chat {
-    /// Begins another session.
     pub(super) fn begin_anew(&mut self) -> Result<(), Failure> {
         self.session = new_session()?;
         (self.is_begun, self.is_nothing) = (false, false);

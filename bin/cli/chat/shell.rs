@@ -10,7 +10,6 @@ use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::print;
 
 impl Chat {
-    /// The working folder of the session.
     pub(super) fn working_folder(&self) -> PathBuf {
         self.cwd.as_ref().map_or_else(|| self.opened.workspace.clone(), PathBuf::from)
     }

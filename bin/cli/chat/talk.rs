@@ -14,7 +14,6 @@ use crate::terminal::{print, settings, stops};
 /// How long after the end of an answer Ctrl-C still belongs to it.
 const LATE: Duration = Duration::from_millis(500);
 
-/// What ends the wait for a line.
 enum Next {
     Input(Input),
     /// A signal.
@@ -207,7 +206,6 @@ impl Chat {
         Ok(None)
     }
 
-    /// The unchanging part of the chat.
     pub(super) fn view(&self) -> View<'_> {
         View {
             opened: &self.opened,

@@ -64,7 +64,6 @@ impl Typing {
     }
 }
 
-/// The terminal during one turn.
 pub(super) struct TerminalOwner<'a> {
     screen: &'a RefCell<Screen>,
     typing: &'a Typing,
@@ -85,8 +84,7 @@ impl<'a> TerminalOwner<'a> {
     }
 
     /// The next lines that are entered while the answer is written; Esc is the command `/cancel`, Ctrl-O `/output` and
-    /// Shift-Tab `/mode next`.
-    /// Questions get their keys from here as well, so this must be polled all the time.
+    /// Shift-Tab `/mode next`. Questions get their keys from here as well, so this must be polled all the time.
     pub(super) async fn next_lines(&self, keys: &mut Typed) -> Vec<String> {
         loop {
             let Some(mut bytes) = keys.recv().await else { return std::future::pending().await };

@@ -19,7 +19,6 @@ const MOST_SHOWN: usize = 100;
 /// How many characters of a hash name a decision.
 const ID_LENGTH: usize = 8;
 
-/// Lists the lasting decisions for the folder of this configuration, or revokes them.
 pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exit, Failure> {
     let no_place = || Failure::usage("HOME is not set; lasting decisions are stored below it");
     let place = Place::of(&config.folder).ok_or_else(no_place)?;
@@ -56,7 +55,6 @@ pub(crate) fn approvals(action: &DecisionsAction, config: &Config) -> Result<Exi
     Ok(Exit::Success)
 }
 
-/// The decisions of a place, each as a line.
 pub(crate) fn listed(place: &Place) -> Result<Vec<String>, Failure> {
     let failed = |error| Failure::usage(format!("cannot read {}: {error}", place.file.display()));
     let known = place.read().map_err(failed)?;

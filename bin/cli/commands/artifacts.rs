@@ -21,7 +21,6 @@ use crate::terminal::print;
 /// How many digits of an id are shown in a list.
 const SHOWN_DIGITS: usize = 16;
 
-/// Performs an action on the artifacts of a session.
 pub(crate) async fn artifacts(action: &ArtifactsAction, config: &Config) -> Result<Exit, Failure> {
     let store = assemble::store(config, false)?;
     let port = store.artifacts().ok_or_else(|| Failure::usage("this store keeps no artifacts"))?;

@@ -33,10 +33,8 @@ const ASKED_EACH: Duration = Duration::from_secs(1);
 /// The command of processes that take cancellations from the inbox only.
 const WORK: &str = "work";
 
-/// `cancel`.
-///
-/// # Errors
-/// When there is no such process, the id is none or that of several sessions, or nothing runs and nothing waits in the session.
+/// `cancel`. Errors: when there is no such process, the id is none or that of several sessions, or nothing runs and
+/// nothing waits in the session.
 pub(crate) async fn cancel(args: &CancelArgs, config: &Config) -> Result<Exit, Failure> {
     if args.pid.is_none() && config.store.kind == StoreKind::Postgres {
         // It connects to the database that the configuration names.

@@ -12,11 +12,8 @@ use crate::exit::{Exit, Failure};
 use crate::runtime::trust;
 use crate::terminal::print;
 
-/// Shows, changes or checks the configuration.
-///
-/// # Errors
-/// A usage error for a key that there is not, a value that the configuration refuses, and a file that cannot be read or
-/// written.
+/// Shows, changes or checks the configuration. Errors: a usage error for a key that there is not, a value that the
+/// configuration refuses, and a file that cannot be read or written.
 pub(crate) fn config(action: &ConfigAction, files: &Files) -> Result<Exit, Failure> {
     match action {
         ConfigAction::Get { key } => get(files, key),
@@ -98,7 +95,6 @@ fn target(files: &Files, is_global: bool) -> Result<PathBuf, Failure> {
 /// The shortest key that is hidden where a provider repeats it.
 const SHORTEST_KEY: usize = 4;
 
-/// A model that every configuration has.
 const ANY_MODEL: &str = "openai:gpt-4o-mini";
 
 /// Whether only the choice of a model is missing, which another layer may make.
@@ -106,7 +102,6 @@ pub(crate) fn is_open(problem: &bob_config::Problem) -> bool {
     problem.message == "`runtime.default_model` is missing"
 }
 
-/// A problem with how to fix it.
 fn told(problem: &Problem) -> String {
     let help = problem.help.iter().map(|help| format!(" ({help})"));
     std::iter::once(problem.message.clone()).chain(help).collect()
@@ -147,10 +142,7 @@ fn write(file: &Path, text: &str) -> io::Result<()> {
     })
 }
 
-/// Whether a file may be written here.
-///
-/// # Errors
-/// When one is there already and may not be replaced.
+/// Whether a file may be written here. Errors: when one is there already and may not be replaced.
 pub(super) fn is_free(file: &Path, replaces: bool) -> Result<(), Failure> {
     if !replaces && file.symlink_metadata().is_ok() {
         return Err(Failure::usage(format!("{} already exists; use --force to overwrite it", file.display())));
@@ -159,9 +151,7 @@ pub(super) fn is_free(file: &Path, replaces: bool) -> Result<(), Failure> {
 }
 
 /// Writes the user's own file, or a project's, if it is not there or may be replaced.
-///
-/// # Errors
-/// When it is there already, or cannot be written.
+/// Errors: when it is there already, or cannot be written.
 pub(super) fn write_new(file: &Path, text: &str, replaces: bool) -> Result<(), Failure> {
     is_free(file, replaces)?;
     write(file, text).map_err(|error| Failure::usage(format!("cannot write {}: {error}", file.display())))

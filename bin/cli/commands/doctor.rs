@@ -35,7 +35,6 @@ const MOST_NAMES: usize = 66;
 /// How many characters of a server's last output are shown.
 const MOST_WORDS: usize = 600;
 
-/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -55,7 +54,6 @@ async fn prompt_files(config: &Config) -> Result<String, String> {
     Ok(format!("instructions and prompt files: {} bytes", bytes.iter().sum::<usize>()))
 }
 
-/// Runs all checks and prints the results.
 pub(crate) async fn doctor(files: &Files, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let mut report = Report { as_json, findings: Vec::new() };
@@ -189,7 +187,6 @@ fn hooked(config: &Config, name: &str, hook: &Hook) -> Result<String, String> {
     Ok(print::on_one_line(&format!("{name}: {command} {on}{about}"), MOST_NAMES))
 }
 
-/// The files of the configuration.
 fn named(files: &Files) -> String {
     let all: Vec<_> = files.all().map(|file| file.display().to_string()).collect();
     if all.is_empty() { "no agent.toml; built-in defaults".to_owned() } else { all.join(", then ") }
@@ -260,7 +257,6 @@ fn name(outcome: &TurnOutcome) -> String {
     outcome.model.as_ref().map(ToString::to_string).unwrap_or_default()
 }
 
-/// The error with advice.
 fn advice(error: &AgentError) -> String {
     let AgentError::Llm(failed) = error else { return error.to_string() };
     let advice = match failed.kind {

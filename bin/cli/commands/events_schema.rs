@@ -5,7 +5,6 @@ use std::io;
 /// The schema of one event as one flat JSON object, in the version its events carry.
 pub(crate) const EVENTS_SCHEMA: &str = include_str!("../../../docs/events.schema.json");
 
-/// Prints the JSON schema.
 pub(crate) fn print() -> io::Result<()> {
     crate::terminal::print::text(EVENTS_SCHEMA)
 }

@@ -175,7 +175,6 @@ fn content(path: &Path) -> Content {
     }
 }
 
-/// Prints the difference.
 pub(crate) fn show(turns: &[TurnChanges], which: Which, workspace: &[String]) -> Result<(), Failure> {
     let diff = diff(turns, which, workspace)?;
     match diff.is_empty() {
@@ -223,11 +222,9 @@ pub(crate) fn workspace(config: &Config) -> Vec<String> {
 
 /// Takes the changes of a turn back, and tells of each file; returns the names of those that are as before now.
 ///
-/// The last turn is the last one of which something is left to take back. Behind a turn there may be nothing. Blocks on the disk for the time that writing the
-/// files takes.
-///
-/// # Errors
-/// When there is no such turn, and when something is in the way: a file that was changed since, unless `overwrite`.
+/// The last turn is the last one of which something is left to take back. Behind a turn there may be nothing. Blocks on
+/// the disk for the time that writing the files takes. Errors: when there is no such turn, and when something is in the
+/// way: a file that was changed since, unless `overwrite`.
 pub(crate) fn take_back(
     (turns, originals): (&[TurnChanges], &Originals),
     which: Which,

@@ -16,7 +16,6 @@ use crate::terminal::print;
 /// The script that starts the shipped local model, relative to the configuration.
 const MODEL_SCRIPT: &str = "scripts/local-model.sh";
 
-/// What a short configuration says.
 struct Chosen {
     model: String,
     /// `None`: those that suit the model.
@@ -26,9 +25,7 @@ struct Chosen {
 
 /// Writes a configuration: a short one with what was chosen, or, beside the scripts that it names, the shipped one, which
 /// explains every key.
-///
-/// # Errors
-/// When the file is there already and was not to be replaced, or cannot be written; when an answer is none.
+/// Errors: when the file is there already and was not to be replaced, or cannot be written; when an answer is none.
 pub(crate) fn init(args: &InitArgs, named: Option<&Path>, files: &Files) -> Result<Exit, Failure> {
     let is_asked = !args.is_complete() && named.is_none() && io::stdin().is_terminal() && io::stderr().is_terminal();
     if is_asked {

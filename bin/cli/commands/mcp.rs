@@ -35,7 +35,6 @@ const MOST_NAMES: usize = 12;
 /// How many characters of a server's last output are shown.
 const MOST_ERROR: usize = 600;
 
-/// `mcp list`.
 pub(crate) async fn list(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // The list needs no sessions, and shows a required server that fails.
@@ -130,7 +129,6 @@ pub(crate) fn table(servers: &[ServerStatus]) -> String {
     text
 }
 
-/// The name of a state.
 pub(crate) fn word(state: ServerState) -> &'static str {
     match state {
         ServerState::Asleep => "asleep",

@@ -20,11 +20,9 @@ const MAX_LINE_BYTES: usize = 1024;
 /// The largest file, bytes: a prompt has no more of it.
 const MAX_FILE_BYTES: usize = 16 * 1024;
 
-/// Where the memory is kept.
 pub(crate) struct Memory {
     /// The file's name in a folder; empty: there is none.
     name: String,
-    /// The folder of the configuration.
     folder: PathBuf,
 }
 
@@ -34,9 +32,7 @@ impl Memory {
     }
 
     /// The file of a session in this folder: the one that its prompts have, or the one to be made.
-    ///
-    /// # Errors
-    /// When the configuration names none, or one that is not below its folder.
+    /// Errors: when the configuration names none, or one that is not below its folder.
     fn file(&self, working: &Path) -> Result<PathBuf, Failure> {
         if self.name.is_empty() {
             return Err(Failure::usage("there is no memory: prompt.memory is empty in the configuration"));
@@ -66,11 +62,8 @@ impl Memory {
         Ok((file, text))
     }
 
-    /// Adds a line, and returns the file. Blocks on the disk.
-    ///
-    /// # Errors
-    /// When the text is empty, too long or of several lines, when the file would be larger than a prompt takes, and when it
-    /// is a link or cannot be written.
+    /// Adds a line, and returns the file. Blocks on the disk. Errors: when the text is empty, too long or of several
+    /// lines, when the file would be larger than a prompt takes, and when it is a link or cannot be written.
     pub(crate) fn add(&self, working: &Path, text: &str) -> Result<PathBuf, Failure> {
         let text = text.trim();
         let bytes = text.len();
@@ -126,10 +119,7 @@ fn refused(file: &Path, error: &std::io::Error) -> Failure {
     Failure::usage(format!("cannot use {}: {error}", file.display()))
 }
 
-/// `memory [TEXT]`.
-///
-/// # Errors
-/// As [`Memory::add`] and [`Memory::read`].
+/// `memory [TEXT]`. Errors: as [`Memory::add`] and [`Memory::read`].
 pub(crate) fn memory(args: &MemoryArgs, config: &Config) -> Result<Exit, Failure> {
     let memory = Memory::of(config);
     let working = bob_config::assemble::workspace(config)?;

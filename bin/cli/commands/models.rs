@@ -20,9 +20,7 @@ use crate::terminal::print;
 use crate::terminal::spending::grouped;
 
 /// Performs an action on the catalogue of a configuration.
-///
-/// # Errors
-/// Returns an error for a name that is none, when the catalogue is not available, and when stdout cannot be written.
+/// Errors: for a name that is none, when the catalogue is not available, and when stdout cannot be written.
 pub(crate) async fn models(action: &ModelsAction, config: &Config) -> Result<Exit, Failure> {
     let facts = model_facts(config);
     let catalogue = || opened(config, Arc::clone(&facts));
@@ -188,7 +186,6 @@ fn closed(why: &str) -> Failure {
     Failure::usage(format!("the catalogue of models is not available: {why}"))
 }
 
-/// Why a model of the catalogue cannot be run here.
 fn refusal(book: &ModelBook, entry: &ModelEntry) -> Option<String> {
     match book.standing(entry.name.provider()) {
         ProviderStanding::Ready => None,
@@ -214,7 +211,6 @@ fn prices(price: Option<&ModelPrice>) -> [String; 2] {
     price.map_or_else(|| ["-".to_owned(), "-".to_owned()], |price| [price.input.to_string(), price.output.to_string()])
 }
 
-/// Where the catalogue comes from, in words.
 fn source(facts: &ModelFacts) -> String {
     match facts.source() {
         Source::File(path) => path.display().to_string(),

@@ -13,10 +13,7 @@ use crate::exit::Failure;
 /// How large the file may be, in bytes: a schema may be written with much room.
 const MAX_FILE_BYTES: u64 = 4 * MAX_SCHEMA_BYTES as u64;
 
-/// Reads a schema.
-///
-/// # Errors
-/// Why there is none, with file, line and column; exit 2.
+/// Reads a schema. Errors: why there is none, with file, line and column; exit 2.
 pub(crate) fn read(path: &Path) -> Result<Arc<Value>, Failure> {
     let shown = path.display();
     let say = |error: std::io::Error| Failure::usage(format!("--output-schema {shown}: {error}"));

@@ -18,9 +18,7 @@ pub(crate) const MAX_BYTES: usize = 1 << 20;
 const BEGINS_WITHIN: Duration = Duration::from_millis(200);
 
 /// Reads the prompt. With an argument other than `-`, stdin is not touched.
-///
-/// # Errors
-/// Returns an error if it is empty, too large, not UTF-8, or cannot be read.
+/// Errors: when it is empty, too large, not UTF-8, or cannot be read.
 pub(crate) async fn read(argument: Option<&str>) -> Result<String, Failure> {
     read_any(argument).await?.ok_or_else(empty)
 }
@@ -82,10 +80,7 @@ fn has_something(input: impl AsFd, within: Duration) -> bool {
     }
 }
 
-/// Validates a message: UTF-8 text, not blank, and not too large.
-///
-/// # Errors
-/// Describes the violation, with the limit.
+/// Validates a message: UTF-8 text, not blank, and not too large. Errors: the violation, with the limit.
 pub(crate) fn checked(bytes: Vec<u8>) -> Result<String, Failure> {
     text(bytes)?.ok_or_else(empty)
 }
@@ -139,9 +134,7 @@ fn skip_line(source: &mut impl BufRead) -> io::Result<()> {
 }
 
 /// The next line that a person types; `None` at the end of the input.
-///
-/// # Errors
-/// When it cannot be read, or is too large or not UTF-8.
+/// Errors: when it cannot be read, or is too large or not UTF-8.
 pub(crate) async fn typed_line() -> Result<Option<String>, Failure> {
     let read = tokio::task::spawn_blocking(|| {
         let mut line = Vec::new();

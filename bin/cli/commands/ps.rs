@@ -94,7 +94,6 @@ async fn looked(config: &Config) -> Option<StoreOverview> {
     })
 }
 
-/// All processes, or the one with this number.
 pub(super) async fn meant(pid: Option<u32>, config: &Config) -> Result<Vec<Process>, Failure> {
     let all = client::processes(config).await;
     match (pid, all.len()) {
@@ -170,7 +169,6 @@ pub(crate) async fn drain(args: &DrainArgs, config: &Config) -> Result<Exit, Fai
     }
 }
 
-/// `mcp restart`.
 pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
     let mut process = client::the_one(config, pid).await?;
     match process.ask(Request::RestartServer { server: id.to_owned() }).await? {
@@ -182,10 +180,7 @@ pub(crate) async fn restart_server(id: &str, pid: Option<u32>, config: &Config) 
     }
 }
 
-/// `mcp reload`.
-///
-/// # Errors
-/// Returns an error if there is no such process, or its configuration is invalid; then nothing has changed.
+/// `mcp reload`. Errors: when there is no such process, or its configuration is invalid; then nothing has changed.
 pub(crate) async fn reload_servers(pid: Option<u32>, config: &Config) -> Result<Exit, Failure> {
     let mut process = client::the_one(config, pid).await?;
     let Response::Reloaded { started, changed, stopped, kept } = process.ask(Request::ReloadServers).await? else {
@@ -200,7 +195,6 @@ pub(crate) async fn reload_servers(pid: Option<u32>, config: &Config) -> Result<
     Ok(Exit::Success)
 }
 
-/// Summary of a reload.
 pub(crate) fn reloaded<S: AsRef<str>>(lists: [(&str, &[S]); 4]) -> String {
     let named = lists.iter().filter(|(_, ids)| !ids.is_empty()).map(|(what, ids)| {
         let ids: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();

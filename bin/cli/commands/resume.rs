@@ -34,10 +34,7 @@ fn decisions(offers_always: bool) -> &'static str {
     }
 }
 
-/// Resumes the turn and prints it like `run`.
-///
-/// # Errors
-/// Returns an error for an invalid token or reply; then nothing has changed.
+/// Resumes the turn and prints it like `run`. Errors: for an invalid token or reply; then nothing has changed.
 pub(crate) async fn resume(args: &ResumeArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let token = ResumeToken::new(args.token.as_str());
@@ -112,10 +109,7 @@ async fn reply(
     understood(text, suspension.reason, offers_always)
 }
 
-/// What the session asks under this token.
-///
-/// # Errors
-/// When no suspended turn has it.
+/// What the session asks under this token. Errors: when no suspended turn has it.
 fn suspension<'s>(session: &'s Session, token: &ResumeToken) -> Result<&'s Suspension, Failure> {
     let suspended = session.open.as_ref().and_then(|open| open.suspended.as_ref());
     suspended
@@ -173,10 +167,7 @@ fn unanswered() -> Failure {
     Failure::usage("nothing was decided; the token stays valid")
 }
 
-/// Parses a decision.
-///
-/// # Errors
-/// Returns a usage error for an invalid decision.
+/// Parses a decision. Errors: a usage error for an invalid decision.
 fn decision(text: &str, offers_always: bool) -> Result<Decision, Failure> {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let rest = rest.trim();

@@ -40,7 +40,6 @@ pub(crate) fn turns(records: &[Arc<Record>]) -> Vec<String> {
     turns
 }
 
-/// The turns as a list with their numbers.
 pub(crate) fn listed(turns: &[String]) -> String {
     (1..).zip(turns).map(|(number, said)| format!("{number:>4}  {said}\n")).collect()
 }
@@ -56,9 +55,7 @@ pub(crate) fn check(session: &SessionId, at: usize, turns: usize) -> Result<(), 
 }
 
 /// `sessions rewind`. Files are put back first: when one is in the way, nothing is changed.
-///
-/// # Errors
-/// When there is no such turn, or a file was changed since; errors of the store.
+/// Errors: when there is no such turn, or a file was changed since; errors of the store.
 pub(crate) async fn rewind(
     store: &Arc<dyn SessionStore>,
     (session, records): (&SessionId, &[Arc<Record>]),

@@ -32,9 +32,7 @@ use crate::terminal::{print, progress, question, settings};
 const MOST_SHOWN: usize = 60;
 
 /// Runs one turn and prints its outcome in the requested format.
-///
-/// # Errors
-/// Returns an error if no turn was run; the caller then prints the result object.
+/// Errors: when no turn was run; the caller then prints the result object.
 pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let prepared = tokio::select! {
@@ -51,14 +49,10 @@ pub(crate) async fn run(args: &RunArgs, config: Config, origin: Origin) -> Resul
     result
 }
 
-/// The validated input of a turn.
 struct Prepared {
     opened: OpenRuntime,
-    /// The prompt with attachments.
     said: Vec<ContentPart>,
-    /// The folder of `--cwd`.
     folder: Option<PathBuf>,
-    /// The schema of `--output-schema`.
     schema: Option<Arc<Value>>,
 }
 
@@ -279,10 +273,7 @@ async fn session(args: &RunArgs, opened: &OpenRuntime, folder: Option<&Path>) ->
     }
 }
 
-/// A new session id.
-///
-/// # Errors
-/// Never, as long as a UUID is a session id.
+/// A new session id. It never fails, as long as a UUID is a session id.
 pub(crate) fn new_session() -> Result<SessionId, Failure> {
     Ok(SessionId::parse(&uuid::Uuid::now_v7().to_string())?)
 }

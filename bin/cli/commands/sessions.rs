@@ -37,10 +37,7 @@ use find::Listing;
 use rows::First;
 use show::Seen;
 
-/// Performs an action on stored sessions.
-///
-/// # Errors
-/// Returns an error if there is no such session, or the store fails.
+/// Performs an action on stored sessions. Errors: when there is no such session, or the store fails.
 pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result<Exit, Failure> {
     let store = assemble::store(config, false)?;
     let listing = Listing::Store(&*store);

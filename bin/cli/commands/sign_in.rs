@@ -18,7 +18,6 @@ use crate::terminal::print;
 /// Opens the page in a browser, where there is one; the system's own command chooses it.
 const OPENER: &str = if cfg!(target_os = "macos") { "open" } else { "xdg-open" };
 
-/// Shows a person the page to sign in at.
 struct Page;
 
 impl SignInPort for Page {
@@ -72,7 +71,6 @@ fn has_browser() -> bool {
     cfg!(target_os = "macos") || is_set("DISPLAY") || is_set("WAYLAND_DISPLAY")
 }
 
-/// `mcp login`.
 pub(crate) async fn log_in(config: &Config, id: &str) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let spec = server(config, id)?;
@@ -86,7 +84,6 @@ pub(crate) async fn log_in(config: &Config, id: &str) -> Result<Exit, Failure> {
     Ok(Exit::Success)
 }
 
-/// `mcp logout`.
 pub(crate) fn log_out(config: &Config, id: &str) -> Result<Exit, Failure> {
     let spec = server(config, id)?;
     let was_signed_in =

@@ -19,9 +19,7 @@ const MOST_DESCRIPTION: usize = 70;
 const MOST_FINDINGS: usize = 3;
 
 /// Performs an action on the skills of a configuration.
-///
-/// # Errors
-/// Returns an error if there is no such skill or folder, or stdout cannot be written.
+/// Errors: when there is no such skill or folder, or stdout cannot be written.
 pub(crate) fn skills(
     action: &SkillsAction,
     configured: impl FnOnce() -> Result<Config, Failure>,
@@ -46,11 +44,8 @@ pub(crate) fn skills(
     }
 }
 
-/// Mirrors the git sources of a configuration whose commits are not in the cache. Every source is tried.
-///
-/// # Errors
-/// Returns an error if there is no folder for the cache, or stdout cannot be written. Exit code 1 if a source could not be
-/// mirrored.
+/// Mirrors the git sources of a configuration whose commits are not in the cache. Every source is tried. Errors: when
+/// there is no folder for the cache, or stdout cannot be written. Exit code 1 if a source could not be mirrored.
 pub(crate) async fn update(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let sources = assemble::git_skills(config);
     let cache = assemble::skills_cache(config)
@@ -80,7 +75,6 @@ pub(crate) async fn update(config: &Config, as_json: bool) -> Result<Exit, Failu
     Ok(if failed > 0 { Exit::Failed } else { Exit::Success })
 }
 
-/// The skills as a session in the workspace finds them.
 fn index(config: &Config) -> Result<Arc<SkillIndex>, Failure> {
     let workspace = assemble::workspace(config)?;
     let folders = assemble::skills(config);

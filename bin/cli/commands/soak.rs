@@ -21,9 +21,7 @@ pub(crate) async fn worker(folder: PathBuf) -> Result<Exit, Failure> {
 }
 
 /// Runs a soak and prints the verdict.
-///
-/// # Errors
-/// Returns an error if the run could not begin or be observed. A failed verdict is not an error.
+/// Errors: when the run could not begin or be observed. A failed verdict is not an error.
 pub(crate) async fn soak(args: &SoakArgs, config: &Path) -> Result<Exit, Failure> {
     if args.list_chaos {
         print::text(&soak::list_chaos())?;

@@ -29,9 +29,7 @@ use crate::terminal::screen::Screen;
 use crate::terminal::show::Show;
 
 /// Puts the message, and prints its outcome.
-///
-/// # Errors
-/// When the message was not accepted, or refused by the worker that took it.
+/// Errors: when the message was not accepted, or refused by the worker that took it.
 pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     let session = match &args.session {
@@ -111,10 +109,7 @@ pub(crate) async fn bound(store: &dyn SessionStore, session: &SessionId) -> Opti
     pool_of(session, &store.load_part(session, Part::Latest).await.ok()?)
 }
 
-/// The name of a message: the one that was given, or a new one.
-///
-/// # Errors
-/// When it is empty.
+/// The name of a message: the one that was given, or a new one. Errors: when it is empty.
 pub(crate) fn request_id(given: Option<&str>) -> Result<RequestId, Failure> {
     match given {
         Some(id) if id.trim().is_empty() => Err(Failure::usage("--request-id is empty")),
@@ -125,11 +120,9 @@ pub(crate) fn request_id(given: Option<&str>) -> Result<RequestId, Failure> {
 
 /// How the outcome of a message is printed, and what is said of the message where there is none.
 pub(crate) struct Printed {
-    /// The form of the outcome.
     pub(crate) form: OutputForm,
     /// Whether the events before it are printed as well.
     pub(crate) follows: bool,
-    /// The permission mode of the configuration.
     pub(crate) mode: PermissionMode,
     /// Where its turn is journaled.
     pub(crate) store: Arc<dyn SessionStore>,
@@ -140,9 +133,7 @@ pub(crate) struct Printed {
 }
 
 /// Puts a message, and says what is known of it when that failed.
-///
-/// # Errors
-/// When it was not accepted, or may not have been.
+/// Errors: when it was not accepted, or may not have been.
 pub(crate) async fn put(submitter: &Submitter, message: InboxMessage, ids: &str) -> Result<Pending, Failure> {
     submitter.put(message).await.map_err(|error| {
         match error {
@@ -156,9 +147,7 @@ pub(crate) async fn put(submitter: &Submitter, message: InboxMessage, ids: &str)
 }
 
 /// Waits for the outcome of a message, and prints it.
-///
-/// # Errors
-/// When the message was refused, a signal came, or the store cannot be read.
+/// Errors: when the message was refused, a signal came, or the store cannot be read.
 pub(crate) async fn waited_for(
     pending: &mut Pending,
     printed: &Printed,
@@ -204,9 +193,7 @@ const TOLD_AFTER: Duration = Duration::from_secs(2);
 const TOLD_EACH: Duration = Duration::from_secs(60);
 
 /// Waits until the process that has the session, or takes it next, is done with a message that runs no turn.
-///
-/// # Errors
-/// Why the message was refused; when a signal came.
+/// Errors: why the message was refused; when a signal came.
 pub(crate) async fn taken(
     submitter: &Submitter,
     session: &SessionId,
@@ -292,10 +279,7 @@ async fn told(printed: &Printed, outcome: &TurnOutcome) -> Result<Exit, Failure>
     Ok(Exit::of(outcome))
 }
 
-/// A submitter for a store.
-///
-/// # Errors
-/// When the store has no inbox.
+/// A submitter for a store. Errors: when the store has no inbox.
 pub(crate) fn submitter(store: &Arc<dyn SessionStore>) -> Result<Submitter, Failure> {
     Submitter::new(Arc::clone(store)).ok_or_else(|| {
         Failure::from(AgentError::Invalid(

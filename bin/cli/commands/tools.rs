@@ -21,7 +21,6 @@ const MOST_DESCRIPTION: usize = 60;
 /// How many columns a line of the list has room in.
 const WIDE: usize = 120;
 
-/// Lists the tools available.
 pub(crate) async fn tools(config: &Config, as_json: bool) -> Result<Exit, Failure> {
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
     // The list of tools needs no sessions.
@@ -75,7 +74,6 @@ fn described(tool: &ToolDescriptor) -> Value {
     })
 }
 
-/// The origin of a tool's risk.
 pub(crate) fn risk_from(from: &RiskSource) -> String {
     match from {
         RiskSource::Program => "by its program".to_owned(),

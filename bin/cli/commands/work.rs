@@ -34,9 +34,7 @@ const PRINTED_WITHIN: Duration = Duration::from_secs(2);
 const MOST_UNPRINTED: usize = 1_000;
 
 /// Works until a signal or a drain.
-///
-/// # Errors
-/// When the configuration, the store or the model's provider cannot be used, or the runtime gives up.
+/// Errors: when the configuration, the store or the model's provider cannot be used, or the runtime gives up.
 pub(crate) async fn work(args: &WorkArgs, mut config: Config, origin: Origin) -> Result<Exit, Failure> {
     submit::refuse_memory(&config)?;
     if !args.pools.is_empty() {
@@ -92,7 +90,6 @@ pub(crate) fn concurrency(wished: Option<u32>, most: u32) -> usize {
     wished.map_or(Worker::CONCURRENCY, |wished| wished as usize).min(most as usize)
 }
 
-/// How the work ended.
 enum Ended {
     HandedOver,
     /// A second signal came.
@@ -167,7 +164,6 @@ impl Told {
     }
 }
 
-/// What a turn changed of files.
 type Changes = dyn Fn(&TurnOutcome) -> Vec<FileChange>;
 
 /// Prints results until the worker has ended. When stdout is closed, the worker goes on without them.

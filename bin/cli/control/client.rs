@@ -14,7 +14,6 @@ use crate::exit::Failure;
 /// How long an answer is waited for.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(10);
 
-/// A running process, connected.
 pub(crate) struct Process {
     pub(crate) hello: Hello,
     line: Framed<UnixStream, LinesCodec>,
@@ -76,7 +75,6 @@ fn none_found(config: &Config) -> String {
 }
 
 impl Process {
-    /// Asks, and waits for the answer.
     pub(crate) async fn ask(&mut self, question: Request) -> Result<Response, Failure> {
         self.asked += 1;
         let (id, pid) = (self.asked, self.hello.pid);
@@ -99,7 +97,6 @@ impl Process {
         }
     }
 
-    /// A snapshot of its actor tree and metrics.
     pub(crate) async fn look(&mut self) -> Result<Box<Look>, Failure> {
         match self.ask(Request::Look).await? {
             Response::Look(look) => Ok(look),
@@ -108,7 +105,6 @@ impl Process {
     }
 }
 
-/// The error for a response that does not match its request.
 pub(crate) fn unexpected() -> Failure {
     Failure::gone("the process sent an unexpected response")
 }

@@ -45,7 +45,6 @@ impl Handler {
         &self.hello
     }
 
-    /// The answer to a line, as a line.
     pub(super) async fn answer(&self, line: &str) -> String {
         let ask: RequestLine = match serde_json::from_str(line) {
             Ok(ask) => ask,

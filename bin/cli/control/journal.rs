@@ -1,5 +1,3 @@
-//! One-line summaries of journal records.
-
 use bob::store::{Fact, Record};
 use serde::Serialize;
 
@@ -9,7 +7,6 @@ use crate::terminal::print;
 /// How many characters of a record are sent.
 const MOST: usize = 300;
 
-/// The record in a line.
 pub(super) fn entry(record: &Record) -> JournalEntry {
     let (kind, text) = said(&record.fact);
     JournalEntry { at: record.at, kind: kind.to_owned(), text: print::on_one_line(&text, MOST) }
@@ -63,7 +60,6 @@ fn said(fact: &Fact) -> (&'static str, String) {
     }
 }
 
-/// An enumerated value as written in JSON.
 fn word(value: &impl Serialize) -> String {
     serde_json::to_value(value).ok().and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
 }

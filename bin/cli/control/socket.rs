@@ -26,7 +26,6 @@ const LONGEST_PATH: usize = 100;
 /// How many processes may have one pid: they are in containers that share a store.
 const MOST_NAMESAKES: u32 = 16;
 
-/// The folder with the sockets of all processes that use the store of this configuration.
 pub(super) fn folder(config: &Config) -> PathBuf {
     match config.store_path() {
         Some(store) => {
@@ -38,7 +37,6 @@ pub(super) fn folder(config: &Config) -> PathBuf {
     }
 }
 
-/// The name of the store in messages.
 pub(super) fn store_name(config: &Config) -> String {
     match config.store_path() {
         Some(store) => std::path::absolute(&store).unwrap_or(store).display().to_string(),

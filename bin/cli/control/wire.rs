@@ -6,7 +6,6 @@
 use bob::health::{MetricsSnapshot, NodeState};
 use serde::{Deserialize, Serialize};
 
-/// The version of all of this.
 pub(crate) const VERSION: u32 = 1;
 
 /// The longest line a process takes, bytes.
@@ -27,24 +26,19 @@ pub(crate) struct RequestLine {
     pub(crate) ask: Request,
 }
 
-/// Requests.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Request {
     Look,
-    /// Cancel the running turn of this session.
     Cancel {
         session: String,
     },
     /// Begin no new turn, let those that run end, then end.
     Drain,
-    /// Start a tool server again.
     RestartServer {
         server: String,
     },
-    /// Read the tool servers from the configuration again.
     ReloadServers,
-    /// The last records of a session's journal.
     Records {
         session: String,
         /// How many at most, up to [`MOST_RECORDS`].
@@ -61,7 +55,6 @@ pub(crate) struct ResponseLine {
     pub(crate) answer: Response,
 }
 
-/// Responses.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum Response {
@@ -88,7 +81,6 @@ pub(crate) enum Response {
     Records {
         records: Vec<JournalEntry>,
     },
-    /// It was not done.
     Refused {
         /// The kind: `invalid`, `version`, `too_long`, `busy`, `not_found`, `not_allowed`, `failed`.
         kind: String,
@@ -96,7 +88,6 @@ pub(crate) enum Response {
     },
 }
 
-/// Description of a process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Hello {
     pub(crate) version: String,
@@ -109,14 +100,12 @@ pub(crate) struct Hello {
     pub(crate) store: String,
 }
 
-/// A snapshot of the actor tree and metrics.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Look {
     /// The live tree; of the sessions the first 1,000, those whose turns run before the others.
     pub(crate) tree: Vec<NodeState>,
     pub(crate) metrics: MetricsSnapshot,
     pub(crate) process: ProcessFigures,
-    /// Whether it is draining.
     pub(crate) is_draining: bool,
 }
 
@@ -130,7 +119,6 @@ pub(crate) struct ProcessFigures {
     pub(crate) children: Vec<ChildFigures>,
 }
 
-/// A child process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct ChildFigures {
     pub(crate) pid: u32,
@@ -142,14 +130,11 @@ pub(crate) struct ChildFigures {
     pub(crate) rss_bytes: u64,
 }
 
-/// A record of a journal, in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct JournalEntry {
     /// When it was made, in milliseconds since 1970.
     pub(crate) at: i64,
-    /// The kind of record.
     pub(crate) kind: String,
-    /// The summary, truncated.
     pub(crate) text: String,
 }
 
@@ -161,7 +146,6 @@ impl Request {
 }
 
 impl Response {
-    /// A refusal.
     pub(crate) fn refused(kind: &str, message: impl Into<String>) -> Self {
         Self::Refused { kind: kind.to_owned(), message: message.into() }
     }

@@ -5,16 +5,13 @@ use bob_config::{Config, Environment, Files, Overrides};
 use crate::exit::Failure;
 use crate::runtime::trust;
 
-/// The source of a configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Origin {
     pub(crate) files: Files,
-    /// Overrides of the command line.
     pub(crate) overrides: Overrides,
 }
 
 impl Origin {
-    /// Reads it again.
     pub(crate) fn read(&self) -> Result<Config, Failure> {
         let config = self.load()?;
         trust::check(&config)?;

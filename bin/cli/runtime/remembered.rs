@@ -20,11 +20,9 @@ use serde::{Deserialize, Serialize};
 use crate::runtime::trust;
 use crate::terminal::print;
 
-/// No larger memory is read, bytes; a real one has a few kilobytes. In a part of it the latest decisions could be
-/// missing.
+/// No larger memory is read, bytes; a real one has a few kilobytes. A part of it may lack the latest decisions.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// The decisions for one configuration.
 pub(crate) struct Remembered {
     place: Place,
     known: Mutex<Known>,
@@ -32,7 +30,6 @@ pub(crate) struct Remembered {
     writing: Mutex<Option<JoinHandle<()>>>,
 }
 
-/// Where the decisions for one configuration are kept.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// The file with those for all configurations.
@@ -144,8 +141,7 @@ impl Place {
         Ok(known)
     }
 
-    /// Revokes decisions about this tool and these arguments, also those recorded in sessions. Blocks until that is
-    /// on disk.
+    /// Revokes decisions about this tool and these arguments, also those in sessions. Blocks until that is on disk.
     pub(crate) fn take_back(&self, standing: &Standing) -> io::Result<()> {
         // The description is not needed in a revocation.
         let revoked = Standing { text: String::new(), ..standing.clone() };

@@ -18,20 +18,17 @@ use crate::runtime;
 /// How long a signal may wait for a listener. Front ends check the signals more often than that.
 const HEARD_WITHIN: Duration = Duration::from_secs(1);
 
-/// The caught signals.
 pub(crate) struct Signals {
     caught: Streams,
     ear: Ear,
 }
 
-/// One stream for each signal.
 struct Streams {
     hang_up: Signal,
     interrupt: Signal,
     terminate: Signal,
 }
 
-/// State shared with the listener.
 #[derive(Clone, Debug, Default)]
 struct Ear(Arc<Heard>);
 
@@ -46,7 +43,6 @@ struct Heard {
 /// Marks a listener for as long as it is held.
 struct Listening<'a>(&'a Ear);
 
-/// The signals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Caught {
     /// The terminal was closed.
@@ -58,7 +54,6 @@ pub(crate) enum Caught {
 }
 
 impl Caught {
-    /// The exit code of a process this signal ended.
     pub(crate) fn exit(self) -> Exit {
         match self {
             Self::HangUp => Exit::HungUp,
@@ -69,7 +64,6 @@ impl Caught {
 }
 
 impl Signals {
-    /// Begins to catch.
     pub(crate) fn new() -> io::Result<Self> {
         let ear = Ear::default();
         tokio::spawn(guard(Streams::new()?, ear.clone()));

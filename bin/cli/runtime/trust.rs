@@ -4,8 +4,7 @@
 //! Such a configuration may have come with foreign files. Its privileges beyond choosing a built-in model are shown
 //! (programs it starts, addresses it sends to, policies it relaxes), and so is a store that came with it; the user is
 //! asked once, and again with the difference when it changed. The answer is stored outside the project, for exactly
-//! this path and content. A file named with `--config` is trusted; one line shows what has changed since its last
-//! use.
+//! this path and content. A file named with `--config` is trusted; one line shows what has changed since its last use.
 //!
 //! - `memory`: stored trust and usage; `used`: changes of a named configuration
 //! - `stores`: the origin of stores
@@ -29,13 +28,11 @@ pub(crate) use memory::state_folder;
 pub(crate) use stores::made;
 use stores::{Kept, Standing};
 
-/// The unanswered questions about a configuration.
 struct Question<'a> {
     config: &'a Config,
     privileges: Vec<Privilege>,
     /// The privileges that were trusted, if any.
     before: Option<Vec<String>>,
-    /// Whether it is trusted as it is.
     is_trusted: bool,
     /// The store and its origin.
     store: Option<(Kept, Standing)>,
@@ -100,7 +97,6 @@ impl<'a> Question<'a> {
         }
     }
 
-    /// Remembers that a person trusts it as it is now.
     fn remember(&self) -> Result<(), Failure> {
         Trusted::open()?.keep(&self.config.file, self.config.digest(), Some(self.texts()))?;
         self.brings().map_or(Ok(()), Kept::keep)
@@ -109,9 +105,7 @@ impl<'a> Question<'a> {
 
 /// Checks the trust in a configuration. A named one is trusted; a found one is accepted if it has no privileges, is
 /// trusted already, or the user agrees now.
-///
-/// # Errors
-/// A usage error with the command that trusts it, or an error of the store if that was replaced.
+/// Errors: a usage error with the command that trusts it, or an error of the store if that was replaced.
 pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     if !config.files().needs_trust() {
         return take_named(config);
@@ -234,7 +228,6 @@ fn ask(question: &Question<'_>) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The canonical path of a file.
 fn place(file: &Path) -> Result<PathBuf, Failure> {
     file.canonicalize().map_err(|error| Failure::usage(format!("cannot find {}: {error}", file.display())))
 }

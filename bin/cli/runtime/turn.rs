@@ -20,18 +20,15 @@ use crate::runtime::signals::{Caught, Signals};
 /// How long the outcome is still waited for after a second signal.
 const LAST_WAIT: Duration = Duration::from_millis(1_500);
 
-/// A turn that ended.
 pub(crate) struct Ended {
     pub(crate) outcome: Box<TurnOutcome>,
     /// The final event, if there was one.
     pub(crate) event: Option<Arc<Envelope>>,
-    /// Signals that arrived during the turn.
     pub(crate) caught: Option<Interrupted>,
     /// Why it could not be shown to its end.
     pub(crate) unread: Option<io::Error>,
 }
 
-/// A signal during a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Interrupted {
     /// Ctrl-C, once: the turn was cancelled, and the program may go on.
@@ -58,18 +55,14 @@ impl Interrupted {
     }
 }
 
-/// A turn to be run.
 pub(crate) enum Work {
     Say(Box<AgentRequest>),
-    /// Resumes a suspended turn.
     Resume(SessionId, ResumeToken, ResumeReply),
     /// One that was handed in already.
     Begun(Box<AgentStream>),
-    /// Finishes interrupted turns.
     Finish(SessionId),
 }
 
-/// The source of the turn's events.
 enum Source {
     Turn(Box<AgentStream>),
     /// The events of a session, how each of its turns ends, and how it did.

@@ -12,7 +12,6 @@ const MOST_OUTPUT: usize = 200;
 /// How many characters of a step are shown.
 const MOST_STEP: usize = 100;
 
-/// Whether calls of this tool show a plan.
 pub(crate) fn is_plan(name: &ToolName) -> bool {
     name.as_str() == "local/todo"
 }
@@ -57,7 +56,6 @@ const SO_FAR: &str = "; its output so far:\n";
 /// How many lines of it stay on the screen.
 const MOST_LAST: usize = 5;
 
-/// How a call ended, in a word or two.
 pub(crate) fn ended(result: &ToolResult) -> String {
     let word = match result.status {
         CallStatus::Ok => "ok",
@@ -69,7 +67,6 @@ pub(crate) fn ended(result: &ToolResult) -> String {
     exit(result).unwrap_or_else(|| word.to_owned())
 }
 
-/// Whether its turn was ended while it ran.
 pub(crate) fn is_interrupted(result: &ToolResult) -> bool {
     result.output.plain().starts_with("outcome unknown: the turn ended while the tool was running")
 }

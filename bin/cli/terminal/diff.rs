@@ -25,7 +25,6 @@ pub(crate) fn difference<'t>(before: &'t str, after: &'t str) -> TextDiff<'t, 't
     TextDiff::configure().timeout(LOOKED_FOR).diff_lines(before, after)
 }
 
-/// The difference of one file, cleaned.
 pub(crate) fn unified(file: &FileChange) -> String {
     let FileChange { path, is_rough, .. } = file;
     if *is_rough {

@@ -53,7 +53,6 @@ impl Screen {
         Self { free, drawn_at: AtomicU16::new(0), is_written: false.into() }
     }
 
-    /// Columns and rows.
     fn size() -> (u16, u16) {
         match rustix::termios::tcgetwinsize(io::stderr()) {
             Ok(size) if size.ws_col > 0 && size.ws_row > 0 => (size.ws_col, size.ws_row),

@@ -49,7 +49,6 @@ fn targets(log: &Log) -> Targets {
         .with_target("rmcp", LevelFilter::OFF)
 }
 
-/// Makes a writer for each record.
 struct CleanStderr;
 
 /// Collects one record and writes it when it is complete.

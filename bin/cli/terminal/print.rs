@@ -31,7 +31,6 @@ pub(crate) fn above(bar: &ProgressBar) {
     let _the_first_one_counts = BAR.set(bar.clone());
 }
 
-/// Writes with the bar hidden, if it shares the terminal.
 fn aside<T>(shares_terminal: bool, write: impl FnOnce() -> T) -> T {
     match BAR.get().filter(|_bar| shares_terminal) {
         Some(bar) => bar.suspend(write),
@@ -175,7 +174,6 @@ pub(crate) fn is_plain() -> bool {
     is_plain_wanted() || std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Whether `--plain` was given.
 pub(crate) fn is_plain_wanted() -> bool {
     PLAIN.get().is_some()
 }

@@ -44,7 +44,6 @@ const MOST_WORDS: usize = 300;
 /// How much of a decision is repeated, characters.
 const MOST_TOLD: usize = 100;
 
-/// Renders the question, about a call whose paths begin in this folder.
 pub(crate) fn shown_in(folder: &Path, question: &ApprovalQuestion, look: Look, is_whole: bool) -> String {
     rendered(question, edits::lines_in(folder, &question.call), look, is_whole)
 }
@@ -142,7 +141,6 @@ fn command(question: &ApprovalQuestion) -> Option<Vec<String>> {
     Some(std::iter::once(first).chain(lines.map(|line| format!("> {line}"))).chain(further).collect())
 }
 
-/// The possible decisions, wrapped.
 fn choices(question: &ApprovalQuestion, look: Look) -> String {
     let what = match (&question.like[..], question.exact) {
         ([], true) => "this exact call".to_owned(),
@@ -182,7 +180,6 @@ fn pattern(rule: &str) -> &str {
     rule.split_once('(').map_or(rule, |(_tool, about)| about.strip_suffix(')').unwrap_or(about))
 }
 
-/// Says what can be answered.
 pub(crate) fn unclear(question: &ApprovalQuestion) -> String {
     let words = [
         ("allow_once", "y"),
@@ -207,7 +204,6 @@ pub(crate) fn prompt(question: &ApprovalQuestion) -> String {
     format!("allow? [{}] ", offered.join("/"))
 }
 
-/// A parsed decision.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Said {
     Decided(Decision),
@@ -219,7 +215,6 @@ pub(crate) enum Said {
     Unclear,
 }
 
-/// Parses a line.
 pub(crate) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
     let (word, rest) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
     let is_offered = |name: &str| question.choices.iter().any(|choice| choice == name);
@@ -243,7 +238,6 @@ pub(crate) fn understood(line: &str, question: &ApprovalQuestion) -> Said {
     if is_offered(name) { said } else { Said::Unclear }
 }
 
-/// Text about a decision, for the scrollback.
 pub(crate) fn told(decision: &Decision) -> String {
     match decision {
         Decision::AllowOnce => "[allowed once]".to_owned(),
@@ -261,7 +255,6 @@ pub(crate) fn told(decision: &Decision) -> String {
     }
 }
 
-/// Parses edited arguments.
 pub(crate) fn edited(line: &str) -> Result<Decision, String> {
     let arguments: Value = serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
     match arguments.is_object() {

@@ -35,7 +35,6 @@ pub(crate) fn is_drawn_on() -> bool {
     io::stdout().is_terminal() && print::stderr_is_screen()
 }
 
-/// A whole answer as it is shown on a terminal.
 pub(crate) fn rendered(text: &str, look: Look) -> String {
     if print::is_plain() {
         return format!("{}\n", sanitise::clean(text));
@@ -44,12 +43,10 @@ pub(crate) fn rendered(text: &str, look: Look) -> String {
     answer.push(&sanitise::clean(text), look) + &answer.finish(look)
 }
 
-/// Where the pieces of a turn go.
 pub(crate) struct Screen {
     /// The lines below; `None` where everything is plain.
     live: Option<Live>,
     answer: Answer,
-    /// The calls that run, with their lines.
     running: Vec<(CallId, String)>,
     /// Pieces held back during a question.
     held: Option<VecDeque<Piece>>,
@@ -69,7 +66,6 @@ enum Line {
 }
 
 impl Screen {
-    /// A screen for one turn, with these lines below it.
     pub(crate) fn new(live: Option<&Live>) -> Self {
         live.iter().for_each(|live| live.begin());
         Self {
@@ -82,7 +78,6 @@ impl Screen {
         }
     }
 
-    /// Shows pieces in their order.
     pub(crate) fn print(&mut self, pieces: Vec<Piece>) -> io::Result<()> {
         for piece in pieces {
             match &mut self.held {

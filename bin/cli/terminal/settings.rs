@@ -89,7 +89,6 @@ fn tell_pastes_by(tells: bool, write: impl FnOnce(&str) -> io::Result<()>) {
     }
 }
 
-/// Whether the terminal was closed, rather than only its input.
 pub(crate) fn is_gone() -> bool {
     tcgetattr(stdin()).is_err()
 }

@@ -36,7 +36,6 @@ const MOST_REASON_TO_RETRY: usize = 160;
 /// The content of a turn that was cancelled before there was any. The model said nothing then.
 pub(crate) const NOTHING_YET: &str = "Cancelled before there was an answer.";
 
-/// Something to be printed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// A part of the answer, cleaned.
@@ -49,18 +48,15 @@ pub(crate) enum Piece {
     Change(String),
     /// A call began. Not sanitised yet.
     Call {
-        /// Which call.
         id: CallId,
         /// Its tool and truncated arguments.
         line: String,
     },
     /// A call has its result. Not cleaned yet.
     Result {
-        /// Which call.
         id: CallId,
         /// The tool, when the line before is not that of this call.
         name: Option<String>,
-        /// How it ended.
         status: CallStatus,
         /// Its status, duration, and the first line of its result.
         line: String,
@@ -73,7 +69,6 @@ pub(crate) enum Piece {
     End,
 }
 
-/// State of the display of one turn.
 pub(crate) struct Show {
     /// Whether the answer is shown while it is streamed, or at the end.
     grows: bool,
@@ -83,9 +78,7 @@ pub(crate) struct Show {
     words: String,
     /// Whether the last line of the answer is not ended.
     is_line_open: bool,
-    /// The calls whose line was shown.
     running: Vec<CallId>,
-    /// Whether a denied call was shown.
     has_denied: bool,
     /// Whether the last reply was not understood.
     is_malformed: bool,
@@ -97,12 +90,10 @@ pub(crate) struct Show {
     limit: Option<u64>,
     /// Whether the last question offered decisions that apply to later sessions.
     offers_always: bool,
-    /// Whether the session was made for this turn.
     is_new: bool,
 }
 
 impl Show {
-    /// The beginning of a turn.
     pub(crate) fn new(grows: bool) -> Self {
         Self {
             grows,
@@ -126,17 +117,14 @@ impl Show {
         Self { is_new: true, ..self }
     }
 
-    /// Shows the turns of a conversation.
     pub(crate) fn talking(self) -> Self {
         Self { is_talk: true, ..self }
     }
 
-    /// Shows the turns of a conversation whose input is a pipe.
     pub(crate) fn on_a_pipe(self) -> Self {
         Self { is_on_a_pipe: true, ..self }
     }
 
-    /// Returns the pieces for an event of this step.
     pub(crate) fn event(&mut self, event: &AgentEvent, step: Option<u32>) -> Vec<Piece> {
         let line = match event {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
@@ -210,7 +198,6 @@ impl Show {
         line.map(|line| self.note(line)).unwrap_or_default()
     }
 
-    /// Returns the pieces for the outcome.
     pub(crate) fn outcome(&mut self, outcome: &TurnOutcome) -> Vec<Piece> {
         let mut pieces = self.end_line();
         let is_said = self.words.trim() == outcome.content.trim();
@@ -320,7 +307,6 @@ impl Show {
     }
 }
 
-/// Formats a duration.
 pub(crate) fn took(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -335,7 +321,6 @@ fn why_again(reason: &str) -> String {
     print::on_one_line(&reason.replacen(": try again later", "", 1), MOST_REASON_TO_RETRY)
 }
 
-/// A call on one line.
 fn called(call: &ToolCall) -> String {
     one_line(call.name.as_str(), &call.arguments)
 }

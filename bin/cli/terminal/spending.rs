@@ -16,7 +16,6 @@ use bob::store::{Fact, Record, StepCost};
 pub(crate) struct Prices(Option<Arc<Catalogue>>);
 
 impl Prices {
-    /// The prices of a catalogue, which knows those of its configuration.
     pub(crate) fn of(catalogue: &Arc<Catalogue>) -> Self {
         Self(Some(Arc::clone(catalogue)))
     }
@@ -27,10 +26,8 @@ impl Prices {
     }
 }
 
-/// Bytes of a token, about.
 const BYTES_A_TOKEN: u64 = 4;
 
-/// Usage of one model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Used {
     /// Calls that were answered or interrupted.
@@ -46,7 +43,6 @@ pub(crate) struct Used {
 }
 
 impl Used {
-    /// A call of so many tokens.
     pub(crate) fn of(usage: &Usage) -> Self {
         let by_size = BTreeMap::from([(usage.input_tokens.saturating_sub(1) / 1_000, *usage)]);
         Self { calls: 1, usage: *usage, by_size, ..Self::default() }
@@ -63,7 +59,6 @@ impl Used {
     }
 }
 
-/// Tokens by model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spending {
     by_model: BTreeMap<ModelName, Used>,
@@ -72,7 +67,6 @@ pub(crate) struct Spending {
 }
 
 impl Spending {
-    /// Takes an event of a turn.
     pub(crate) fn event(&mut self, event: &AgentEvent) {
         match event {
             AgentEvent::PromptBuilt { estimated_tokens, .. } => self.under_way = Some((*estimated_tokens, 0)),
@@ -125,7 +119,6 @@ impl Spending {
         spending
     }
 
-    /// Whether a record tells of the use of a model.
     pub(crate) fn is_in(record: &Record) -> bool {
         match &record.fact {
             Fact::Answered(_) | Fact::Malformed { .. } => true,
@@ -134,38 +127,32 @@ impl Spending {
         }
     }
 
-    /// Adds the counts of another instance.
     pub(crate) fn extend(&mut self, other: &Self) {
         for (model, more) in &other.by_model {
             self.add_used(model, more);
         }
     }
 
-    /// Adds usage of one model.
     pub(crate) fn add_used(&mut self, model: &ModelName, more: &Used) {
         self.by_model.entry(model.clone()).or_default().add(more);
     }
 
-    /// All tokens so far, and whether some are estimated.
     pub(crate) fn tokens(&self) -> (u64, bool) {
         let known: u64 = self.by_model.values().map(|used| used.usage.total_tokens).sum();
         let about = self.under_way.map(|(prompt, bytes)| prompt + bytes / BYTES_A_TOKEN);
         (known + about.unwrap_or(0), about.is_some())
     }
 
-    /// Model by model, by name.
     pub(crate) fn models(&self) -> impl Iterator<Item = (&ModelName, &Used)> {
         self.by_model.iter()
     }
 
-    /// All models together.
     pub(crate) fn total(&self) -> Used {
         let mut total = Used::default();
         self.by_model.values().for_each(|used| total.add(used));
         total
     }
 
-    /// The cost by currency.
     pub(crate) fn cost(&self, prices: &Prices) -> Cost {
         let mut cost = Cost::default();
         for (model, used) in &self.by_model {
@@ -222,7 +209,6 @@ fn money(amount: f64, currency: &str) -> String {
     }
 }
 
-/// A number with its thousands apart.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut shown = String::new();

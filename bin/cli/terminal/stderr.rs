@@ -34,7 +34,6 @@ const LAST_WAIT: Duration = Duration::from_millis(500);
 /// How long it waits at most while there is room for more: a busy machine may let the writing thread wait.
 const LAST_WAIT_WITH_ROOM: Duration = Duration::from_millis(2_500);
 
-/// Text for stderr.
 enum Text {
     /// Lines of text, or records for programs.
     Said(String),
@@ -42,7 +41,6 @@ enum Text {
     Drawn(String),
 }
 
-/// Pending text.
 #[derive(Default)]
 struct Queue {
     state: Mutex<State>,
@@ -177,7 +175,6 @@ pub(crate) fn tell(text: String) {
     queue().push(Text::Said(text));
 }
 
-/// Queues a drawing of the status lines.
 pub(crate) fn draw(text: String) {
     queue().push(Text::Drawn(text));
 }

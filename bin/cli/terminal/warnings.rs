@@ -13,7 +13,6 @@ use crate::terminal::print;
 /// How many characters of a server's last output are shown.
 const MOST: usize = 400;
 
-/// Reports failures of tool servers.
 pub(crate) struct Warnings {
     runtime: Runtime,
     changes: watch::Receiver<u64>,
@@ -42,7 +41,6 @@ impl Warnings {
         }
     }
 
-    /// Returns new warnings.
     pub(crate) fn now(&mut self) -> Vec<String> {
         self.changes.mark_unchanged();
         let servers = self.runtime.servers();

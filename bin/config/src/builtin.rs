@@ -59,7 +59,6 @@ pub(super) fn text(root: &Table<'_>, environment: &Environment, files: &Files) -
     text
 }
 
-/// The provider of the model on this machine.
 fn local(script: &str) -> String {
     format!(
         "[providers.local]\n\
@@ -86,9 +85,7 @@ const FOR_A_TINY_MODEL: &str = "[policy]\n\
     sentence.\"\n";
 
 /// Writes the scripts of the model on this machine below this folder, if they are not there as they should be. Blocks.
-///
-/// # Errors
-/// When the folder or a file cannot be written.
+/// Errors: when the folder or a file cannot be written.
 pub(super) fn write_scripts(cache: &Path) -> io::Result<()> {
     let folder = cache.join("scripts");
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;

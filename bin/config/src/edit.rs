@@ -38,7 +38,6 @@ pub fn key(text: &str) -> Result<Vec<String>, String> {
     Err(format!("there is no key {text}{}", near.unwrap_or_default()))
 }
 
-/// Whether these parts are the beginning of a key.
 fn begins(key: &str, parts: &[&str]) -> bool {
     let mut wanted = key.split('.');
     parts.iter().all(|part| wanted.next().is_some_and(|wanted| wanted == "*" || wanted == *part))

@@ -8,7 +8,6 @@ use bob::sessions::PoolName;
 use super::secret::has_credentials;
 use super::tree::{self, Item};
 
-/// A key of a table.
 pub(super) struct Key {
     /// Its name; empty for a flattened part, whose keys are in the table itself.
     pub(super) name: &'static str,
@@ -32,7 +31,6 @@ pub(super) fn paths(keys: &[Key]) -> Vec<String> {
     keys.iter().flat_map(of).collect()
 }
 
-/// The names accepted in the table of these keys.
 pub(super) fn names(keys: &[Key]) -> Vec<&'static str> {
     keys.iter().flat_map(|key| if key.name.is_empty() { names(key.below) } else { vec![key.name] }).collect()
 }
@@ -46,7 +44,6 @@ pub(super) enum Rule {
     Whole(u64, u64),
     /// A number between two bounds, both included.
     Decimal(f64, f64),
-    /// A text that is not empty.
     Text,
     /// `provider:model`.
     Model,
@@ -54,7 +51,6 @@ pub(super) enum Rule {
     ModelOrEmpty,
     /// An `http://` or `https://` address without user and password.
     Address,
-    /// A pattern of tool names.
     Pattern,
     /// A pattern of tool names, and perhaps one of arguments in parentheses.
     CallPattern,
@@ -70,7 +66,6 @@ pub(super) enum Rule {
 pub(super) const TIME: Rule = Rule::Whole(1, 7 * 24 * 3_600_000);
 /// More of anything that is counted in a turn or in a process is a slip of the finger.
 pub(super) const COUNT: Rule = Rule::Whole(1, 1_000_000);
-/// A ratio.
 pub(super) const RATIO: Rule = Rule::Decimal(0.0, 1.0);
 /// A million tokens for more than this is a slip of the finger, or a currency that wants another unit.
 pub(super) const PRICE: Rule = Rule::Decimal(0.0, 10_000_000.0);

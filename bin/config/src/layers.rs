@@ -71,7 +71,6 @@ pub struct Overrides {
 /// A file of the configuration. Its text begins where that of the file below it ends.
 pub(super) struct FileText<'t> {
     pub(super) file: &'t Path,
-    /// The text as it is in the file.
     pub(super) text: &'t str,
     /// The text behind as many blanks as there is text below it.
     pub(super) placed: Cow<'t, str>,
@@ -156,7 +155,6 @@ impl Layers {
     }
 }
 
-/// One line of TOML for one environment variable.
 fn assignment(key: &str, value: Option<&str>) -> Result<String, String> {
     let mut is_verbatim = false;
     let part = |part: &str| {

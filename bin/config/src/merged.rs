@@ -14,7 +14,6 @@ use super::source::{OfUser, Source, digest};
 use super::tree::{Item, Table, Value};
 use super::{Config, ConfigError, aliases, builtin, check, interpolate, keys, profile, secret, syntax, tree};
 
-/// All layers in one tree.
 pub(super) struct Merged<'t> {
     root: Table<'t>,
     texts: &'t [FileText<'t>],
@@ -84,10 +83,7 @@ impl<'t> Merged<'t> {
         table.get(last.as_str()).map(|item| tree::written_but(item, &mut names, &secret::is_hidden))
     }
 
-    /// The finished configuration.
-    ///
-    /// # Errors
-    /// All errors at once.
+    /// The finished configuration. Errors: all errors at once.
     pub(super) fn config(self, files: &Files, environment: &Environment) -> Result<Config, ConfigError> {
         let Self { mut root, texts, layers, mut findings, is_broken, replaced, is_strict, has_scripts } = self;
         let source = |span: Range<usize>| {

@@ -319,7 +319,6 @@ impl Config {
     }
 }
 
-/// Classifies settings of single tools.
 fn rules(tools: &BTreeMap<String, ToolOverride>, privileges: &mut Vec<Privilege>) {
     for (name, ToolOverride { risk, timeout_ms: _, idempotent }) in tools {
         let mut loosens = |what: String| privileges.push(Privilege::new(PrivilegeKind::Loosens, what));

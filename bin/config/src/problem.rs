@@ -46,7 +46,6 @@ pub(super) struct Finding {
     pub(super) help: Option<String>,
 }
 
-/// The errors so far.
 #[derive(Default)]
 pub(super) struct Findings {
     pub(super) list: Vec<Finding>,

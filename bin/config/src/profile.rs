@@ -8,7 +8,6 @@ use super::tree::{self, Table};
 /// Messages of history that a prompt takes along at most: a turn of many steps is bounded by the model's context.
 const TERMINAL_HISTORY: usize = 1_000;
 
-/// The policy of a profile.
 pub(super) fn policy(is_strict: bool) -> Policy {
     if is_strict { Policy::default() } else { Policy::terminal() }
 }

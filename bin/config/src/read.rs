@@ -14,14 +14,12 @@ use super::tree::{self, Item, Table};
 pub(super) trait Read: Sized {
     /// The keys of the tables that it is read from, if it is.
     const KEYS: &'static [Key] = &[];
-    /// Whether it is read from many of them.
     const IS_MANY: bool = false;
 
     /// The value; `None` when it cannot be one, and then a complaint has been made.
     fn read(item: &Item<'_>, reader: &mut Reader<'_>) -> Option<Self>;
 }
 
-/// The current position and the errors so far.
 pub(super) struct Reader<'r> {
     findings: &'r mut Findings,
     /// After a broken line, keys can stand in the wrong table or be lost: unknown keys of the top level and missing ones are

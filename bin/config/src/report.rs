@@ -19,7 +19,6 @@ pub struct ConfigError {
 }
 
 impl ConfigError {
-    /// An error about the file as a whole.
     pub(super) fn of_file(file: &Path, message: String, help: Option<String>) -> Self {
         let (origin, place) = (Origin::File, Some(file.to_owned()));
         let problem = Problem { message, help, origin, file: place, line: 0, column: 0, snippet: None };

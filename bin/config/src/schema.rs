@@ -40,7 +40,6 @@ pub struct Config {
     pub(super) source: Source,
     /// The values of substituted variables, by name.
     pub(super) filled: BTreeMap<String, Secret>,
-    /// Where they were filled in, and which.
     pub(super) filled_at: Vec<(Vec<String>, String)>,
     /// Guards and limits of turns.
     pub runtime: Runtime,

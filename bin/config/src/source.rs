@@ -1,10 +1,7 @@
-//! Where a finished configuration comes from.
-
 use std::path::PathBuf;
 
 use super::files::Files;
 
-/// Where a finished configuration comes from.
 #[derive(Clone, Default)]
 pub(super) struct Source {
     pub(super) files: Files,
@@ -28,11 +25,8 @@ impl std::fmt::Debug for Source {
 /// What of a merged configuration comes from the user's own file.
 #[derive(Clone, Default)]
 pub(super) struct OfUser {
-    /// Its folder.
     pub(super) folder: PathBuf,
-    /// The providers that it starts.
     pub(super) providers: Vec<String>,
-    /// The hooks whose programs it names.
     pub(super) hooks: Vec<String>,
     /// Whether the tool servers are its.
     pub(super) servers: bool,

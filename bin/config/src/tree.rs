@@ -41,13 +41,11 @@ pub(super) fn whole(item: &Item<'_>) -> Option<Option<i128>> {
     item.get_ref().as_integer().map(|digits| i128::from_str_radix(digits.as_str(), digits.radix()).ok())
 }
 
-/// A number.
 pub(super) fn decimal(item: &Item<'_>) -> Option<f64> {
     let whole = whole(item).map(|number| number.map_or(f64::NAN, |number| number as f64));
     whole.or_else(|| item.get_ref().as_float().map(|digits| digits.as_str().parse().unwrap_or(f64::NAN)))
 }
 
-/// Type of a value for messages.
 pub(super) fn kind(item: &Item<'_>) -> &'static str {
     match item.get_ref() {
         Value::String(_) => "a string",
@@ -64,7 +62,6 @@ pub(super) fn kind(item: &Item<'_>) -> &'static str {
 pub(super) struct Faults(Vec<Range<usize>>);
 
 impl Faults {
-    /// Of these places in a text.
     pub(super) fn at(text: &str, places: &[usize]) -> Self {
         let line_end = |at: usize| text[at..].find('\n').map_or(text.len(), |length| at + length);
         let mut rests: Vec<_> = places.iter().map(|&at| at..line_end(at)).collect();
@@ -143,7 +140,6 @@ pub(super) fn get<'t>(root: &'t Table<'t>, path: &str) -> Option<&'t Item<'t>> {
     }
 }
 
-/// A value as it may be written in a file.
 pub(super) fn written(item: &Item<'_>) -> String {
     written_but(item, &mut Vec::new(), &|_, _| false)
 }
@@ -183,7 +179,6 @@ pub(super) fn written_but<'p>(
     }
 }
 
-/// The path as it is written in a file.
 pub(super) fn shown(path: &[String]) -> String {
     let mut text = String::new();
     for part in path {
@@ -204,7 +199,6 @@ pub(super) fn shown(path: &[String]) -> String {
     text
 }
 
-/// A text as a basic string of TOML.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {

@@ -1,5 +1,3 @@
-//! The command line of the drill server.
-
 use std::path::PathBuf;
 
 use super::garbage::{self, Garbage};
@@ -24,17 +22,13 @@ A tool server for drills: it behaves, or misbehaves in named ways.
 /// Default page size: small, so that a list has several pages.
 const PAGE: usize = 8;
 
-/// The parsed command line.
 pub(super) enum Wish {
     /// Be a server.
     Serve(Options),
-    /// Print this and leave.
     Print(String),
-    /// The arguments are wrong, and why.
     Refuse(String),
 }
 
-/// How to be a server.
 pub(super) struct Options {
     /// The ways to misbehave, each with its number. The first that cares about a moment decides it.
     pub(super) modes: Vec<(&'static Mode, u64)>,
@@ -44,7 +38,6 @@ pub(super) struct Options {
     pub(super) page: usize,
     /// Further tools.
     pub(super) tools: Option<PathBuf>,
-    /// Where events are written.
     pub(super) log: Option<PathBuf>,
     /// Whether it speaks revision 2026-07-28.
     pub(super) is_newest: bool,
@@ -52,7 +45,6 @@ pub(super) struct Options {
     pub(super) is_again: bool,
 }
 
-/// Reads the arguments.
 pub(super) fn read(arguments: impl IntoIterator<Item = String>) -> Wish {
     match options(arguments.into_iter()) {
         Ok(wish) => wish,

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::protocol::Request;
 
-/// The garbage of one server.
 pub(super) struct Garbage {
     kind: &'static Kind,
     /// Only before answers to this method.
@@ -17,14 +16,12 @@ pub(super) struct Garbage {
     left: AtomicU64,
 }
 
-/// One kind.
 pub(super) struct Kind {
     name: &'static str,
     line: &'static str,
     sort: Sort,
 }
 
-/// Effect on the response.
 enum Sort {
     /// The response is whole on its own line, after these bytes.
     Before(&'static [u8]),
@@ -135,7 +132,6 @@ const KINDS: &[Kind] = &[
     }),
 ];
 
-/// One line for each.
 fn lines(lines: &[&str]) -> Vec<u8> {
     lines.iter().flat_map(|line| [line.as_bytes(), b"\n"]).flatten().copied().collect()
 }
@@ -159,12 +155,10 @@ impl Garbage {
     }
 }
 
-/// The kind of this name.
 pub(super) fn find(name: &str) -> Result<&'static Kind, String> {
     KINDS.iter().find(|kind| kind.name == name).ok_or_else(|| format!("no garbage `{name}`; --list-garbage names it"))
 }
 
-/// All kinds, one line each.
 pub(super) fn list() -> String {
     let mut text = String::new();
     for kind in KINDS {

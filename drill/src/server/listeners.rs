@@ -13,7 +13,6 @@ use super::protocol::Request;
 /// Receiving end of a call.
 pub(super) type News = Receiver<Delivery>;
 
-/// What a waiting call receives.
 pub(super) enum Delivery {
     /// The client no longer wants the call.
     Cancelled,
@@ -21,13 +20,11 @@ pub(super) enum Delivery {
     Answered(Value),
 }
 
-/// All calls that wait.
 #[derive(Default)]
 pub(super) struct Listeners(Mutex<Book>);
 
 #[derive(Default)]
 struct Book {
-    /// By the id of the call.
     waiting: HashMap<String, Sender<Delivery>>,
     /// Calls with an open request to the client, by the id of that request.
     asking: HashMap<String, String>,
@@ -36,7 +33,6 @@ struct Book {
 }
 
 impl Listeners {
-    /// Registers a call for deliveries.
     pub(super) fn listen(&self, request: &Request) -> News {
         let (sender, news) = mpsc::channel();
         self.book().waiting.insert(request.id.to_string(), sender);
@@ -52,7 +48,6 @@ impl Listeners {
         id
     }
 
-    /// The call listens no longer.
     pub(super) fn forget(&self, request: &Request) {
         let id = request.id.to_string();
         let mut book = self.book();
@@ -60,12 +55,10 @@ impl Listeners {
         book.asking.retain(|_, call| *call != id);
     }
 
-    /// Delivers a cancel notice.
     pub(super) fn cancelled(&self, call: &Value) {
         self.book().tell(&call.to_string(), Delivery::Cancelled);
     }
 
-    /// This question was answered.
     pub(super) fn answered(&self, question: &Value, answer: Value) {
         let mut book = self.book();
         if let Some(call) = book.asking.remove(&question.to_string()) {

@@ -35,8 +35,7 @@ use std::io::{self, Write};
 use arguments::Wish;
 use requests::Server;
 
-/// Runs the server on stdin and stdout until stdin ends, and returns the exit code: 0, or 2 when the arguments are
-/// wrong.
+/// Runs the server on stdin and stdout until stdin ends, and returns the exit code: 2 for wrong arguments, else 0.
 ///
 /// `arguments` excludes the program name; `--help` explains them. Several modes end the process differently (another
 /// exit code, a signal, never), so this may not return. Call it once, before other threads are started: some modes

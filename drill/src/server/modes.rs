@@ -23,16 +23,13 @@ pub(super) enum Moment<'a> {
     Begun,
     /// Nothing has been read yet.
     Started,
-    /// A request from the client.
     Asked(&'a Request),
     /// A notification from the client, by its method.
     Told(&'a str),
-    /// Stdin has ended.
     Ended,
 }
 
 impl Moment<'_> {
-    /// The request, if it is one of this method.
     fn asked(&self, method: &str) -> Option<&Request> {
         match self {
             Self::Asked(request) if request.method == method => Some(request),
@@ -40,12 +37,10 @@ impl Moment<'_> {
         }
     }
 
-    /// The request, if it is a call of a tool.
     fn called(&self) -> Option<&Request> {
         self.asked("tools/call")
     }
 
-    /// Whether the handshake has just ended.
     fn is_ready(&self) -> bool {
         matches!(self, Self::Told("notifications/initialized"))
     }
@@ -59,23 +54,15 @@ pub(super) enum Step {
     Dealt,
 }
 
-/// The number a mode takes.
 pub(super) struct Number {
-    /// Unit of the parameter.
     pub(super) unit: &'static str,
-    /// Default of the parameter.
     pub(super) default: u64,
 }
 
-/// One way to misbehave.
 pub(super) struct Mode {
-    /// Its name on the command line.
     pub(super) name: &'static str,
-    /// Its number, if it takes one.
     pub(super) number: Option<Number>,
-    /// One-line description.
     line: &'static str,
-    /// Does it.
     pub(super) act: Act,
 }
 
@@ -148,12 +135,10 @@ const MODES: &[Mode] = &[
     mode("close-stdout", "closes stdout after the handshake, and lives until stdin ends", processes::close_stdout),
 ];
 
-/// The mode of this name.
 pub(super) fn find(name: &str) -> Result<&'static Mode, String> {
     MODES.iter().find(|mode| mode.name == name).ok_or_else(|| format!("no mode `{name}`; --list-modes names them"))
 }
 
-/// All modes, one line each.
 pub(super) fn list() -> String {
     let mut text = String::new();
     for mode in MODES {

@@ -11,7 +11,6 @@ use super::protocol::{self, Request};
 use super::requests::Server;
 use super::tasks;
 
-/// The revision.
 pub(super) const NEWEST: &str = "2026-07-28";
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";

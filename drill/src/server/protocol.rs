@@ -17,31 +17,22 @@ pub(super) const INVALID_PARAMS: i64 = -32_602;
 /// That line was no JSON.
 pub(super) const PARSE_ERROR: i64 = -32_700;
 
-/// A question that wants an answer.
 #[derive(Clone, Debug)]
 pub(super) struct Request {
     /// As the client wrote it: a number or a text.
     pub(super) id: Value,
-    /// The method.
     pub(super) method: String,
     /// The parameters; `null` if absent.
     pub(super) params: Value,
 }
 
-/// One line from the client.
 pub(super) enum Incoming {
     /// Wants an answer.
     Request(Request),
     /// Wants none.
-    Notification {
-        /// The method.
-        method: String,
-        /// The parameters.
-        params: Value,
-    },
+    Notification { method: String, params: Value },
     /// Answers a question of this server.
     Answer {
-        /// Which question.
         id: Value,
         /// The whole object, with `result` or `error`.
         answer: Value,
@@ -52,7 +43,6 @@ pub(super) enum Incoming {
     Blank,
 }
 
-/// Reads one line.
 pub(super) fn read(line: &[u8]) -> Incoming {
     if line.trim_ascii().is_empty() {
         return Incoming::Blank;
@@ -74,17 +64,14 @@ pub(super) fn result(id: &Value, result: &str) -> String {
     format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#)
 }
 
-/// An answer that refuses.
 pub(super) fn error(id: &Value, code: i64, message: &str) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": message } }).to_string()
 }
 
-/// A statement to the client.
 pub(super) fn notification(method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "method": method, "params": params }).to_string()
 }
 
-/// A question to the client.
 pub(super) fn request(id: &str, method: &str, params: &Value) -> String {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
 }
@@ -99,12 +86,10 @@ pub(super) fn initialized(revision: &str) -> String {
     .to_string()
 }
 
-/// A tool result of one text.
 pub(super) fn text(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }] })
 }
 
-/// The result of a tool that failed.
 pub(super) fn failure(text: &str) -> Value {
     json!({ "content": [{ "type": "text", "text": text }], "isError": true })
 }

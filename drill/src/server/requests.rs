@@ -113,7 +113,6 @@ impl Server {
         }
     }
 
-    /// Logs a request.
     fn note(&self, request: &Request) {
         match request.method.as_str() {
             "initialize" => self.log.write("initialize", json!({ "params": brief(&request.params) })),
@@ -142,7 +141,6 @@ impl Server {
         Step::Healthy
     }
 
-    /// The healthy behaviour.
     fn obey(self: &Arc<Self>, request: &Request) {
         if self.is_newest() && newest::obey(self, request) {
             return;
@@ -164,12 +162,10 @@ impl Server {
         }
     }
 
-    /// Whether it speaks revision 2026-07-28.
     pub(super) fn is_newest(&self) -> bool {
         self.options.is_newest
     }
 
-    /// Tells the client that the tools changed.
     pub(super) fn tell_changed(&self) {
         if self.is_newest() {
             newest::tell_changed(self);
@@ -199,7 +195,6 @@ impl Server {
         self.send(request, protocol::result(&request.id, complete.as_deref().unwrap_or(result)));
     }
 
-    /// Answers with an error.
     pub(super) fn refuse(&self, request: &Request, code: i64, message: &str) {
         self.send(request, protocol::error(&request.id, code, message));
     }

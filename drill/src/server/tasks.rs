@@ -24,7 +24,6 @@ pub(super) fn offer() -> Value {
     })
 }
 
-/// Takes a call of the tool.
 pub(super) fn take(server: &Server, request: &Request) {
     let path = request.params["arguments"]["path"].as_str().unwrap_or_default();
     if !request.params["_meta"][CAPABILITIES]["extensions"][EXTENSION].is_object() {
@@ -77,7 +76,6 @@ fn task(id: &str, status: &str) -> Value {
     })
 }
 
-/// Marks a task as cancelled.
 fn cancelled(id: &str) -> String {
     format!("{id}.cancelled")
 }

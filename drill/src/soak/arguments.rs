@@ -1,5 +1,3 @@
-//! The arguments of `soak`.
-
 use std::path::PathBuf;
 use std::time::Duration;
 

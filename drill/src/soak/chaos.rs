@@ -1,82 +1,52 @@
 //! The kinds of faults, in one table, and the text that sets their rates.
 //!
-//! A kind either occurs at a rate in time or affects a share of operations. Both are drawn from the seed in
-//! [`super::schedule`].
+//! A kind either occurs at a rate in time or affects a share of operations. [`super::schedule`] draws both.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 
-/// One way to make trouble.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Kind {
-    /// A tool server is ended by SIGKILL.
     McpKill,
-    /// A tool server is stopped for a while.
     McpStop,
-    /// Asks a tool server to exit.
     McpExit,
-    /// The worker process is ended by SIGKILL and started again.
     ProcessKill,
-    /// An actor of a session panics.
     TurnPanic,
-    /// An actor of a session is killed.
     TurnKill,
-    /// Another actor panics: the store's, the model's, the tools', or a supervisor.
     RoomPanic,
-    /// Far more requests than a session takes.
     Overload,
-    /// The caller cancels.
     Cancel,
-    /// A tool panics.
     ToolPanic,
-    /// A tool takes its time.
     ToolSlow,
-    /// A tool's result is very large.
     ToolBig,
-    /// A tool of a sick server is called.
     ToolSick,
-    /// The model's action cannot be read.
     Malformed,
-    /// The model provider returns 429.
     Llm429,
-    /// The model provider returns 503.
     Llm5xx,
-    /// The model falls silent in the middle.
     LlmStall,
-    /// The model's stream breaks off.
     LlmCut,
-    /// The store refuses.
     StoreFail,
-    /// The store's answer gets lost.
     StoreLost,
-    /// The store is slow.
     StoreSlow,
-    /// One of several workers is ended by SIGKILL and started again.
     ReplicaKill,
-    /// One of several workers is stopped for longer than its lease.
     ReplicaPause,
-    /// The database is stopped as by a crash, and started again.
     DatabaseRestart,
-    /// A connection ends behind a commit, before its answer arrives.
     CommitCut,
 }
 
 impl Kind {
-    /// Whether this kind strikes one of several workers, or their database.
     pub(crate) fn is_of_replicas(self) -> bool {
         matches!(self, Self::ReplicaKill | Self::ReplicaPause | Self::DatabaseRestart | Self::CommitCut)
     }
 
-    /// Whether this kind is a trap for an actor.
     pub(crate) fn is_trap(self) -> bool {
         matches!(self, Self::TurnPanic | Self::TurnKill | Self::RoomPanic)
     }
 }
 
-/// Unit of a rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unit {
     /// Strikes a second.
@@ -92,18 +62,15 @@ pub(crate) enum Shape {
     Replicas,
 }
 
-/// Description of a kind.
 pub(crate) struct Row {
     pub(crate) kind: Kind,
     pub(crate) name: &'static str,
-    /// Help text.
     line: &'static str,
     pub(crate) unit: Unit,
     /// The rate of `default`, as it is written.
     default: &'static str,
     /// Whether it may be turned on against a person's own configuration.
     is_safe: bool,
-    /// The soaks that can do it.
     shapes: &'static [Shape],
 }
 
@@ -128,7 +95,6 @@ const fn safe(kind: Kind, name: &'static str, unit: Unit, default: &'static str,
 
 use Unit::{Share, Time};
 
-/// Every kind.
 pub(crate) const ROWS: &[Row] = &[
     safe(Kind::McpKill, "mcp-kill", Time, "30/m", "a tool server's process is killed"),
     row(Kind::McpStop, "mcp-stop", Time, "12/m", "a tool server's process is stopped, and goes on after 2 s"),
@@ -196,9 +162,7 @@ pub(crate) struct Chaos(BTreeMap<Kind, f64>);
 
 impl Chaos {
     /// Parses `off`, `default`, or `kind=rate,…` after either: `default,panic=off`.
-    ///
-    /// # Errors
-    /// Describes the invalid part and the accepted values.
+    /// Errors: the invalid part and the accepted values.
     pub(crate) fn parse(text: &str, shape: Shape) -> Result<Self, String> {
         let mut chaos = Self::default();
         for (index, word) in text.split(',').map(str::trim).enumerate() {
@@ -244,7 +208,6 @@ impl Chaos {
         self.0.get(&kind).copied().unwrap_or(0.0)
     }
 
-    /// The chaos without one kind.
     pub(crate) fn without(&self, kind: Kind) -> Self {
         let mut less = self.clone();
         less.0.remove(&kind);
@@ -306,7 +269,6 @@ fn read_rate(row: &Row, text: &str) -> Result<f64, String> {
     if (0.0..=most).contains(&rate) { Ok(rate) } else { Err(wrong()) }
 }
 
-/// All kinds, one line each.
 pub(crate) fn list() -> String {
     let mut text = String::from("kind              default  what happens\n");
     for row in ROWS {
@@ -322,7 +284,6 @@ pub(crate) fn list() -> String {
     text
 }
 
-/// The name of a kind.
 pub(crate) fn name(kind: Kind) -> &'static str {
     ROWS.iter().find(|row| row.kind == kind).map_or("", |row| row.name)
 }

@@ -27,7 +27,6 @@ impl SoakError {
         Self::Usage(message.into())
     }
 
-    /// Of a run that cannot go on.
     #[cfg(feature = "postgres")]
     pub(crate) fn of_run(error: std::io::Error) -> Self {
         Self::Internal(format!("cannot oversee the soak: {error}"))

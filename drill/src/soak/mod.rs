@@ -61,8 +61,7 @@ const REPLICAS: u32 = 3;
 const THINK_MS: u64 = 2_000;
 const THINK_MS_EACH: u64 = 3;
 
-/// Runs a worker until its parent ends it. `listen` makes the process visible to `top` and `ps` while its result is
-/// alive.
+/// Runs a worker until its parent ends it. `listen` shows the process to `top` and `ps` while its result is alive.
 ///
 /// # Errors
 /// Returns an error if the plan cannot be read or the runtime cannot be built.

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::chaos::Chaos;
 
-/// A run. Constant over all lives of the worker.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Plan {
     /// Where everything of the run lies.
@@ -33,7 +32,6 @@ pub(crate) struct Plan {
 /// The variable with the database of a worker.
 pub(crate) const DATABASE: &str = "BOB_SOAK_DATABASE";
 
-/// Several workers.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Replicas {
     /// How many, called `r0`, `r1` and so on.
@@ -44,14 +42,12 @@ pub(crate) struct Replicas {
     pub(crate) url: Option<String>,
 }
 
-/// Where journals are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum StoreKind {
     /// One database file.
     Sqlite,
     /// A file for each session.
     Json,
-    /// PostgreSQL.
     Postgres,
 }
 
@@ -60,11 +56,9 @@ pub(crate) enum StoreKind {
 pub(crate) struct Own {
     /// The configuration file, absolute.
     pub(crate) config: PathBuf,
-    /// The prompts, used in rotation.
     pub(crate) prompts: Vec<String>,
 }
 
-/// Where a life of the worker begins.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Life {
     /// Which one, from 0.
@@ -144,7 +138,6 @@ pub(crate) enum Defect {
 }
 
 impl Defect {
-    /// Whether it needs several workers.
     pub(crate) fn needs_replicas(self) -> bool {
         matches!(
             self,
@@ -160,7 +153,6 @@ impl Defect {
 }
 
 impl Plan {
-    /// The journals.
     pub(crate) fn store_path(&self) -> PathBuf {
         self.folder.join(match self.store {
             StoreKind::Sqlite => "sessions.db",
@@ -173,7 +165,6 @@ impl Plan {
         self.folder.join("effects.log")
     }
 
-    /// The worker's reports, logged by the parent.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.folder.join("acknowledged.jsonl")
     }
@@ -183,10 +174,7 @@ impl Plan {
         self.folder.join("agent.toml")
     }
 
-    /// Writes that configuration down.
-    ///
-    /// # Errors
-    /// When the folder cannot be written.
+    /// Writes that configuration down. Errors: when the folder cannot be written.
     pub(crate) fn write_config(&self) -> std::io::Result<()> {
         let kind = match self.store {
             StoreKind::Sqlite => "sqlite",
@@ -202,12 +190,10 @@ impl Plan {
         std::fs::write(self.config_path(), text)
     }
 
-    /// Text for several workers.
     pub(crate) fn workers(&self) -> String {
         self.replicas.as_ref().map(|replicas| format!(", {} replicas", replicas.count)).unwrap_or_default()
     }
 
-    /// Text for the length of the run.
     pub(crate) fn length(&self) -> String {
         match (self.turns, self.duration_ms) {
             (Some(turns), _) => format!("{turns} turns each"),
@@ -216,7 +202,6 @@ impl Plan {
         }
     }
 
-    /// Whether this defect is planted.
     pub(crate) fn has(&self, defect: Defect) -> bool {
         self.defect == Some(defect)
     }
@@ -225,23 +210,16 @@ impl Plan {
         folder.join("plan.json")
     }
 
-    /// Writes down the plan and where a life begins.
-    ///
-    /// # Errors
-    /// When the folder cannot be written.
+    /// Writes down the plan and where a life begins. Errors: when the folder cannot be written.
     pub(crate) fn write(&self, life: &Life) -> std::io::Result<()> {
         self.write_into(&self.folder, life)
     }
 
-    /// Writes them into a folder of one of several workers.
-    ///
-    /// # Errors
-    /// When the folder cannot be written.
+    /// Writes them into a folder of one of several workers. Errors: when the folder cannot be written.
     pub(crate) fn write_into(&self, folder: &Path, life: &Life) -> std::io::Result<()> {
         std::fs::write(Self::plan_path(folder), serde_json::to_vec(&(self, life))?)
     }
 
-    /// Reads the plan and the life.
     pub(crate) fn read(folder: &Path) -> std::io::Result<(Self, Life)> {
         Ok(serde_json::from_slice(&std::fs::read(Self::plan_path(folder))?)?)
     }

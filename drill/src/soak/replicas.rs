@@ -73,7 +73,6 @@ const SUPERSEDED: &str = "SELECT n.name, count(*) FROM bob_nodes n
     AND EXISTS (SELECT FROM bob_nodes m WHERE m.name = n.name AND m.number > n.number) GROUP BY n.name";
 const MARK: &str = "UPDATE bob_nodes SET dead = true WHERE NOT dead";
 
-/// Runs a soak of several workers and collects what it left.
 pub(super) async fn run(plan: &Arc<Plan>, stop: &AtomicBool, tell: fn(&str)) -> Result<Evidence, SoakError> {
     adopt_orphans().map_err(SoakError::of_run)?;
     let url = plan.replicas.as_ref().and_then(|replicas| replicas.url.as_deref());
@@ -174,7 +173,6 @@ struct Run<'a> {
     began: Instant,
     sampled: Instant,
     told: Instant,
-    /// Whether the owners were marked, where that is the defect.
     marked: bool,
     seen: Seen,
     looking: Looking,

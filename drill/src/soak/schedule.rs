@@ -5,12 +5,10 @@
 
 use super::chaos::{Chaos, Kind, ROWS, Unit};
 
-/// One strike.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Strike {
     /// When, in milliseconds since the run began.
     pub(crate) at_ms: u64,
-    /// The kind of fault.
     pub(crate) kind: Kind,
     /// Selects the target, modulo the number of candidates.
     pub(crate) pick: u64,

@@ -11,19 +11,15 @@ use super::chaos::Kind;
 use super::plan::Plan;
 use super::schedule::{draw, meets};
 
-/// Which turn of which session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Place {
     pub(crate) session: u32,
     pub(crate) turn: u32,
 }
 
-/// The action of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Doing {
-    /// The model answers at once.
     Talk,
-    /// It reads something first.
     Read,
     /// A tool server appends a token.
     Effect,
@@ -31,15 +27,11 @@ pub(crate) enum Doing {
     LocalEffect,
     /// Both, one after the other.
     Effects,
-    /// A tool panics.
     Panic,
-    /// A tool takes its time.
     Slow,
-    /// A tool's result is very large.
     Big,
     /// A tool of this sick server is called.
     Sick(&'static str),
-    /// The first action cannot be read.
     Malformed,
 }
 
@@ -62,17 +54,14 @@ const BIG_BYTES: u32 = if cfg!(debug_assertions) { 200_000 } else { 2_000_000 };
 const PURPOSE: u64 = 1_000;
 
 impl Place {
-    /// The session's name.
     pub(crate) fn session_name(self) -> String {
         format!("s{}", self.session)
     }
 
-    /// The request's name.
     pub(crate) fn request(self) -> String {
         format!("s{}t{}", self.session, self.turn)
     }
 
-    /// The token of a side effect.
     pub(crate) fn token(self, call: u32) -> String {
         format!("s{}t{}c{call}", self.session, self.turn)
     }
@@ -100,7 +89,6 @@ impl Place {
 }
 
 impl Doing {
-    /// Returns the content of a turn.
     pub(crate) fn of(plan: &Plan, place: Place) -> Self {
         let numbers = place.numbers();
         let met = |kind| meets(plan.seed, &plan.chaos, kind, &numbers);
@@ -130,12 +118,10 @@ impl Doing {
     }
 }
 
-/// The prompt of a turn.
 pub(crate) fn prompt(place: Place) -> String {
     format!("{} please do what this turn is for", place.request())
 }
 
-/// The model's reply to a request.
 pub(crate) fn reply(plan: &Plan, request: &LlmRequest) -> ScriptedReply {
     // Bursts are the only other requests.
     let Some(place) = Place::of(request) else { return ScriptedReply::text("yes, and what else?") };

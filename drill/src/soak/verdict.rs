@@ -12,7 +12,6 @@ use super::plan::Plan;
 /// How many violations each check shows.
 const EXAMPLES: usize = 3;
 
-/// The result of a run.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) checks: Vec<Check>,
@@ -48,15 +47,10 @@ pub(crate) struct Numbers {
     pub(crate) duration_s: f64,
     pub(crate) answered: usize,
     pub(crate) refused: usize,
-    /// Outcomes by their reason.
     pub(crate) outcomes: BTreeMap<&'static str, u64>,
-    /// Model calls.
     pub(crate) steps: u64,
-    /// Side effects that happened.
     pub(crate) effects: u64,
-    /// Injected faults by kind.
     pub(crate) faults: BTreeMap<&'static str, u64>,
-    /// Kills of the worker.
     pub(crate) kills: usize,
     /// From a request to its outcome.
     pub(crate) turn: Times,
@@ -103,17 +97,14 @@ impl Numbers {
 }
 
 impl Verdict {
-    /// Whether everything holds.
     pub(crate) fn passes(&self) -> bool {
         self.checks.iter().all(|check| check.holds)
     }
 
-    /// The verdict in one word.
     pub(crate) fn word(&self) -> &'static str {
         if self.passes() { "PASS" } else { "FAIL" }
     }
 
-    /// The table.
     pub(crate) fn table(&self, plan: &Plan) -> String {
         let mut text = String::new();
         for check in &self.checks {
@@ -141,7 +132,6 @@ impl Verdict {
         text
     }
 
-    /// Everything as one JSON object.
     pub(crate) fn json(&self, plan: &Plan) -> serde_json::Value {
         serde_json::json!({
             "verdict": self.word().to_ascii_lowercase(), "seed": plan.seed, "sessions": plan.sessions,
@@ -152,7 +142,6 @@ impl Verdict {
 }
 
 impl Numbers {
-    /// Names and figures of the table.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let counted = |counts: &BTreeMap<&'static str, u64>| {
             let each = counts.iter().map(|(name, count)| format!("{count} {name}"));

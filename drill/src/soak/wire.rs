@@ -16,15 +16,11 @@ pub(crate) struct Line {
     pub(crate) told: Report,
 }
 
-/// A report.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Report {
     /// The runtime is ready and idle.
-    Ready {
-        /// How many actors there are.
-        actors: usize,
-    },
+    Ready { actors: usize },
     /// A request goes in.
     Asked { session: String, request: String },
     /// It has its outcome.
@@ -51,27 +47,22 @@ pub(crate) enum Report {
     Quiet {
         /// Sessions that are still live.
         live: usize,
-        /// How many actors there are.
         actors: usize,
     },
 }
 
-/// A reported outcome.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Answer {
     pub(crate) session: String,
     pub(crate) request: String,
-    /// The turn that ran for it.
     pub(crate) turn: String,
     pub(crate) reason: FinishReason,
     pub(crate) content: String,
     /// Whether the outcome was reported as durable.
     pub(crate) saved: bool,
-    /// Model calls.
     pub(crate) steps: u32,
     /// The turn's calls: id and how each ended.
     pub(crate) calls: Vec<(String, CallStatus)>,
-    /// The error, if the turn failed.
     pub(crate) error: Option<String>,
     /// From the request to the outcome, in microseconds.
     pub(crate) took_us: u64,

@@ -135,7 +135,6 @@ impl TaskQuestion {
     }
 }
 
-/// Whether an input brings the result of a task.
 pub(crate) fn is_result(input: &TurnInput) -> bool {
     input.turn.as_str().ends_with(RESULT_OF) && input.labels.contains_key(LABEL)
 }

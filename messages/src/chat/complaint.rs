@@ -5,7 +5,6 @@ use super::{ContentPart, Message};
 /// How every message begins and ends that asks the model again after a malformed reply.
 const COMPLAINT: (&str, &str) = ("Your reply could not be used: ", ". Answer again.");
 
-/// The message that asks the model again after a malformed reply.
 pub(crate) fn complain(complaint: &str) -> String {
     let (begin, end) = COMPLAINT;
     format!("{begin}{complaint}{end}")

@@ -100,8 +100,7 @@ impl ContentPart {
         }
     }
 
-    /// Approximate weight of the part in a prompt, in bytes of text. Images and sounds cost a model far less than
-    /// their size as text.
+    /// Approximate weight of the part in a prompt, in bytes of text. Images and sounds cost a model far less.
     pub fn weight(&self) -> usize {
         match self {
             Self::Image { .. } => IMAGE_WEIGHT,
@@ -128,7 +127,6 @@ impl ContentPart {
         }
     }
 
-    /// Whether the part as text has its content.
     pub(crate) fn is_told_as_text(&self) -> bool {
         self.is_text() && !matches!(self, Self::Resource { text: None, .. })
     }

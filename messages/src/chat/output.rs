@@ -65,7 +65,6 @@ impl FileChange {
         self.after.as_deref().map(|text| self.encoding_after.encode(text)).transpose()
     }
 
-    /// How large its texts are.
     fn bytes(&self) -> usize {
         [&self.before, &self.after].into_iter().flatten().map(String::len).sum()
     }

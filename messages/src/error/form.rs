@@ -5,7 +5,6 @@ use crate::chat::GuardReason;
 use crate::llm::LlmError;
 use serde::{Deserialize, Serialize};
 
-/// An [`AgentError`] as it is written.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Form {
     #[serde(flatten)]

@@ -43,7 +43,6 @@ pub(crate) fn completed(step: u32, cost: &StepCost) -> StepEvent {
     completed.in_step(step)
 }
 
-/// Text and reasoning of a reply, if it has any.
 pub(crate) fn answered(turn: &TurnId, step: u32, answered: &Answered) -> Option<StepEvent> {
     let Answered { text, reasoning, .. } = answered;
     (!text.is_empty() || reasoning.is_some()).then(|| {

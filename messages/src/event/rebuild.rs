@@ -39,7 +39,6 @@ pub fn rebuild<'a>(session: &SessionId, records: impl IntoIterator<Item = &'a Ar
     records.into_iter().flat_map(|record| rebuild.read(record)).collect()
 }
 
-/// Data of the preceding record about the end of a run.
 struct Before {
     step: u32,
     limit: u64,

@@ -128,7 +128,6 @@ pub struct StreamView {
     calls: BTreeMap<CallId, Known>,
 }
 
-/// A call whose result is still to come.
 #[derive(Debug, Clone, PartialEq)]
 struct Known {
     call: Arc<ToolCall>,

@@ -28,8 +28,7 @@ impl RecordId {
         Self::numbers_of(name.as_ref()).unwrap_or_else(|| Self(Form::Named(name.into())))
     }
 
-    /// The id of an owner's record: its epoch and the record's version, which no other
-    /// record of the session has.
+    /// The id of an owner's record: its epoch and the record's version, which no other record of the session has.
     pub fn numbered(epoch: u64, version: u64) -> Self {
         Self(Form::Numbered { epoch, version })
     }

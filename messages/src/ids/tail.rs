@@ -14,7 +14,6 @@ impl Default for Tail {
 }
 
 impl Tail {
-    /// A number.
     pub(crate) fn of(number: u64) -> Self {
         let mut text = Self::default();
         text.number(number, 1);

@@ -152,7 +152,6 @@ pub fn select(book: &ModelBook, selector: &ModelSelector, needs: &Needs) -> Sele
     }
 }
 
-/// Why a model is no candidate.
 fn refusal(book: &ModelBook, selector: &ModelSelector, needs: &Needs, entry: &ModelEntry) -> Option<Refusal> {
     let provider = entry.name.provider();
     match book.standing(provider) {

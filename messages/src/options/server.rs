@@ -205,8 +205,7 @@ impl ServerSpec {
         kept
     }
 
-    /// Returns the parts that are never serialised: values of its environment or headers, and credentials and values
-    /// in its address.
+    /// Returns the parts that are never serialised: values of its environment or headers, and secrets in its address.
     pub fn confided(&self) -> impl Iterator<Item = &str> {
         let url = match &self.transport {
             ServerTransport::Stdio(_) => None,

@@ -1,5 +1,3 @@
-//! Reconstructs model replies, verdicts and tool results from the records that they produced.
-
 use super::driver::{Driver, Pending};
 use crate::agent::{Agent, NAMESPACE};
 use crate::chat::{CallStatus, StopReason, ToolCall, ToolResult};
@@ -118,7 +116,6 @@ pub(super) fn allowed<'j, I: Iterator<Item = &'j Record>>(
     Some(allow(ticket, call, traits.unwrap_or(reads)))
 }
 
-/// The call returned, or was settled by its verdict.
 fn result_of(pending: &[Pending], result: &ToolResult) -> Option<TurnMessage> {
     let returned = ToolReturn { status: result.status, output: result.output.clone(), duration_ms: result.duration_ms };
     let text = result.output.plain();
@@ -188,7 +185,6 @@ fn said(answered: &Answered, is_plain: bool) -> LlmAnswer {
     answer(text, calls.collect(), &answered.cost)
 }
 
-/// A call as one envelope.
 fn enveloped(call: &ToolCall) -> String {
     let envelope = match call.arguments.get("question") {
         Some(question) if call.name.is_ask_user() => json!({ "type": "ask_user", "question": question }),

@@ -1,5 +1,3 @@
-//! Infers the message that produced the next record.
-
 use super::driver::{Driver, Owner};
 use crate::approvals::Decision;
 use crate::chat::{CallStatus, ContentPart, GuardReason};
@@ -27,7 +25,6 @@ pub(super) enum Cause {
 }
 
 impl Driver<'_> {
-    /// Where the next record comes from.
     pub(super) fn cause(&self) -> Cause {
         let (Some(next), Some(owner)) = (self.next(), &self.owner) else { return Cause::Inside };
         let Some(session) = owner.turn.session() else { return Cause::Inside };
@@ -82,8 +79,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Whether the first record of options belongs to an input, as it does when the session was not opened
-    /// explicitly.
+    /// Whether the first record of options belongs to an input, as it does when the session was not opened explicitly.
     fn opens_with_its_input(&self) -> bool {
         self.ahead().nth(1).is_none_or(|record| matches!(record.fact, Fact::Input(_)))
     }
@@ -104,7 +100,6 @@ impl Driver<'_> {
         Some(TurnMessage::Configure { asked, turn_config: self.turn_config(OnRestart::Report) })
     }
 
-    /// Returns the input whose records follow.
     pub(super) fn input(&self) -> Option<TurnMessage> {
         let input = self.ahead().find_map(|record| match &record.fact {
             Fact::Input(input) => Some(Arc::clone(input)),
@@ -128,7 +123,6 @@ impl Driver<'_> {
         Arc::new(turn_config)
     }
 
-    /// The models that were selected: a replay selects none.
     fn selections(&self) -> Option<Arc<ModelBook>> {
         let recorded = self.journal.iter().filter_map(|record| match (&record.fact, &record.turn) {
             (Fact::Started { model, selected: Some(selected) }, Some(turn)) => {

@@ -10,7 +10,6 @@ use crate::turn::{INTERRUPTED, NOT_BEGUN};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Whether two records are equal up to times and estimated sizes.
 pub(super) fn is_same(one: &Record, other: &Record) -> bool {
     let mut other = other.clone();
     // Older versions neither named steering messages nor recorded the preview shown for an approval.
@@ -81,7 +80,6 @@ fn is_cut(result: &ToolResult, words: &str) -> bool {
     is_ended && result.output.plain().starts_with(words)
 }
 
-/// The end of a run without the times in it.
 fn without_times(ended: &mut Ended, session: &SessionId) {
     (ended.duration_ms, ended.estimated) = (None, None);
     let Some(suspended) = &mut ended.suspended else { return };

@@ -16,7 +16,6 @@ use serde_json::Value;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// A replay on its way.
 pub(super) struct Driver<'j> {
     pub(super) journal: &'j [Arc<Record>],
     /// How many records the machine wrote as they are in the journal.
@@ -66,7 +65,6 @@ pub(super) enum Internal {
     Output(Ticket),
 }
 
-/// A question to a model or a tool.
 #[derive(Clone)]
 pub(super) enum Pending {
     Infer(Ticket),
@@ -119,7 +117,6 @@ impl<'j> Driver<'j> {
         Ok(Replayed { records: self.journal.len(), outcomes, owners })
     }
 
-    /// The record that the machine is to write next.
     pub(super) fn next(&self) -> Option<&'j Arc<Record>> {
         self.journal.get(self.done)
     }
@@ -130,7 +127,6 @@ impl<'j> Driver<'j> {
         self.journal[self.done..].iter().map(|record| &**record).take_while(move |record| Some(record.epoch) == epoch)
     }
 
-    /// Starts a new owner of the session.
     fn begin(&mut self, epoch: u64, mut ways: Vec<Vec<TurnMessage>>) -> Step<()> {
         let begins = if ways.is_empty() { Vec::new() } else { ways.remove(0) };
         if !ways.is_empty() {
@@ -236,7 +232,6 @@ impl<'j> Driver<'j> {
         self.deliver(message).map(|()| true)
     }
 
-    /// Answers the question that the next record is the answer to.
     fn reply(&mut self) -> Step<()> {
         let Some(next) = self.next() else { return Ok(()) };
         let is_plain = self.is_plain();

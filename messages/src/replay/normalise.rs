@@ -48,7 +48,6 @@ pub fn difference(one: &[Arc<Record>], other: &[Arc<Record>]) -> Option<Differen
     None
 }
 
-/// The ids of one journal by kind, in order of appearance.
 #[derive(Default)]
 struct Names(BTreeMap<String, usize>);
 

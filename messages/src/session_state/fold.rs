@@ -43,8 +43,7 @@ pub struct Session {
     /// The names of the last changes of its options: one that is repeated changes nothing.
     #[serde(default, skip_serializing_if = "VecDeque::is_empty")]
     pub configured: VecDeque<RequestId>,
-    /// The messages in order; a live session keeps those that a prompt can still use. Every call in it has its
-    /// result.
+    /// The messages in order; a live session keeps those that a prompt can still use. Every call in it has its result.
     pub history: Vec<Arc<Message>>,
     /// The summary that replaces the messages before the history.
     #[serde(default)]

@@ -1,5 +1,4 @@
-//! The last submissions a session has answered, by id, so that a repeated one is answered from the journal and runs
-//! nothing.
+//! The last submissions a session has answered, by id, so a repeated one is answered from the journal and runs nothing.
 //!
 //! A submission is repeated by a sender that did not receive the answer: a supervisor that is behind by several
 //! turns, or a caller who repeats the request id that the runtime gave. The session keeps the names only; the

@@ -1,8 +1,7 @@
 //! What a session is: the fold of its journal.
 //!
-//! [`Session`] changes only through [`Session::apply`], one record at a time, so
-//! a session that was rebuilt from its journal and one that lived through its
-//! turns are the same value. It holds facts only; what a running turn is waiting
+//! [`Session`] changes only through [`Session::apply`], one record at a time, so a session that was rebuilt from its
+//! journal and one that lived through its turns are the same value. It holds facts only; what a running turn is waiting
 //! for belongs to the machine ([`crate::turn`]).
 
 mod below;

@@ -194,8 +194,7 @@ pub struct OpenApproval {
     /// The tool as it is shown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<Arc<AskedTool>>,
-    /// How often a person was asked about the call; more than once when its tool changed
-    /// meanwhile.
+    /// How often a person was asked about the call; more than once when its tool changed meanwhile.
     #[serde(default)]
     pub times: u32,
 }
@@ -302,8 +301,7 @@ impl OpenTurn {
         self.step = step;
     }
 
-    /// Whether this is a request of the turn: the one that began it or one that answered
-    /// a question of it.
+    /// Whether this is a request of the turn: the one that began it or one that answered a question of it.
     pub fn is_request(&self, request: &RequestId) -> bool {
         let repliers = self.repliers.iter().map(|replier| &replier.request_id);
         let mut named = std::iter::once(&self.input.request_id).chain(repliers);
@@ -318,8 +316,7 @@ impl OpenTurn {
         TurnOutcome { request_id: Some(request.clone()), labels, ..outcome.clone() }
     }
 
-    /// All calls so far, those of the open step included, in call order. A call
-    /// without a result does not appear.
+    /// All calls so far, those of the open step included, in call order. A call without a result does not appear.
     pub fn full_transcript(&self) -> Arc<[TranscriptEntry]> {
         self.answered().map(|(call, result)| entry(call, result)).collect()
     }
@@ -344,7 +341,6 @@ impl OpenTurn {
     }
 }
 
-/// A call and its result as the transcript shows them.
 fn entry(call: &ToolCall, result: &ToolResult) -> TranscriptEntry {
     TranscriptEntry {
         id: call.id.clone(),

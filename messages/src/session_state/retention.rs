@@ -23,12 +23,10 @@ const OUTCOMES_KEPT: usize = 16;
 /// About how many messages a turn has: as many outcomes are at hand as turns are remembered.
 const MESSAGES_A_TURN: usize = 4;
 
-/// What a session keeps in memory, and what it has dropped.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Retention {
     /// How many messages before the open turn; `None` keeps everything.
     messages: Option<usize>,
-    /// Whether it ever had images, sounds or files.
     #[serde(default)]
     pub(super) has_media: bool,
     /// Whether it ever had text in the artifact store.
@@ -39,7 +37,6 @@ pub(super) struct Retention {
     /// The requests whose outcomes are only in the journal.
     #[serde(default)]
     forgotten: Names,
-    /// Where the last snapshot is.
     #[serde(default)]
     taken: Taken,
 }
@@ -99,7 +96,6 @@ impl Session {
         &mut self.keep.taken
     }
 
-    /// A request has its outcome.
     pub(super) fn remember(&mut self, request: RequestId, outcome: Arc<TurnOutcome>) {
         self.answered.insert(request.clone(), outcome);
         let Some(messages) = self.keep.messages else { return };

@@ -200,7 +200,6 @@ fn note(reselecting: &mut Reselecting, call: &ToolCall, status: CallStatus, is_r
     }
 }
 
-/// The skill that a call asks for.
 pub(crate) fn used_skill(call: &ToolCall) -> Option<&str> {
     let is_it = call.name.as_str() == ToolName::USE_SKILL;
     call.arguments.get("name").filter(|_| is_it)?.as_str()

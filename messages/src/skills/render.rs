@@ -1,5 +1,3 @@
-//! The layer of the prompt: a table of the chosen skills, then their bodies, then a table of the others.
-
 use super::sections::in_form;
 use super::{SelectedSkill, SelectedSkills, Skill, SkillForm, SkillIndex};
 use std::fmt::Write;

@@ -6,7 +6,6 @@
 
 use super::SkillForm;
 
-/// The body in this form.
 pub(super) fn in_form(body: &str, form: SkillForm) -> String {
     match form {
         SkillForm::Whole => body.trim().to_owned(),

@@ -69,13 +69,11 @@ pub struct Selection {
     pub dropped: Vec<String>,
 }
 
-/// A skill with its scores.
 struct Ranked<'a> {
     skill: &'a Arc<Skill>,
     /// Its place among those that the model asked for; last, if it did not.
     named: usize,
     score: u32,
-    /// Its score by what the user said alone.
     said: u32,
 }
 

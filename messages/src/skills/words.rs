@@ -1,5 +1,3 @@
-//! Mentions and keywords of a text.
-
 use std::collections::BTreeSet;
 
 /// How much of a request is considered, in bytes.
@@ -16,7 +14,6 @@ const EMPTY_WORDS: &str = "a about after all also and any are before but can doe
 pub(super) struct Heard {
     /// The text's words without punctuation, in lower case.
     spoken: BTreeSet<String>,
-    /// Its keywords.
     words: BTreeSet<String>,
 }
 

@@ -182,7 +182,6 @@ impl Fact {
     }
 }
 
-/// The error for an unknown kind of fact.
 #[derive(Debug)]
 enum Asked {
     Kinds(&'static [&'static str]),

@@ -165,7 +165,6 @@ impl Turn {
     }
 }
 
-/// These options as those of a session of this tenant.
 fn owned(options: &Arc<SessionOptions>, tenant: Option<&TenantId>) -> Arc<SessionOptions> {
     let mut options = Arc::clone(options);
     if options.tenant.as_ref() != tenant {

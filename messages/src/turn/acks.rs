@@ -9,22 +9,18 @@ use crate::store::StoreError;
 use crate::submission::TurnNews;
 use serde::{Deserialize, Serialize};
 
-/// An answer that waits for the store.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Ack {
     /// An input, or a reply to a suspended turn: its caller receives the outcome of the turn and nothing before it.
     Input(TurnId),
     /// An input was taken out of those that wait.
     Withdrawn(Box<TurnOutcome>),
-    /// The session's options were changed.
     Configured(RequestId),
-    /// A steer message.
     Steered(RequestId),
     /// A reader of the journal waits until the records have gone to the store, durable or not.
     Flushed,
 }
 
-/// What became of the records.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Settled<'e> {
     /// The store has answered; what it has not confirmed yet stays.

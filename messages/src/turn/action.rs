@@ -34,7 +34,6 @@ pub enum AgentAction {
     },
 }
 
-/// A reply that was understood.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Understood {
     Final(String),
@@ -51,10 +50,7 @@ pub(super) struct Asked {
     pub(super) signatures: Vec<String>,
 }
 
-/// Reads a reply.
-///
-/// # Errors
-/// What is wrong with it, in words for the model.
+/// Reads a reply. Errors: what is wrong with it, in words for the model.
 pub(super) fn understand(
     mode: ToolMode,
     answer: &LlmAnswer,
@@ -131,9 +127,7 @@ pub fn parse_action(text: &str) -> Result<AgentAction, String> {
 }
 
 /// Reads an answer that is to be JSON, in a Markdown fence or not.
-///
-/// # Errors
-/// What is wrong with it, in words for the model.
+/// Errors: what is wrong with it, in words for the model.
 pub(super) fn structured(text: &str) -> Result<Value, String> {
     strict::parse(without_fence(text)).map_err(|error| format!("the answer is not one JSON value: {error}"))
 }

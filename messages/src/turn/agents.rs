@@ -36,7 +36,6 @@ pub(super) struct AtWork {
 }
 
 impl AtWork {
-    /// Whether the call may begin.
     pub(super) fn may_begin(&self, at: usize) -> bool {
         self.left > 0 && at < self.behind && self.are_agents.get(at) == Some(&true)
     }
@@ -48,7 +47,6 @@ impl AtWork {
 }
 
 impl Turn {
-    /// Whether the session works for a call of an agent.
     pub(super) fn is_sub_agent(&self) -> bool {
         let parent = self.session.as_ref().and_then(|session| session.options.parent.as_ref());
         parent.is_some_and(|parent| parent.line.is_some())
@@ -74,7 +72,6 @@ impl Turn {
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
     }
 
-    /// The sub-agent that a call is of.
     pub(super) fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
         let name = call.name.as_str().strip_prefix(NAMESPACE)?;
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
@@ -154,9 +151,7 @@ impl Turn {
     }
 
     /// The context of a call. For a call of a sub-agent it has the terms of the child, whose limits are reserved.
-    ///
-    /// # Errors
-    /// Why the agent cannot be called, for the model.
+    /// Errors: why the agent cannot be called, for the model.
     pub(super) fn handed_down(
         &self,
         calling: &Calling,

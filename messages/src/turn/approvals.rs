@@ -58,7 +58,6 @@ impl Turn {
         session.standing.iter().filter(applies).cloned().collect()
     }
 
-    /// Whether decisions beyond the session are offered.
     fn offers_always(&self) -> bool {
         self.turn_config.as_ref().is_none_or(|turn_config| turn_config.offer_always)
     }
@@ -261,7 +260,6 @@ impl Turn {
     }
 }
 
-/// The approval of a call, with the tool as the person was shown it.
 pub(super) fn approved(asked: &OpenApproval) -> Box<Approved> {
     Box::new(Approved { by: asked.id.clone(), tool: asked.tool.clone() })
 }

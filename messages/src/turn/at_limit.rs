@@ -90,7 +90,6 @@ impl Turn {
         }
     }
 
-    /// Whether this is the open question about a limit.
     pub(super) fn is_limit_question(&self, question: &ApprovalId) -> bool {
         self.limit_asked().is_some_and(|(_, asked)| asked == *question)
     }

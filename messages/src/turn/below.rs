@@ -54,7 +54,6 @@ impl Turn {
         Some(Slot::Waiting)
     }
 
-    /// Hands a decision down to the sub-agent of the call of this number.
     pub(super) fn hand_down(&mut self, at: usize, effects: &mut Vec<Effect>) -> Slot {
         let Some((call, child)) = self.resumption(at) else { return Slot::Waiting };
         let ticket = self.ticket();
@@ -94,8 +93,7 @@ impl Turn {
         Some((Arc::clone(&open.call), Child::Resumes { resumption: Box::new(resumption), turn_config }))
     }
 
-    /// A call whose sub-agent was suspended gets its result at the end of its turn. What the sub-agent used until then
-    /// counts.
+    /// A call whose sub-agent was suspended gets its result at the end of its turn. What it used until then counts.
     pub(super) fn ended_asking(open: &OpenCall, returned: ToolReturn) -> ToolReturn {
         let Some(below) = open.below.as_deref() else { return returned };
         let mut returned = match below.decided {

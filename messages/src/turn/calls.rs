@@ -124,7 +124,6 @@ impl Turn {
         self.advance(calling, effects);
     }
 
-    /// The tools room judged a call.
     pub(super) fn checked(
         &mut self,
         mut calling: Calling,
@@ -195,7 +194,6 @@ impl Turn {
         self.advance(calling, effects);
     }
 
-    /// A call has ended.
     pub(super) fn tool_returned(
         &mut self,
         mut calling: Calling,

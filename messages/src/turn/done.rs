@@ -188,9 +188,8 @@ impl Turn {
     ) {
         self.abandon_all(effects);
         if self.session.is_none() {
-            // The journal was not read yet; what came with the first input ends here,
-            // the sessions supervisor sends the others again. What an earlier actor may have written is closed by the
-            // next one, which reads the journal.
+            // The journal was not read yet; what came with the first input ends here, the sessions supervisor sends the
+            // others again. What an earlier actor may have written is closed by the next one, which reads the journal.
             let came = self.deferred.iter().filter(|request| request.submission().is_some());
             let mut not_read = came.filter(|request| !self.came_before && !request.is_of_a_call());
             if reason == EndReason::HandedOver {
@@ -240,7 +239,6 @@ impl Turn {
         effects.push(Effect::Release { session: self.id.clone(), epoch: self.outbox.epoch });
     }
 
-    /// Who is owed the outcome of the running turn.
     pub(super) fn submission(&self) -> Option<TurnId> {
         self.open_turn().map(|open| open.submission.clone())
     }

@@ -86,7 +86,6 @@ pub enum Effect {
         /// The tool servers the session brings, as its options in force name them.
         #[serde(default)]
         brought: Arc<[ServerSpec]>,
-        /// The tenant the session belongs to.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         tenant: Option<TenantId>,
     },

@@ -6,8 +6,7 @@
 use crate::chat::Message;
 use std::sync::Arc;
 
-/// The part of a history that fits: the pinned message if it lies before `start`,
-/// then everything from `start`.
+/// The part of a history that fits: the pinned message if it lies before `start`, then everything from `start`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Fit {
     pub(super) start: usize,
@@ -15,26 +14,22 @@ pub(super) struct Fit {
 }
 
 impl Fit {
-    /// The messages, in order.
     pub(super) fn messages<'a>(&self, history: &'a [Arc<Message>]) -> impl Iterator<Item = &'a Arc<Message>> {
         let pinned = self.pinned.and_then(|at| history.get(at));
         pinned.into_iter().chain(&history[self.start..])
     }
 
-    /// Whether nothing is left out.
     pub(super) fn is_everything(&self) -> bool {
         self.start == 0
     }
 
-    /// How many messages do not fit.
     pub(super) fn dropped(&self) -> usize {
         self.start - usize::from(self.pinned.is_some())
     }
 }
 
-/// Chooses what fits into `max_messages` and `max_bytes` of a history that has `whole`
-/// bytes. The newest exchange and the message at `pinned` are always there, even if
-/// they alone are too much.
+/// Chooses what fits into `max_messages` and `max_bytes` of a history that has `whole` bytes. The newest exchange and
+/// the message at `pinned` are always there, even if they alone are too much.
 pub(super) fn fit(history: &[Arc<Message>], pinned: usize, max_messages: usize, max_bytes: usize, whole: usize) -> Fit {
     if history.len() <= max_messages && whole <= max_bytes && pinned < history.len() {
         return Fit { start: first_user(history, 0, pinned), pinned: None };

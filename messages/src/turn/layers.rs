@@ -42,7 +42,6 @@ impl Cut {
     }
 }
 
-/// What follows the layers of a turn.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Behind<'a> {
     pub(super) mode: ToolMode,

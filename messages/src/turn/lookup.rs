@@ -15,7 +15,6 @@ use crate::session_state::{Session, outcome_in};
 use crate::store::Record;
 use std::sync::Arc;
 
-/// The name under which an answered request is known.
 enum Known {
     /// The name its caller gave it.
     Request(crate::ids::RequestId),

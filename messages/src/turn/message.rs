@@ -25,26 +25,16 @@ use std::sync::Arc;
 pub enum TurnMessage {
     /// An input: its turn begins, or waits behind the one that runs.
     Start {
-        /// The message of the user, with the limits of the turn.
         input: Arc<TurnInput>,
-        /// How turns are run here.
         #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
     /// Check the guards, then build the next prompt.
     BuildPrompt,
     /// Send the prompt to the model.
-    LlmInfer {
-        /// The ticket of the question to the model.
-        ticket: Ticket,
-        request: Arc<LlmRequest>,
-    },
+    LlmInfer { ticket: Ticket, request: Arc<LlmRequest> },
     /// The model's answer, to be understood.
-    ParseAction {
-        /// Which question it answers.
-        ticket: Ticket,
-        result: Result<Arc<LlmAnswer>, LlmError>,
-    },
+    ParseAction { ticket: Ticket, result: Result<Arc<LlmAnswer>, LlmError> },
     /// Check and run the model's calls.
     CallTool,
     /// End the turn: journal its outcome, then report it.
@@ -52,7 +42,6 @@ pub enum TurnMessage {
 
     /// The actor was restarted: read the journal and continue.
     Wake {
-        /// How turns are run here.
         #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
         /// What to do with a turn that had begun.
@@ -62,20 +51,16 @@ pub enum TurnMessage {
     Resume {
         /// Who is owed the next outcome.
         submission: TurnId,
-        /// The token of the suspension.
         token: ResumeToken,
-        /// What the person says.
         reply: Box<ResumeReply>,
         /// The call that the turn works for, if the caller of a sub-agent hands a decision down to it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parent: Option<Box<ParentTurn>>,
-        /// How turns are run here.
         #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
     /// The journal was read.
     Loaded {
-        /// Which question it answers.
         ticket: Ticket,
         /// The claim, with all records or those from the last snapshot on.
         result: Result<Claim, StoreError>,
@@ -89,7 +74,6 @@ pub enum TurnMessage {
     },
     /// The tools this turn may use.
     ToolsListed {
-        /// Which question it answers.
         ticket: Ticket,
         tools: Arc<ToolSet>,
         /// The tool servers, for the event of the turn's beginning.
@@ -97,27 +81,17 @@ pub enum TurnMessage {
         servers: Vec<ServerBrief>,
     },
     /// What the turn's model can do.
-    Profiled {
-        /// Which question it answers.
-        ticket: Ticket,
-        result: Result<Arc<ModelProfile>, LlmError>,
-    },
+    Profiled { ticket: Ticket, result: Result<Arc<ModelProfile>, LlmError> },
     /// The layers of the prompt that are read from files.
     LayersRead {
-        /// Which question it answers.
         ticket: Ticket,
         /// All layers; an error when a file that is named is not there or cannot be used.
         result: Result<Arc<PromptLayers>, AgentError>,
     },
     /// The summary of the history, or why there is none.
-    Condensed {
-        /// Which question it answers.
-        ticket: Ticket,
-        result: Result<Arc<Summary>, AgentError>,
-    },
+    Condensed { ticket: Ticket, result: Result<Arc<Summary>, AgentError> },
     /// The skills there are.
     SkillsListed {
-        /// Which question it answers.
         ticket: Ticket,
         index: Arc<SkillIndex>,
         /// How well they fit, if the port scores them itself.
@@ -126,14 +100,12 @@ pub enum TurnMessage {
     },
     /// An answer was held against its schema.
     OutputChecked {
-        /// Which question it answers.
         ticket: Ticket,
         /// What does not fit, and where, in words for the model.
         result: Result<(), String>,
     },
     /// The tools room checked a call, or ran it at once.
     Checked {
-        /// Which question it answers.
         ticket: Ticket,
         /// The verdict; `None` when the tools actor was not there.
         verdict: Option<Verdict>,
@@ -142,11 +114,7 @@ pub enum TurnMessage {
     ToolReturned { ticket: Ticket, returned: Box<ToolReturn> },
     /// The output of a running call so far, or the part of the model's answer that readers have seen. Applied while the
     /// actor stops, before `Stopped`: it becomes part of the interrupted call's result, or of the outcome.
-    SaidSoFar {
-        ticket: Ticket,
-        /// The output, as text.
-        output: String,
-    },
+    SaidSoFar { ticket: Ticket, output: String },
     /// A decision about a call or a limit: of a person, or of the supervisor when the time for it has passed.
     Decided {
         approval: ApprovalId,
@@ -164,8 +132,7 @@ pub enum TurnMessage {
         /// The message, and the run for which it is meant.
         steer: Box<Steer>,
     },
-    /// A subscriber reads the journal: buffered records are sent to the store now, and the caller is answered when they
-    /// were.
+    /// A subscriber reads the journal: buffered records go to the store now, and then the caller is answered.
     Flush,
     /// This submission is cancelled. If it waits, it is removed; if its turn has begun meanwhile, the turn is closed;
     /// if it has ended, it stays as it is.
@@ -175,10 +142,7 @@ pub enum TurnMessage {
     Ended { submission: TurnId, reason: EndReason },
     /// The caller of the stepwise runner ends the turn with this text. The last message, and never in a mailbox: an
     /// actor is stopped instead.
-    Dismissed {
-        /// What the outcome says.
-        words: String,
-    },
+    Dismissed { words: String },
     /// The actor is being stopped. The last message; it is never in the mailbox, since
     /// the driver applies it while it stops.
     Stopped {
@@ -188,25 +152,18 @@ pub enum TurnMessage {
         submission: Option<TurnId>,
     },
     /// The call has ended that this turn works for: if it is suspended, it is closed.
-    GivenUp {
-        turn: TurnId,
-        /// How turns are run here.
-        turn_config: Arc<TurnConfig>,
-    },
+    GivenUp { turn: TurnId, turn_config: Arc<TurnConfig> },
     /// The runtime ends: no turn begins any more for the result of a task. The next process reads it in the journal.
     Draining,
     /// A change of the session's options; answered by `TurnNews::Configured`.
     Configure {
-        /// What is to be.
         asked: Arc<Configuring>,
-        /// How turns are run here.
         #[serde(rename = "brief")]
         turn_config: Arc<TurnConfig>,
     },
 }
 
 impl TurnMessage {
-    /// The submission that an input or a reply asks an outcome for.
     pub(super) fn submission(&self) -> Option<&TurnId> {
         match self {
             Self::Start { input, .. } => Some(&input.turn),
@@ -215,7 +172,6 @@ impl TurnMessage {
         }
     }
 
-    /// The bounds that an input brings along.
     pub(super) fn limits(&self) -> Option<&Limits> {
         match self {
             Self::Start { input, .. } => Some(&input.limits),

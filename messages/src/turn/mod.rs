@@ -1,30 +1,13 @@
-//! The turn: a pure state machine. Messages in, effects out.
-//!
-//! ```text
-//!           request         read            gathered
-//!    Idle ──────────▶ Load ──────▶ Start ─────────────▶ BuildPrompt ◀────▶ Condense, ReselectSkills, AtLimit
-//!     ▲ │                            ▲                   │        ▲  too long
-//!     │ └── request, once read ─────▶│            prompt │        │
-//!     │                              │                   ▼        │ malformed once,
-//!     │                              │              LlmInfer ────▶│ a steering message,
-//!     │                              │             reply │        │ all results
-//!     │                another waits │                   ▼        │
-//!     │                              │           ParseAction ────▶│
-//!     │                              │             calls │        │
-//!     │  outcome durable, or failed  │                   ▼        │
-//!     └─────────────────────────── Done ◀────────── CallTool ─────┘
-//!                                       final answer, question, guard, error: from each of these
-//! ```
+//! The turn: a pure state machine. Messages in, effects out; `ARCHITECTURE.md` has its diagram.
 //!
 //! A reply stays in `ParseAction` only while it is checked against a schema. `AtLimit` waits for a decision about a
 //! limit; it is entered from `BuildPrompt` or `CallTool` and returns there. `Stopped`, `Dismissed` and the loss of the
 //! journal lead from any state to `Idle`; `Stopped` records the outcome of a running turn first.
 //!
-//! Owns the decisions of one session's turns and nothing else. The TurnActor, the
-//! step-by-step runner, replay and simulation all drive this one machine. It never
-//! waits, sends, reads a clock or draws a random number: the time of each message
-//! is an argument. [`Turn::apply`] is total: it accepts any message in any state.
-//! A late, repeated or unexpected message leaves the state as it is and has no effects.
+//! Owns the decisions of one session's turns and nothing else. The TurnActor, the step-by-step runner, replay and
+//! simulation all drive this one machine. It never waits, sends, reads a clock or draws a random number: the time of
+//! each message is an argument. [`Turn::apply`] is total: it accepts any message in any state. A late, repeated or
+//! unexpected message leaves the state as it is and has no effects.
 
 mod accept;
 mod acks;
@@ -177,8 +160,7 @@ impl Turn {
         }
     }
 
-    /// Sets whether there are subscribers for the events that follow; by default there are. Nothing else depends on
-    /// it.
+    /// Sets whether there are subscribers for the events that follow; by default there are. Nothing else depends on it.
     pub fn watched(&mut self, watched: bool) {
         self.unwatched = !watched;
     }

@@ -9,7 +9,6 @@ use crate::outcome::TurnOutcome;
 use crate::store::StoreError;
 use crate::submission::TurnNews;
 
-/// How a run ended.
 pub(super) fn finished(submission: TurnId, outcome: TurnOutcome) -> Effect {
     Effect::Report(TurnNews::Finished { submission, outcome: Box::new(outcome) })
 }
@@ -45,7 +44,6 @@ pub(super) fn steered(request_id: &RequestId, result: Result<bool, AgentError>) 
     Effect::Report(TurnNews::Steered { request_id: request_id.clone(), result })
 }
 
-/// The effect of a decision.
 pub(super) fn decision_heard(approval: &ApprovalId, asker: Option<Ticket>, heard: Heard) -> Effect {
     Effect::Report(TurnNews::Decided { approval: approval.clone(), asker, heard })
 }

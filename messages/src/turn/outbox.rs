@@ -1,9 +1,8 @@
 //! What the machine has written and what of it is durable.
 //!
-//! The store accepts a session's appends in order, each one only at the version where
-//! the one before it ended. So an append for which nothing waits needs no answer: the
-//! next confirmation covers it, too. While an append awaits its confirmation, no other
-//! is sent, so that the records written meanwhile are stored together.
+//! The store accepts a session's appends in order, each one only at the version where the one before it ended. So an
+//! append for which nothing waits needs no answer: the next confirmation covers it, too. While an append awaits its
+//! confirmation, no other is sent, so that the records written meanwhile are stored together.
 
 use super::Effect;
 use crate::ids::{RequestId, SessionId, Ticket, TurnId};
@@ -11,7 +10,6 @@ use crate::store::{Append, Fact, Record};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The records between the machine and the store.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Outbox {
     /// The epoch this owner writes under.
@@ -35,7 +33,6 @@ pub(super) struct Outbox {
     failures: u32,
 }
 
-/// An append on its way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Sent {
     ticket: Ticket,
@@ -58,7 +55,6 @@ impl Outbox {
         self.doubted > self.durable
     }
 
-    /// How often in a row the store did not take what is written.
     pub(super) fn failures(&self) -> u32 {
         self.failures
     }
@@ -78,17 +74,14 @@ impl Outbox {
         }
     }
 
-    /// Whether everything that was written is known to be durable.
     pub(super) fn is_settled(&self) -> bool {
         self.in_flight.is_empty() && self.sent.is_empty() && self.unsent.is_empty()
     }
 
-    /// What waits for the next append.
     pub(super) fn unsent(&self) -> &[Arc<Record>] {
         &self.unsent
     }
 
-    /// Keeps a record for the next append.
     pub(super) fn write(&mut self, record: Arc<Record>) {
         self.unsent.push(record);
     }
@@ -131,12 +124,10 @@ impl Outbox {
         facts.any(|fact| matches!(fact, Fact::Steered { request_id: Some(id), .. } if id == request))
     }
 
-    /// Whether something is written and was not sent.
     pub(super) fn has_unsent(&self) -> bool {
         !self.unsent.is_empty()
     }
 
-    /// Whether this is the answer to an append in flight.
     pub(super) fn awaits(&self, ticket: Ticket) -> bool {
         self.in_flight.iter().any(|sent| sent.ticket == ticket)
     }
@@ -156,8 +147,7 @@ impl Outbox {
         self.wanted
     }
 
-    /// This append failed, and with it those behind it: what is not known to be durable
-    /// goes with the next one.
+    /// This append failed, and with it those behind it: what is not known to be durable goes with the next one.
     pub(super) fn refused(&mut self, ticket: Ticket, may_be_stored: bool) {
         // Those before it have no confirmation, since nothing waits for them.
         let before = self.in_flight.iter().take_while(|sent| sent.ticket != ticket).map(|sent| sent.records).sum();

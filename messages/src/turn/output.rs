@@ -41,7 +41,6 @@ impl Turn {
         }
     }
 
-    /// The answer was judged.
     pub(super) fn output_checked(&mut self, judging: Judging, result: Result<(), String>, effects: &mut Vec<Effect>) {
         let Some(step) = self.open_turn().map(|open| open.spent.steps + 1) else { return };
         let Judging { content, reply, reasoning, cost, .. } = judging;

@@ -14,9 +14,8 @@ pub(super) fn in_words_of_content(schema: &Value) -> String {
     format!("The `content` of a final answer is JSON that fits this JSON schema:\n{schema}")
 }
 
-/// A schema as a part of another one: the part, and the definitions it refers to, which
-/// belong to the top. `None` for one that refers to anything else, since that would mean
-/// something else there.
+/// A schema as a part of another one: the part, and the definitions it refers to, which belong to the top. `None` for
+/// one that refers to anything else, since that would mean something else there.
 pub(super) fn as_a_part(schema: &Value) -> Option<(Value, Map<String, Value>)> {
     let mut part = schema.as_object()?.clone();
     part.shift_remove("$schema");

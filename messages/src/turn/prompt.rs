@@ -56,7 +56,6 @@ pub(super) struct Skilled {
     pub(super) index: Arc<SkillIndex>,
     /// The tools that policy and session leave, without the limits of skills.
     pub(super) offered: Arc<ToolSet>,
-    /// Where the skills are in the system text.
     places: Places,
 }
 
@@ -170,7 +169,6 @@ impl Frame {
         self.fills(percent, session).saturating_sub(self.frame_bytes())
     }
 
-    /// What a usage costs at the price of the turn's model.
     pub(super) fn cost(&self, usage: Option<&Usage>) -> Option<Cost> {
         Some(self.profile.price.as_ref()?.of(usage?))
     }

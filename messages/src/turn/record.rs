@@ -28,19 +28,16 @@ impl Turn {
         self.outbox.write(record);
     }
 
-    /// Writes how a run of the turn ended, and how long it took.
     pub(super) fn record_end(&mut self, ended: Ended) {
         let duration_ms = Some(self.now.lasted_ms);
         self.record_in_turn(Fact::Outcome(Box::new(Ended { duration_ms, ..ended })));
     }
 
-    /// Writes a fact of the running turn.
     pub(super) fn record_in_turn(&mut self, fact: Fact) {
         let turn = self.session.as_ref().and_then(|session| session.open.as_ref()).map(|open| open.input.turn.clone());
         self.record(turn, fact);
     }
 
-    /// Sends what is written to the store.
     pub(super) fn flush(&mut self, effects: &mut Vec<Effect>) {
         let tickets = &mut self.tickets;
         let next = || {

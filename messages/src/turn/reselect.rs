@@ -38,7 +38,6 @@ impl Turn {
         true
     }
 
-    /// The skills were listed.
     pub(super) fn reselect_skills(
         &mut self,
         wait: Reselect,

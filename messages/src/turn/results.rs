@@ -75,7 +75,6 @@ impl Turn {
         }
     }
 
-    /// Gives a call its one result.
     pub(super) fn answer(&mut self, call: &ToolCall, returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
         let result = Arc::new(ToolResult {
             call: call.id.clone(),

@@ -12,8 +12,7 @@ use crate::turn_config::TurnConfig;
 /// Tokens of the instructions and the tools of a prompt, about: they are not known when the model is selected.
 const FRAME_TOKENS: u64 = 2_000;
 
-/// The model for this input, how it was selected, and the event about that. Without a model that fits, the selector
-/// itself.
+/// The model for this input, how it was selected, and the event about that. Without one that fits, the selector itself.
 pub(super) fn model(
     turn_config: &TurnConfig,
     session: &Session,

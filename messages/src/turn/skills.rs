@@ -28,28 +28,21 @@ const MOST_QUERY_BYTES: usize = 64 * 1024;
 /// How many failed results are part of a query, and how much of each, in bytes.
 const FAILED: (usize, usize) = (4, 2 * 1024);
 
-/// The available skills, with their scores if their port has its own.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Listed<'a> {
     pub(super) index: &'a Arc<SkillIndex>,
     pub(super) scores: Option<&'a SkillScores>,
 }
 
-/// What a turn gets of its skills.
 #[derive(Debug)]
 pub(super) struct Chosen {
-    /// The layer of the prompt.
     pub(super) text: String,
-    /// The turn's tools, as its skills limit them.
     pub(super) tools: Arc<ToolSet>,
-    /// The event about it.
     pub(super) told: Option<AgentEvent>,
-    /// The skills that there were, of a turn that has some.
     pub(super) index: Option<Arc<SkillIndex>>,
 }
 
 impl Chosen {
-    /// No skills, and all of these tools.
     pub(super) fn none(tools: &Arc<ToolSet>) -> Self {
         Self { text: String::new(), tools: Arc::clone(tools), told: None, index: None }
     }
@@ -94,7 +87,6 @@ impl Turn {
         own.map_or_else(|| said_by_user(session, open), |names| names.join("\n"))
     }
 
-    /// The skills that the session may have at all.
     pub(super) fn skills_of_session<'i>(&self, index: &'i Arc<SkillIndex>) -> Cow<'i, Arc<SkillIndex>> {
         let Some(names) = self.own_agent().and_then(Agent::own_skills) else { return Cow::Borrowed(index) };
         let is_own = |skill: &&Arc<Skill>| names.iter().any(|name| name == skill.name());
@@ -103,7 +95,6 @@ impl Turn {
         Cow::Owned(Arc::new(SkillIndex { skills, findings: Vec::new() }))
     }
 
-    /// Whether a skill of the session can be used in the running turn with these tools.
     pub(super) fn may_use(&self, skill: &Skill, tools: &ToolSet) -> bool {
         is_eligible(skill, tools, self.role().as_deref())
     }
@@ -207,7 +198,6 @@ fn is_use_skill(name: &ToolName) -> bool {
     name.as_str() == ToolName::USE_SKILL
 }
 
-/// A skill for every role.
 fn without_roles(skill: &Arc<Skill>) -> Arc<Skill> {
     if skill.roles().next().is_none() {
         return Arc::clone(skill);

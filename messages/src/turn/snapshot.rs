@@ -10,7 +10,6 @@ use crate::session_state::Session;
 use crate::store::{Claim, Fact};
 
 impl Turn {
-    /// Writes a snapshot, when one is due.
     pub(super) fn write_snapshot(&mut self) {
         let (Some(session), Some(turn_config)) = (&self.session, &self.turn_config) else { return };
         let every = turn_config.snapshot_every;

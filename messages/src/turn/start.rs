@@ -1,5 +1,4 @@
-//! Start: the journal is read, what was interrupted recovered, and what the next turn
-//! needs gathered.
+//! Start: the journal is read, what was interrupted recovered, and what the next turn needs gathered.
 
 use super::accept::{no_answer, resumed};
 use super::done::unread;
@@ -318,7 +317,6 @@ impl Turn {
     }
 }
 
-/// The tools that the turn begins with.
 fn told(tools: &ToolSet, session: &Session) -> Vec<ToolName> {
     let plain = tools.without_reader().filter(|_| !session.has_artifacts());
     plain.map_or(tools, |plain| plain).tools().iter().map(|tool| tool.id.clone()).collect()

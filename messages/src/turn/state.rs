@@ -35,7 +35,6 @@ pub(super) enum State {
     LlmInfer {
         /// The question to the model.
         awaiting: Ticket,
-        /// Whether it was sent.
         asked: bool,
         /// How many bytes the prompt has.
         prompt_bytes: u64,
@@ -71,7 +70,6 @@ pub(super) struct Gathering {
     pub(super) until: Option<u64>,
     /// The skills are being listed.
     pub(super) skills_at: Option<Ticket>,
-    /// The skills, where there are any.
     pub(super) skills: Option<Arc<SkillIndex>>,
     /// Their scores, if their port has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -103,23 +101,18 @@ pub(super) struct Reselect {
     pub(super) causes: u32,
 }
 
-/// A summary that is waited for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Condensing {
     /// The question to the compactor.
     pub(super) awaiting: Ticket,
-    /// How often it was asked for.
     pub(super) attempts: u32,
-    /// What is to become of the history.
     pub(super) plan: Plan,
     /// What the attempts before cost.
     pub(super) usage: Option<Usage>,
 }
 
-/// The calls of one step on their way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Calling {
-    /// Whether the calls were looked at.
     pub(super) entered: bool,
     /// Who calls; made once for all of them.
     pub(super) context: Arc<CallContext>,
@@ -127,7 +120,6 @@ pub(super) struct Calling {
     pub(super) slots: Vec<Slot>,
 }
 
-/// How far one call is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Slot {
     /// The tools room checks it; with `run`, a call without side effects may run at once.
@@ -135,7 +127,6 @@ pub(super) enum Slot {
         ticket: Ticket,
         run: bool,
     },
-    /// A person is asked.
     Asking(ApprovalId),
     /// A person is asked, and the tools room checks it again: a decision about another call may cover this one.
     Rejudging {
@@ -154,7 +145,6 @@ pub(super) enum Slot {
         doubted: bool,
     },
     Running(Running),
-    /// It has its result.
     Finished,
     /// It is a question to the user.
     Question,
@@ -162,12 +152,10 @@ pub(super) enum Slot {
     Waiting,
 }
 
-/// A call that runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Running {
     /// The question to its tool.
     pub(super) ticket: Ticket,
-    /// Whether it changes nothing.
     pub(super) read_only: bool,
     /// Whether it may have run before a crash, too.
     pub(super) doubted: bool,
@@ -222,10 +210,8 @@ impl Finishing {
     }
 }
 
-/// What is to become of a history that is too long.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Plan {
-    /// How many messages it has.
     pub(super) length: usize,
     /// How many of the newest stay.
     pub(super) keeps: usize,

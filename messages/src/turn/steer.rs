@@ -35,7 +35,6 @@ impl Turn {
         self.tell_when_kept(&request_id, effects);
     }
 
-    /// Whether the session has taken the steer message with this request id.
     pub(super) fn knows_steer(&self, request_id: &RequestId) -> bool {
         self.session.as_ref().is_some_and(|session| session.steers.contains(request_id))
     }

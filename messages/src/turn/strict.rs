@@ -1,8 +1,7 @@
 //! JSON read strictly: one value, nothing after it, no key twice at any depth.
 //!
-//! serde_json keeps the last of two equal keys; a policy and a tool server could
-//! then read different arguments. Nesting is bounded below serde_json's own limit:
-//! what is read here is written inside records and saved machines, and must be
+//! serde_json keeps the last of two equal keys; a policy and a tool server could then read different arguments. Nesting
+//! is bounded below serde_json's own limit: what is read here is written inside records and saved machines, and must be
 //! readable there too.
 
 use serde::Deserializer;
@@ -15,10 +14,7 @@ use std::fmt;
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// Reads one value.
-///
-/// # Errors
-/// When the text is not exactly one JSON value without repeated keys, or nested
-/// deeper than [`MAX_DEPTH`].
+/// Errors: when the text is not exactly one JSON value without repeated keys, or nested deeper than [`MAX_DEPTH`].
 pub(super) fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Strict { room: MAX_DEPTH }.deserialize(&mut deserializer)?;

@@ -33,10 +33,7 @@ pub(super) struct Background {
 }
 
 impl Turn {
-    /// The child of a call, if it is to work in the background.
-    ///
-    /// # Errors
-    /// Why there is none, for the model.
+    /// The child of a call, if it is to work in the background. Errors: why there is none, for the model.
     pub(super) fn task_of(&self, calling: &Calling, call: &ToolCall) -> Result<Option<Arc<Delegation>>, String> {
         if let Some(known) = self.child_in_background(call) {
             return Ok(Some(known));
@@ -54,7 +51,6 @@ impl Turn {
         Ok(Some(Arc::new(child)))
     }
 
-    /// Writes that a call with side effects is about to run.
     pub(super) fn intend(
         &mut self,
         calling: &Calling,
@@ -199,7 +195,6 @@ impl Turn {
         self.task_asked(call)
     }
 
-    /// The answer to a call about a task as it is now.
     pub(super) fn task_asked(&self, call: &ToolCall) -> Option<ToolReturn> {
         let asked = TaskQuestion::of(call)?;
         let Some(task) = self.session.as_ref()?.tasks.get(&asked.task) else {
@@ -267,7 +262,6 @@ impl Turn {
         self.end_behind_children(effects);
     }
 
-    /// Calls that wait for the result of this task have it.
     fn answer_waiting(&mut self, task: &CallId, calling: &mut Calling, effects: &mut Vec<Effect>) {
         for at in 0..calling.slots.len() {
             let ticket = match &calling.slots[at] {
@@ -371,7 +365,6 @@ impl Turn {
     }
 }
 
-/// The session that works for a task, and its turn.
 fn child_turn(task: &Task) -> (SessionId, TurnId) {
     (task.child.session.clone(), task.child.input.turn.clone())
 }

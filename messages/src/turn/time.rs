@@ -24,10 +24,8 @@ impl From<Millis> for Moment {
     }
 }
 
-/// Now, and how long the present run of the turn has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Time {
-    /// The time of day at the last message.
     pub(super) wall: Millis,
     /// The other clock at the last message; `None` before the first one.
     ticks: Option<u64>,
@@ -48,7 +46,6 @@ impl Time {
         (self.wall, self.ticks) = (now.wall, Some(now.ticks.max(self.ticks.unwrap_or(0))));
     }
 
-    /// A run begins.
     pub(super) fn begin(&mut self) {
         (self.lasted_ms, self.ran_ms) = (0, 0);
     }

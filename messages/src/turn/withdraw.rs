@@ -1,8 +1,7 @@
 //! Cancelled submissions: taken out where they wait.
 //!
-//! A running turn is cancelled by stopping its actor; what waits behind it has no
-//! actor of its own, so it is withdrawn by a message. The supervisor cannot know
-//! whether the turn has begun meanwhile, so that is decided here.
+//! A running turn is cancelled by stopping its actor; what waits behind it has no actor of its own, so it is withdrawn
+//! by a message. The supervisor cannot know whether the turn has begun meanwhile, so that is decided here.
 
 use super::acks::Ack;
 use super::done::unread;

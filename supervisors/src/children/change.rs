@@ -60,7 +60,6 @@ impl ChildSet {
         Next::Continue
     }
 
-    /// Removes a child whose actor has ended.
     pub(super) fn left(&mut self, index: usize) {
         let child = self.children.remove(index);
         (child.spec.on_down)();

@@ -1,5 +1,3 @@
-//! The messages of a supervisor and their handler.
-
 use super::{ChildSet, ChildSpec, Subtree};
 use crate::look::{NodeState, NodeStatus};
 use bob_messages::chat::GuardReason;
@@ -14,6 +12,7 @@ const LOOK_LIMIT: Duration = Duration::from_secs(1);
 
 /// The mailbox of a supervisor with a [`ChildSet`].
 #[derive(Debug)]
+#[expect(missing_docs, reason = "fields without a text are named after their types")]
 pub enum SupervisorMessage {
     /// A snapshot of the tree down to the last actor; answered within about a second.
     Tree {
@@ -34,23 +33,11 @@ pub enum SupervisorMessage {
     },
     /// Replace the child with this name once it has ended, or remove it if there is no successor. A successor of an
     /// unknown name is added at the end.
-    Replace {
-        /// The name of the child that is replaced.
-        name: String,
-        /// The child that takes its place.
-        successor: Option<Box<ChildSpec>>,
-    },
+    Replace { name: String, successor: Option<Box<ChildSpec>> },
     /// A report of the child set's own tasks.
     News(StartNews),
     /// A guard ended a turn of a session below: sent to the root, which logs each of them.
-    Tripped {
-        /// The session of the turn.
-        session: SessionId,
-        /// The turn that was ended.
-        turn: TurnId,
-        /// The guard that ended it.
-        guard: GuardReason,
-    },
+    Tripped { session: SessionId, turn: TurnId, guard: GuardReason },
 }
 
 bob_actors::kinds!(SupervisorMessage: Tree, Restart, Stop, Replace, News, Tripped);

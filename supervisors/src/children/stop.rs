@@ -1,5 +1,3 @@
-//! Stopping all children: in reverse order, each within its time.
-
 use super::start::KILLED_LIMIT;
 use super::{ChildEvent, ChildSet, Phase};
 use bob_messages::outcome::EndReason;

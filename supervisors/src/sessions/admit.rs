@@ -81,7 +81,6 @@ impl SessionsState {
         }
     }
 
-    /// Answers a submission of which nothing is kept.
     fn refuse(&self, pending: PendingReply, why: AgentError) {
         self.metrics().refused();
         pending.reply.send(Err(why));
@@ -323,7 +322,6 @@ pub(super) fn handed_over() -> AgentError {
     )
 }
 
-/// The outcome of a turn that no actor has received.
 pub(super) fn unheard(
     session: &SessionId,
     submission: &TurnId,

@@ -67,7 +67,6 @@ impl SessionsState {
         self.check_drained();
     }
 
-    /// Sends all unconfirmed changes to a new actor.
     pub(super) fn send_changes(&mut self, session: &SessionId) {
         let Some(entry) = self.table.get_mut(session) else { return };
         let turn_config = Arc::clone(&entry.turn_config);

@@ -111,7 +111,6 @@ impl SessionsState {
         }
     }
 
-    /// Counts a turn that has ended, and reports the guard that ended it to the root.
     fn ended(&self, session: &SessionId, outcome: &TurnOutcome) {
         self.metrics().ended(outcome);
         if let Some(guard) = outcome.guard_reason
@@ -199,7 +198,6 @@ impl SessionsState {
         self.check_drained();
     }
 
-    /// Removes an entry that has nothing left.
     pub(super) fn remove_if_gone(&mut self, session: &SessionId) {
         if self.table.get_mut(session).is_some_and(|entry| entry.is_gone())
             && let Some(entry) = self.table.remove(session)

@@ -17,14 +17,12 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 impl SessionsState {
-    /// Whether the session that a submission works for has a running turn.
     pub(super) fn has_its_parents_place(&mut self, pending: &PendingReply) -> bool {
         let above = pending.parent().and_then(|parent| self.table.get_mut(&parent.session));
         above.is_some_and(|above| above.running().is_some() && above.stopping.is_none())
     }
 
-    /// Notes that a submission works for a call of an agent. Returns the signs of life of its parent, which has its own,
-    /// too.
+    /// Notes that a submission works for a call of an agent. Returns the signs of life of its parent.
     pub(super) fn note_child(&mut self, session: &SessionId, pending: &PendingReply) -> Option<Pulse> {
         let parent = pending.parent().filter(|parent| parent.line.is_some())?;
         let above = self.table.get_mut(&parent.session)?;

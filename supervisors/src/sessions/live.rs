@@ -1,5 +1,3 @@
-//! A snapshot of the live sessions.
-
 use super::SessionsState;
 use crate::look::{NodeState, NodeStatus};
 use crate::session_table::SessionEntry;

@@ -29,7 +29,6 @@ impl SessionsState {
         self.send(session, TurnMessage::Steered { steer: Box::new(steer) });
     }
 
-    /// Answers all callers with this request id.
     pub(super) fn steered(&mut self, session: &SessionId, request: &RequestId, result: &Result<bool, AgentError>) {
         let Some(entry) = self.table.get_mut(session).filter(|entry| !entry.steers.is_empty()) else { return };
         for (_, reply) in entry.steers.extract_if(.., |(steer, _)| steer.request_id == *request) {
@@ -61,7 +60,6 @@ impl SessionsState {
         }
     }
 
-    /// Sends the unanswered messages to an actor that was restarted.
     pub(super) fn resend_steers(&mut self, session: &SessionId) {
         let steers = self.table.get_mut(session).map(|entry| entry.steers.iter().map(|(steer, _)| steer.clone()));
         for steer in steers.map(Vec::from_iter).unwrap_or_default() {

@@ -22,25 +22,21 @@ impl DesiredServers {
         Self(Arc::new(Inner { children: Mutex::new(children), supervisor: Address::default() }))
     }
 
-    /// Address of the tools supervisor.
     pub(crate) fn supervisor(&self) -> &Address<SupervisorMessage> {
         &self.0.supervisor
     }
 
-    /// Returns a copy of the list.
     pub(crate) fn children(&self) -> Vec<ChildSpec> {
         self.list().clone()
     }
 
-    /// Marks all servers as down, after their supervisor ended.
     pub(crate) fn all_down(&self) {
         for child in self.children() {
             (child.on_down)();
         }
     }
 
-    /// Replaces the child with this name, or appends `by`; `None` removes the child. Does not wait for the
-    /// supervisor.
+    /// Replaces the child with this name, or appends `by`; `None` removes the child. Does not wait for the supervisor.
     pub fn replace(&self, name: &str, by: Option<ChildSpec>) {
         let mut children = self.list();
         let place = children.iter().position(|child| child.name == name);

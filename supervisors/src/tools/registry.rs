@@ -41,9 +41,7 @@ impl Default for ServerPool {
     }
 }
 
-/// The servers of a runtime.
 pub(super) struct Servers {
-    /// Those of the configuration.
     pub(super) configured: Vec<Configured>,
     /// Those that left the configuration and may still be ending: one that comes back waits for that.
     pub(super) left: Vec<McpServerArguments>,
@@ -57,7 +55,6 @@ pub(super) struct Servers {
     pub(super) is_swept: bool,
 }
 
-/// A server of the configuration.
 #[derive(Clone)]
 pub(super) struct Configured {
     pub(super) arguments: McpServerArguments,
@@ -65,7 +62,6 @@ pub(super) struct Configured {
     pub(super) isolated: Option<(KnownTools, SessionHost)>,
 }
 
-/// A process of the pool.
 pub(super) struct Server {
     /// Its number in the pool.
     pub(super) number: u64,

@@ -87,7 +87,6 @@ pub(super) struct Inner {
     pub(super) began: Instant,
     /// Notified when a process of the pool is used by one session less.
     pub(super) released: Arc<Notify>,
-    /// Whether the configuration has servers that not all sessions share.
     has_isolated: AtomicBool,
 }
 
@@ -273,7 +272,6 @@ impl Surroundings {
     }
 }
 
-/// Reports a child event to the registry.
 fn tell(server: &ServerId, publisher: &Publisher, event: ChildEvent<'_>) {
     match event {
         ChildEvent::Restarting { why } => {

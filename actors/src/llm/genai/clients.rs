@@ -20,7 +20,6 @@ const IDLE_CONNECTIONS: usize = 256;
 /// The variables by which the environment names a proxy for http addresses.
 const PROXIES: [&str; 4] = ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"];
 
-/// How a provider is reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, enum_map::Enum)]
 pub(super) enum Way {
     /// Without certificates, and without a proxy, which may want some.
@@ -43,11 +42,9 @@ impl Way {
     }
 }
 
-/// One client for each way.
 #[derive(Debug, Default)]
 pub(super) struct Clients(EnumMap<Way, OnceLock<Result<Pair, LlmError>>>);
 
-/// A client, and genai's over the same connections.
 #[derive(Debug)]
 pub(super) struct Pair {
     pub(super) http: reqwest::Client,

@@ -1,8 +1,7 @@
 //! What went wrong, in our words.
 //!
-//! Of a provider's body a short message and a code are shown (see `said`) and nothing
-//! else: it may hold the prompt or the key. For the same reason genai's own texts are
-//! not used.
+//! Of a provider's body a short message and a code are shown (see `said`) and nothing else: it may hold the prompt or
+//! the key. For the same reason genai's own texts are not used.
 
 use super::direct::Unreadable;
 use super::pace::Halt;
@@ -47,7 +46,6 @@ const CONTEXT: &[&str] = &[
     "context window",
 ];
 
-/// An error of genai.
 pub(super) fn read(error: Error, attempt: &Attempt<'_>) -> LlmError {
     match error {
         Error::WebStream { error, .. } => boxed(error, attempt),
@@ -66,7 +64,6 @@ pub(super) fn is_of_content(error: &Error) -> bool {
     matches!(error, Error::StreamParse { .. } | Error::ChatResponse { .. } | Error::JsonValueExt(_))
 }
 
-/// Why what came over the wire is no answer.
 pub(super) fn fault(fault: Fault, attempt: &Attempt<'_>) -> LlmError {
     let too_large = |what: &str| failure(attempt, Kind::TooLarge, what);
     match fault {
@@ -99,7 +96,6 @@ pub(super) fn silent(attempt: &Attempt<'_>) -> LlmError {
     failure(attempt, Kind::Timeout, &format!("was silent in the middle of its answer for {limit_ms} ms"))
 }
 
-/// What arrived is no stream of events.
 pub(super) fn frames(unreadable_because: Unreadable, attempt: &Attempt<'_>) -> LlmError {
     match unreadable_because {
         Unreadable::Endless => endless(attempt),
@@ -189,7 +185,6 @@ fn in_stream(body: &Value, attempt: &Attempt<'_>) -> LlmError {
     error
 }
 
-/// An HTTP error.
 pub(super) fn http(status: u16, body: &str, headers: Option<&HeaderMap>, attempt: &Attempt<'_>) -> LlmError {
     let kind = classify(status, &lowered(body));
     let name = &attempt.provider.name;

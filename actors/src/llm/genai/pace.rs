@@ -1,10 +1,9 @@
 //! How long one event of a stream may take to arrive.
 //!
-//! genai joins what has arrived of an event at every read and hides it until it is
-//! whole, so an event without an end can neither be counted in bytes nor be stopped
-//! from inside. What can be seen from outside is bounded instead: the reads and the
-//! work that go into one event, and the time it takes. The work of joining grows with
-//! the square of the bytes, which makes it the tightest of the three bounds.
+//! genai joins what has arrived of an event at every read and hides it until it is whole, so an event without an end
+//! can neither be counted in bytes nor be stopped from inside. What can be seen from outside is bounded instead: the
+//! reads and the work that go into one event, and the time it takes. The work of joining grows with the square of the
+//! bytes, which makes it the tightest of the three bounds.
 
 use super::silence::Silence;
 use super::tap::Tap;
@@ -14,8 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::time::Duration;
 
-/// The most reads that may go into one event. Even in reads of a few bytes no event
-/// of a model needs so many.
+/// The most reads that may go into one event. Even in reads of a few bytes no event of a model needs so many.
 const MOST_READS: u32 = 1_024;
 
 /// The most processor time that may go into one event.
@@ -25,17 +23,14 @@ const MOST_WORK: Duration = Duration::from_millis(500);
 /// 400 KB each, which is far from [`MOST_WORK`].
 const UNMEASURED_READS: u32 = 8;
 
-/// What an event has cost so far.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The frame it was counted for.
     frame: usize,
     reads: u32,
     work: Duration,
     silence: Silence,
 }
 
-/// Why there is no next event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Halt {
     /// Nothing whole came for too long.
@@ -49,9 +44,8 @@ pub(super) enum Halt {
 type Next = Option<Result<ChatStreamEvent, ::genai::Error>>;
 
 impl Pace {
-    /// The next event of the stream. `silence` is how long the provider may take to
-    /// the next whole frame; the first one includes the headers and may take twice as long.
-    /// Frames that say nothing are a sign of life, too.
+    /// The next event of the stream. `silence` is how long the provider may take to the next whole frame; the first one
+    /// includes the headers and may take twice as long. Frames that say nothing are a sign of life, too.
     pub(super) async fn next(&mut self, stream: &mut ChatStream, tap: &Tap, silence: Duration) -> Result<Next, Halt> {
         std::future::poll_fn(|context| {
             let began = (self.reads >= UNMEASURED_READS).then(worked);

@@ -21,7 +21,6 @@ pub(super) fn sign(signature: &str, thought: &str) -> String {
     format!("{signature}{SIGNED}{thought}")
 }
 
-/// The conversation and the tools.
 pub(super) fn chat(kind: ProviderKind, request: &LlmRequest, can: &Capabilities) -> ChatRequest {
     let mut messages: Vec<ChatMessage> = Vec::with_capacity(request.messages.len());
     let (mut results, mut pictures): (Vec<ToolResponse>, Vec<Part>) = (Vec::new(), Vec::new());
@@ -115,7 +114,6 @@ pub(super) fn options(provider: &Provider, request: &LlmRequest, can: &Capabilit
     }
 }
 
-/// The schema that the answer is held to, with its name.
 pub(super) fn schema<'r>(request: &'r LlmRequest, can: &Capabilities) -> Option<(&'static str, &'r Value)> {
     let schema = request.envelope.as_deref().filter(|_| can.json_schema)?;
     match request.mode {
@@ -124,9 +122,8 @@ pub(super) fn schema<'r>(request: &'r LlmRequest, can: &Capabilities) -> Option<
     }
 }
 
-/// Whether a structured answer is all there can be: with its schema no tool is offered,
-/// not even the question to the user, which some providers refuse. Behind calls they
-/// insist on tools, and there the schema stays in words.
+/// Whether a structured answer is all there can be: with its schema no tool is offered, not even the question to the
+/// user, which some providers refuse. Behind calls they insist on tools, and there the schema stays in words.
 pub(super) fn is_answer_alone(request: &LlmRequest) -> bool {
     let has_calls = || request.messages.iter().any(|message| matches!(**message, Message::Tool { .. }));
     request.mode == ToolMode::Native && request.envelope.is_some() && !has_calls()

@@ -15,10 +15,8 @@ const MOST_CHARS: usize = 500;
 /// The shortest key that is hidden, in bytes. A shorter one is no secret (a local model takes any), and is a part of many words.
 const SHORTEST_KEY: usize = 4;
 
-/// What stands in the place of a key.
 const HIDDEN: &str = "[hidden]";
 
-/// How keys begin.
 const PREFIXES: [&str; 14] =
     ["sk-", "sk_", "pk-", "rk-", "gsk_", "xai-", "aiza", "ghp_", "gho_", "github_pat_", "hf_", "r8_", "eyj", "akia"];
 
@@ -32,7 +30,6 @@ const LONG: usize = 32;
 /// The shortest word behind one of [`BEFORE_KEYS`] that is taken for a key.
 const SHORT: usize = 8;
 
-/// The error with what the body says behind its message.
 pub(super) fn with(mut error: LlmError, body: &str, keys: &[SecretString]) -> LlmError {
     if let Some(said) = of(body, keys) {
         error.message = format!("{}; it said: {said}", error.message);
@@ -104,7 +101,6 @@ fn is_shown(letter: char) -> bool {
     !letter.is_control() && !is_invisible
 }
 
-/// Whether a word holds something that looks like a key.
 fn is_key(word: &str, before: &str) -> bool {
     let before = before.trim_matches(|letter: char| !letter.is_alphanumeric()).to_lowercase();
     let bare = word.trim_matches(|letter: char| !letter.is_alphanumeric());

@@ -54,7 +54,6 @@ pub(super) async fn read(
     Err(errors::failure(attempt, LlmErrorKind::Unavailable, "ended its answer without an end marker"))
 }
 
-/// How much of an answer was shown.
 #[derive(Debug, Default)]
 pub(super) struct Shown {
     turns: u32,
@@ -85,7 +84,6 @@ impl Shown {
     }
 }
 
-/// What the wire read, as an answer.
 pub(super) fn answer(wire: &mut Wire, attempt: &Attempt<'_>, deltas: &DeltaSink) -> Result<LlmAnswer, LlmError> {
     let (said, id, model, usage, is_blocked) =
         (std::mem::take(&mut wire.said), wire.id.take(), wire.model.take(), wire.usage.take(), wire.is_blocked);

@@ -6,7 +6,6 @@ use ::genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What came over one stream.
 #[derive(Debug)]
 pub(super) struct Tap {
     frames: AtomicUsize,

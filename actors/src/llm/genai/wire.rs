@@ -35,22 +35,18 @@ const FRAME_BYTES: usize = 8;
 /// The longest id, model name or reason to stop that is believed, in bytes.
 const MOST_NAME_BYTES: usize = 256;
 
-/// Why a stream is no answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Fault {
     /// A frame is no JSON, or arguments belong to no call.
     Unreadable,
-    /// More than [`MOST_WIRE_BYTES`].
     WireTooLarge,
     /// More than [`MOST_ANSWER_BYTES`], or arguments in too many pieces.
     AnswerTooLarge,
-    /// More than [`MOST_CALLS`].
     TooManyCalls,
     /// The provider reported an error, in these words.
     Reported(Value),
 }
 
-/// What was said so far.
 #[derive(Debug, Default)]
 pub(super) struct Said {
     pub(super) text: String,
@@ -60,11 +56,9 @@ pub(super) struct Said {
     pub(super) calls: Calls,
     /// Signatures that belong to the message and not to one of its calls.
     pub(super) signatures: Vec<String>,
-    /// Why the model stopped, in the provider's word.
     pub(super) stop: Option<String>,
 }
 
-/// A stream as far as it was read.
 #[derive(Debug)]
 pub(super) struct Wire {
     kind: ProviderKind,
@@ -73,13 +67,11 @@ pub(super) struct Wire {
     pub(super) turns: u32,
     /// The provider's id of the response.
     pub(super) id: Option<String>,
-    /// The model the provider says it used.
     pub(super) model: Option<String>,
     /// The last usage that was reported.
     pub(super) usage: Option<Usage>,
     /// Whether Gemini refused the prompt, for which it has no answer at all.
     pub(super) is_blocked: bool,
-    /// Whether the end marker was read.
     pub(super) has_ended: bool,
     pub(super) fault: Option<Fault>,
     /// Which choice is read.
@@ -89,7 +81,6 @@ pub(super) struct Wire {
     load: Load,
 }
 
-/// What the stream has cost.
 #[derive(Debug, Default)]
 struct Load {
     wire: usize,

@@ -1,6 +1,5 @@
-//! What the models of the built-in providers can do, by the beginning of their
-//! names. Where nothing better is known a figure is chosen low: too small a context
-//! costs some history, too large a one costs the turn.
+//! What the models of the built-in providers can do, by the beginning of their names. Where nothing better is known a
+//! figure is chosen low: too small a context costs some history, too large a one costs the turn.
 
 use super::ProviderKind;
 use bob_messages::llm::Capabilities;
@@ -69,7 +68,6 @@ pub(super) fn takes_schemas(kind: ProviderKind) -> bool {
     matches!(kind, ProviderKind::OpenAi | ProviderKind::Gemini | ProviderKind::Xai | ProviderKind::Mistral)
 }
 
-/// The profile of a model.
 pub(super) fn profile(kind: ProviderKind, model: &str) -> Capabilities {
     let table = match kind {
         ProviderKind::OpenAi => OPENAI,

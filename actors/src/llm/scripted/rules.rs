@@ -24,8 +24,8 @@ pub struct ScriptedRule {
 }
 
 /// One reply of a scripted model. In a script file `{"text": "hi"}`,
-/// `{"calls": [{"name": "local/read", "arguments": {}}]}`, `{"error": "unavailable"}`,
-/// `{"malformed": "{\"type\":"}` or `"stall"`.
+/// `{"calls": [{"name": "local/read", "arguments": {}}]}`, `{"error": "unavailable"}`, `{"malformed": "{\"type\":"}` or
+/// `"stall"`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", try_from = "Written")]
 pub enum ScriptedReply {
@@ -116,7 +116,6 @@ impl ScriptedCall {
 }
 
 impl ScriptedRule {
-    /// Whether all its replies are made at once.
     pub(super) fn is_at_hand(&self) -> bool {
         self.delay_ms == 0 && !self.stall && !self.replies.contains(&ScriptedReply::Stall)
     }
@@ -137,10 +136,9 @@ pub(super) fn matching<'a>(rules: &'a [ScriptedRule], request: &LlmRequest) -> O
     })
 }
 
-/// What the user said to begin the turn: the newest user message with an answer of
-/// the model behind it for each earlier step, since results and complaints can be
-/// told in the user's role, too. Where answers of a long turn no longer fit into the
-/// request, its message leads the rest.
+/// What the user said to begin the turn: the newest user message with an answer of the model behind it for each earlier
+/// step, since results and complaints can be told in the user's role, too. Where answers of a long turn no longer fit
+/// into the request, its message leads the rest.
 fn message_of_turn(request: &LlmRequest) -> &[ContentPart] {
     let mut steps_behind = 0;
     let mut oldest: &[ContentPart] = &[];

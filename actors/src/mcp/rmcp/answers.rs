@@ -40,7 +40,6 @@ const DECLINE: &str = "decline";
 /// How long a person may take.
 const ANSWER_WITHIN: Duration = Duration::from_secs(600);
 
-/// Answers the questions of one server.
 pub(super) struct Answers {
     server: ServerId,
     roots: Arc<[String]>,
@@ -49,7 +48,6 @@ pub(super) struct Answers {
     asking: Semaphore,
 }
 
-/// For whom a server asks, as far as it is known.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Asker {
     session: Option<SessionId>,
@@ -94,7 +92,6 @@ impl Answers {
         }
     }
 
-    /// The answers to the questions in the result of a call.
     pub(super) async fn to(&self, asked: InputRequests, asker: &Asker) -> Result<InputResponses, Failure> {
         if asked.len() > QUESTIONS {
             return Err(Failure::Refused(format!("asks {} questions at once; at most {QUESTIONS} are", asked.len())));
@@ -143,9 +140,7 @@ impl Answers {
     }
 
     /// The answers that a reply has: the fields of the one form, or of each form by the name of its question.
-    ///
-    /// # Errors
-    /// What the reply is not.
+    /// Errors: what the reply is not.
     pub(super) fn of_reply(&self, questions: &Value, reply: &str) -> Result<InputResponses, String> {
         let asked: InputRequests = serde_json::from_value(questions.clone())
             .map_err(|error| format!("its questions are not known: {error}"))?;

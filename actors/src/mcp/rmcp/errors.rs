@@ -7,7 +7,6 @@ use rmcp::service::{ClientInitializeError, ServiceError};
 use rmcp::transport::DynamicTransportError;
 use rmcp::transport::streamable_http_client::StreamableHttpError;
 
-/// Why there was no handshake.
 pub(super) fn misfit(error: &ClientInitializeError) -> Misfit {
     match error {
         ClientInitializeError::ConnectionClosed(_) => {
@@ -46,7 +45,6 @@ pub(super) fn unfit(error: &ServiceError, what: &str) -> Misfit {
     Misfit { why, closed, lost }
 }
 
-/// Why a call has no result.
 pub(super) fn failure(error: &ServiceError) -> Failure {
     match error {
         ServiceError::TransportSend(sent) => match http(sent) {

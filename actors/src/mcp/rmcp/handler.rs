@@ -19,7 +19,6 @@ use rmcp::{ClientHandler, RoleClient};
 use std::sync::Arc;
 use tokio::sync::Notify;
 
-/// Answers one server.
 pub(in crate::mcp) struct Handler {
     answers: Arc<Answers>,
     /// Notified when the server's tools have changed.
@@ -58,12 +57,10 @@ impl Handler {
         Self { knows_tasks: false, ..self }
     }
 
-    /// The calls that are on their way to this server.
     pub(super) fn calls(&self) -> OnTheirWay {
         self.calls.clone()
     }
 
-    /// The answers to its questions.
     pub(super) fn answers(&self) -> Arc<Answers> {
         Arc::clone(&self.answers)
     }

@@ -14,7 +14,6 @@ use rmcp::transport::Transport;
 use std::borrow::Cow;
 use tokio::time::{Instant, timeout_at};
 
-/// A transport, and how far its handshake is.
 pub(super) struct Handshake<T> {
     transport: T,
     first: First,
@@ -23,7 +22,6 @@ pub(super) struct Handshake<T> {
 
 /// The first request of a connection, which is its handshake; or its first two, if the first is refused.
 enum First {
-    /// Not sent.
     Unsent,
     /// `server/discover`, sent under this id, and when it is given up.
     Discover(RequestId, Instant),

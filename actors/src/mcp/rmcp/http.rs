@@ -91,7 +91,6 @@ struct Inner {
     streamed: AtomicBool,
     /// Cancelled when the first stream is there or refused.
     way_back: CancellationToken,
-    /// The tokens, if the client signs in.
     tokens: Option<Arc<Tokens>>,
 }
 

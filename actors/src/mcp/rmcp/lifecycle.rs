@@ -59,7 +59,6 @@ pub(super) fn discovery_only() -> ClientLifecycleMode {
     ClientLifecycleMode::Discover { preferred_versions: vec![NEWEST] }
 }
 
-/// Whether a result says that the server speaks the newest version.
 pub(super) fn is_newest(result: &ServerResult) -> bool {
     matches!(result, ServerResult::DiscoverResult(found) if found.supported_versions.contains(&NEWEST))
 }

@@ -51,7 +51,6 @@ pub(in crate::mcp) struct Tokens {
     _wanted: DropGuard,
 }
 
-/// What signs in to one server.
 struct Client {
     server: ServerId,
     /// The server's address without what may be secret in it.
@@ -107,16 +106,13 @@ impl Tokens {
     }
 
     /// The token to send a request again with, which was refused with `used`.
-    ///
-    /// # Errors
-    /// Why there is none, with what to do; the text follows the server's name.
+    /// Errors: why there is none, with what to do; the text follows the server's name.
     pub(super) async fn after(&self, used: Option<&str>, challenge: &Challenge) -> Result<String, String> {
         let (used, header) = (used.map(str::to_owned), challenge.header.clone());
         let purpose = Purpose::Replace { used, status: challenge.status, header };
         self.client.got(&purpose).await?.ok_or_else(|| self.client.advice(challenge.status))
     }
 
-    /// The keys that a server's text may repeat.
     pub(super) fn secrets(&self) -> Vec<String> {
         self.client.store.known().map(|kept| kept.secrets()).unwrap_or_default()
     }
@@ -160,9 +156,7 @@ impl Client {
 }
 
 /// Signs in to a server, whether or not there are tokens.
-///
-/// # Errors
-/// Why that is not possible; the text follows the server's name.
+/// Errors: why that is not possible; the text follows the server's name.
 pub(in crate::mcp) async fn log_in(spec: &ServerSpec, sign_ins: &SignIns) -> Result<(), String> {
     let tokens = Tokens::of(spec, sign_ins).ok_or("has no `auth` in its configuration")?;
     if Url::parse(&tokens.client.address).is_ok_and(|url| !crate::loopback::keeps_secrets(&url)) {

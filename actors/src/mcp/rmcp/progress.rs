@@ -23,7 +23,6 @@ impl OnTheirWay {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles a progress notification.
     pub(super) fn tell(&self, said: &ProgressNotificationParam) {
         let sink = self.all().get(&said.progress_token).cloned();
         if let Some(sink) = sink {

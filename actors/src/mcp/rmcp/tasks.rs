@@ -38,7 +38,6 @@ const MAX_ERRORS: u32 = 3;
 /// How long the server may take to hear that a task is given up.
 const GIVEN_UP_WITHIN: Duration = Duration::from_secs(5);
 
-/// What is known of a task that is asked about.
 struct Asked<'a> {
     id: &'a str,
     invocation: &'a Invocation,

@@ -27,19 +27,15 @@ const MAX_DESCRIPTION_BYTES: usize = 16 * 1024;
 /// How many tools that are left out are named.
 const MAX_NAMED: usize = 5;
 
-/// How the tools of one server are taken in.
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct ToolFilter {
-    /// Whose tools.
     pub(in crate::mcp) server: ServerId,
     /// Which of them, by the server's own names; `None`: all.
     pub(in crate::mcp) offered: Option<Vec<String>>,
 }
 
-/// The tools of a server.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::mcp) struct Listed {
-    /// Its tools, in its order.
     pub(in crate::mcp) tools: Vec<ToolDescriptor>,
     /// Which were left out and why; empty when none was.
     pub(in crate::mcp) left_out: String,
@@ -58,7 +54,6 @@ impl ToolFilter {
     }
 }
 
-/// A list while its pages come.
 pub(super) struct Listing<'a> {
     filter: &'a ToolFilter,
     tools: Vec<ToolDescriptor>,
@@ -93,7 +88,6 @@ impl Listing<'_> {
         true
     }
 
-    /// Adds a note about a tool that is left out.
     pub(super) fn note(&mut self, what: &str) {
         if self.notes.len() < MAX_NAMED {
             self.notes.push(what.to_owned());

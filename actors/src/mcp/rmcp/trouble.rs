@@ -31,12 +31,10 @@ pub(super) enum Trouble {
     Doubtful(String),
 }
 
-/// The credentials for a server, and its address.
 pub(super) struct Key {
     origin: String,
     names: Vec<String>,
     secrets: Secrets,
-    /// Whether its client signs in.
     signs_in: bool,
     /// Tokens that were sent, the latest last.
     learned: Mutex<Vec<String>>,
@@ -69,7 +67,6 @@ impl Key {
         learned.drain(..surplus);
     }
 
-    /// A server's text without the credentials.
     pub(super) fn hidden_in(&self, text: &str) -> String {
         let learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match learned.as_slice() {

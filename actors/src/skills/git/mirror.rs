@@ -167,7 +167,6 @@ fn sweep(cache: &Path, time: Duration) {
     }
 }
 
-/// One use of `git`.
 struct Git<'a> {
     source: &'a GitSkills,
     work: &'a TempDir,

@@ -71,7 +71,6 @@ pub enum CacheError {
     Unreadable(PathBuf, #[source] io::Error),
 }
 
-/// What a mirror says of itself.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Manifest {
     url: String,

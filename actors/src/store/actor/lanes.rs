@@ -15,7 +15,6 @@ use std::sync::Arc;
 /// that the first of them does not wait long.
 pub(super) const MAX_BATCH: usize = 4096;
 
-/// One operation on one session, with where its answer goes.
 #[derive(Debug)]
 pub(super) enum Work {
     Append(Append, Reply<Result<u64, StoreError>>),
@@ -27,7 +26,6 @@ pub(super) enum Work {
     Delete(Reply<Result<bool, StoreError>>),
 }
 
-/// What may start now.
 #[derive(Debug)]
 pub(super) enum Start {
     Batch(Vec<Append>, Vec<Reply<Result<u64, StoreError>>>),
@@ -52,12 +50,10 @@ pub(super) struct Lanes {
 #[derive(Debug, Default)]
 struct Lane {
     waiting: VecDeque<Work>,
-    /// How many.
     running: usize,
 }
 
 impl Lanes {
-    /// Whether nothing waits and nothing runs.
     pub(super) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }

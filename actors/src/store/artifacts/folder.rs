@@ -12,7 +12,7 @@
 use super::marks::{DELETED, Marks};
 use super::port::{ArtifactStorePort, StoredArtifact};
 use crate::store::folder::Folder;
-use crate::store::{full, name};
+use crate::store::{StoreFuture, full, name};
 use bob_messages::artifact::ArtifactId;
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
@@ -94,7 +94,7 @@ impl FolderArtifacts {
         &self,
         doing: &'static str,
         work: impl FnOnce(&Inner) -> io::Result<T> + Send + 'static,
-    ) -> BoxFuture<'a, Result<T, StoreError>> {
+    ) -> StoreFuture<'a, T> {
         let inner = Arc::clone(&self.0);
         async move {
             let done = tokio::task::spawn_blocking(move || inner.told(doing, work)).await;
@@ -316,7 +316,6 @@ impl Inner {
     }
 }
 
-/// The name of a session's folder.
 fn of(session: &SessionId) -> String {
     format!("{SESSION}{}", name::of_folder(session))
 }
@@ -325,7 +324,6 @@ fn session_of(folder: &str) -> Option<SessionId> {
     name::session_of_folder(folder.strip_prefix(SESSION)?)
 }
 
-/// The folder of artifacts beside a file or a folder of sessions.
 #[cfg(feature = "sqlite")]
 pub(in crate::store) fn beside(path: &std::path::Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -334,11 +332,7 @@ pub(in crate::store) fn beside(path: &std::path::Path) -> PathBuf {
 }
 
 impl ArtifactStorePort for FolderArtifacts {
-    fn put<'a>(
-        &'a self,
-        session: &'a SessionId,
-        content: Arc<Vec<u8>>,
-    ) -> BoxFuture<'a, Result<ArtifactId, StoreError>> {
+    fn put<'a>(&'a self, session: &'a SessionId, content: Arc<Vec<u8>>) -> StoreFuture<'a, ArtifactId> {
         let session = session.clone();
         self.blocking("write", move |inner| inner.put(&session, &content))
     }
@@ -348,22 +342,17 @@ impl ArtifactStorePort for FolderArtifacts {
         session: &'a SessionId,
         id: &'a ArtifactId,
         range: Range<u64>,
-    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+    ) -> StoreFuture<'a, Option<Vec<u8>>> {
         let (session, id) = (session.clone(), id.clone());
         self.blocking("read", move |inner| inner.get(&session, &id, &range))
     }
 
-    fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<StoredArtifact>, StoreError>> {
+    fn list<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredArtifact>> {
         let session = session.clone();
         self.blocking("read", move |inner| inner.list(&session))
     }
 
-    fn share<'a>(
-        &'a self,
-        from: &'a SessionId,
-        to: &'a SessionId,
-        ids: &'a [ArtifactId],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn share<'a>(&'a self, from: &'a SessionId, to: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         let (from, to, ids) = (from.clone(), to.clone(), ids.to_vec());
         self.blocking("write", move |inner| inner.share(&from, &to, &ids))
     }
@@ -373,25 +362,21 @@ impl ArtifactStorePort for FolderArtifacts {
         self.blocking("note", move |inner| inner.recorded(&session, &ids)).map(drop).boxed()
     }
 
-    fn unrecorded(&self, most: usize) -> BoxFuture<'_, Result<Vec<(SessionId, Vec<ArtifactId>)>, StoreError>> {
+    fn unrecorded(&self, most: usize) -> StoreFuture<'_, Vec<(SessionId, Vec<ArtifactId>)>> {
         self.blocking("read", move |inner| inner.unrecorded(most))
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         let (session, ids) = (session.clone(), ids.to_vec());
         self.blocking("delete", move |inner| inner.delete(&session, &ids, false))
     }
 
-    fn delete_unrecorded<'a>(
-        &'a self,
-        session: &'a SessionId,
-        ids: &'a [ArtifactId],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete_unrecorded<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         let (session, ids) = (session.clone(), ids.to_vec());
         self.blocking("delete", move |inner| inner.delete(&session, &ids, true))
     }
 
-    fn delete_all<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<usize, StoreError>> {
+    fn delete_all<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, usize> {
         let session = session.clone();
         self.blocking("delete", move |inner| inner.delete_all(&session))
     }

@@ -21,7 +21,6 @@ const APART: char = '~';
 /// In the place of an artifact: the session is being deleted.
 pub(super) const DELETED: &str = "deleted";
 
-/// The marks of all processes, and the name of this one.
 #[derive(Debug)]
 pub(super) struct Marks {
     new: Folder,
@@ -31,7 +30,6 @@ pub(super) struct Marks {
     _alive: File,
 }
 
-/// One mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) session: String,
@@ -74,12 +72,10 @@ impl Marks {
         }
     }
 
-    /// The name of this process, for files that it writes.
     pub(super) fn process(&self) -> &str {
         &self.process
     }
 
-    /// Whether this process set a mark.
     #[cfg(test)]
     pub(super) fn is_own(&self, mark: &Mark) -> bool {
         mark.process == self.process
@@ -92,7 +88,6 @@ impl Marks {
         self.new.sync()
     }
 
-    /// The marks there are, and whether their processes live.
     pub(super) fn all(&self) -> io::Result<Vec<(Mark, bool)>> {
         let mut lives: HashMap<String, bool> = HashMap::from([(self.process.clone(), true)]);
         let mut marks = Vec::new();
@@ -116,7 +111,6 @@ impl Marks {
         Ok(())
     }
 
-    /// Removes marks of processes that have ended.
     pub(super) fn clear_ended(&self, is_meant: impl Fn(&Mark) -> bool) -> io::Result<()> {
         for (mark, alive) in self.all()? {
             if is_meant(&mark) && !alive {

@@ -1,6 +1,7 @@
 //! Artifacts in memory: they end with the process, as the sessions beside them do.
 
 use super::port::{ArtifactStorePort, StoredArtifact, clipped};
+use crate::store::StoreFuture;
 use bob_messages::artifact::ArtifactId;
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreError;
@@ -33,11 +34,7 @@ impl MemoryArtifacts {
 }
 
 impl ArtifactStorePort for MemoryArtifacts {
-    fn put<'a>(
-        &'a self,
-        session: &'a SessionId,
-        content: Arc<Vec<u8>>,
-    ) -> BoxFuture<'a, Result<ArtifactId, StoreError>> {
+    fn put<'a>(&'a self, session: &'a SessionId, content: Arc<Vec<u8>>) -> StoreFuture<'a, ArtifactId> {
         async move {
             let hashed = Arc::clone(&content);
             let id = tokio::task::spawn_blocking(move || ArtifactId::of(&hashed)).await;
@@ -53,13 +50,13 @@ impl ArtifactStorePort for MemoryArtifacts {
         session: &'a SessionId,
         id: &'a ArtifactId,
         range: Range<u64>,
-    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+    ) -> StoreFuture<'a, Option<Vec<u8>>> {
         let content = self.sessions().get(session).and_then(|kept| kept.get(id)).cloned();
         let part = content.map(|content| content[clipped(&range, content.len())].to_vec());
         ready(Ok(part)).boxed()
     }
 
-    fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<StoredArtifact>, StoreError>> {
+    fn list<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredArtifact>> {
         let stored = |(id, content): (&ArtifactId, &Arc<Vec<u8>>)| StoredArtifact {
             id: id.clone(),
             bytes: content.len() as u64,
@@ -68,12 +65,7 @@ impl ArtifactStorePort for MemoryArtifacts {
         ready(Ok(list)).boxed()
     }
 
-    fn share<'a>(
-        &'a self,
-        from: &'a SessionId,
-        to: &'a SessionId,
-        ids: &'a [ArtifactId],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn share<'a>(&'a self, from: &'a SessionId, to: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         let mut sessions = self.sessions();
         let own = sessions.get(from);
         let found = |id: &ArtifactId| Some((id.clone(), Arc::clone(own?.get(id)?)));
@@ -89,18 +81,18 @@ impl ArtifactStorePort for MemoryArtifacts {
         ready(()).boxed()
     }
 
-    fn unrecorded(&self, _most: usize) -> BoxFuture<'_, Result<Vec<(SessionId, Vec<ArtifactId>)>, StoreError>> {
+    fn unrecorded(&self, _most: usize) -> StoreFuture<'_, Vec<(SessionId, Vec<ArtifactId>)>> {
         ready(Ok(Vec::new())).boxed()
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         if let Some(kept) = self.sessions().get_mut(session) {
             kept.retain(|id, _| !ids.contains(id));
         }
         ready(Ok(())).boxed()
     }
 
-    fn delete_all<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<usize, StoreError>> {
+    fn delete_all<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, usize> {
         ready(Ok(self.forget(session))).boxed()
     }
 }

@@ -19,7 +19,6 @@ const LEAST_SHOWN: usize = 2 * 1024;
 /// How much of what a person sent is kept in its record: for lists and titles, since a model is sent all of it.
 const SHOWN_OF_INPUT: usize = 4 * 1024;
 
-/// A part that was made ready to be kept.
 struct Ready {
     /// What is to stand for it; its name is not that of its content yet.
     artifact: Artifact,
@@ -35,7 +34,6 @@ enum Origin {
 }
 
 impl Artifacts {
-    /// Whether this output has parts that go into the store.
     pub(crate) fn would_spill(&self, output: &ToolOutput) -> bool {
         let is_large = || {
             self.port().is_some()
@@ -196,7 +194,6 @@ fn decoded(
     }
 }
 
-/// A part with its data, from what would have stood for it.
 pub(super) fn inline(artifact: &Artifact, data: String) -> ContentPart {
     let mime_type = artifact.mime_type.clone();
     match artifact.kind {

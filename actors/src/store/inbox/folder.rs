@@ -13,7 +13,7 @@ use super::memory::{chosen, full};
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
 use crate::store::folder::Folder;
-use crate::store::{StoreOverview, name};
+use crate::store::{StoreFuture, StoreOverview, name};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{RequestId, SessionId};
@@ -52,14 +52,11 @@ struct Shared {
     changed: Notify,
 }
 
-/// What stands in a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept {
     /// Its place among the messages of its session.
     number: u64,
-    /// Its name.
     request: RequestId,
-    /// The message, as text.
     message: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     refusal: Option<AgentError>,
@@ -75,15 +72,14 @@ impl FolderInbox {
         self.0.forget(session).map_err(|error| self.0.failed(&error))
     }
 
-    /// How many messages wait and were refused.
-    pub(crate) fn overview(&self) -> BoxFuture<'static, Result<StoreOverview, StoreError>> {
+    pub(crate) fn overview(&self) -> StoreFuture<'static, StoreOverview> {
         self.blocking(Shared::overview)
     }
 
     fn blocking<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Shared) -> Result<T, Failed> + Send + 'static,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         let shared = Arc::clone(&self.0);
         let work = tokio::task::spawn_blocking(move || {
             work(&shared).map_err(|failed| match failed {
@@ -253,13 +249,11 @@ impl Shared {
     }
 }
 
-/// The name of a message's file.
 fn file_of(session: &SessionId, request: &RequestId) -> String {
     let hash = blake3::hash(request.as_str().as_bytes()).to_hex();
     format!("{}{APART}{}", name::of_folder(session), &hash[..32])
 }
 
-/// The session of a message, whether it waits or was refused.
 fn session_of(file: &str) -> Option<SessionId> {
     let (session, request) = file.split_once(APART)?;
     (!request.ends_with(NEW) && !request.ends_with(DAMAGED)).then(|| name::session_of_folder(session)).flatten()
@@ -310,7 +304,6 @@ fn write_new(folder: &Folder, kept: &Kept) -> Result<String, Failed> {
     Ok(name)
 }
 
-/// The folder of messages beside a file of sessions.
 #[cfg(feature = "sqlite")]
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -319,26 +312,26 @@ pub(crate) fn beside(path: &Path) -> PathBuf {
 }
 
 impl Inbox for FolderInbox {
-    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put(&self, message: InboxMessage) -> StoreFuture<'_, bool> {
         let put = self.blocking(move |shared| shared.put(&message));
         put.inspect(|_| self.0.changed.notify_one()).boxed()
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<InboxEntry>> {
         let session = session.clone();
         self.blocking(move |shared| shared.take(&session))
     }
 
-    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> StoreFuture<'_, bool> {
         let settled = self.blocking(move |shared| shared.settle(&key, refusal));
         settled.inspect(|_| self.0.changed.notify_one()).boxed()
     }
 
-    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> StoreFuture<'_, InboxStanding> {
         self.blocking(move |shared| shared.standing(&key))
     }
 
-    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> StoreFuture<'a, Vec<Due>> {
         let known = known.clone();
         self.blocking(move |shared| shared.due(most, &known))
     }

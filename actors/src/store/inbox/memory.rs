@@ -2,7 +2,7 @@
 
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
-use crate::store::StoreOverview;
+use crate::store::{StoreFuture, StoreOverview};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use bob_messages::ids::SessionId;
@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// The messages of a store in memory.
 #[derive(Debug, Default)]
 pub(crate) struct MemoryInbox {
     of: Mutex<BTreeMap<SessionId, Vec<Kept>>>,
@@ -26,7 +25,6 @@ pub(crate) struct MemoryInbox {
 #[derive(Debug)]
 struct Kept {
     number: u64,
-    /// When it was put.
     at: Millis,
     message: InboxMessage,
     refusal: Option<(AgentError, Millis)>,
@@ -37,12 +35,10 @@ impl MemoryInbox {
         self.of.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The session was deleted.
     pub(crate) fn forget(&self, session: &SessionId) {
         self.all().remove(session);
     }
 
-    /// How many messages wait and were refused.
     pub(crate) fn overview(&self) -> StoreOverview {
         let all = self.all();
         let waits = |of: &&Vec<Kept>| of.iter().any(|kept| kept.refusal.is_none());
@@ -105,31 +101,30 @@ pub(super) fn chosen<T: Ord>(mut due: Vec<(T, Due)>, most: usize, known: &BTreeS
     due.into_iter().map(|(_, due)| due).filter(chosen).collect()
 }
 
-/// Why a message is not kept.
 pub(crate) fn full() -> StoreError {
     StoreError::Unavailable(format!("{MOST_WAITING} messages wait for the session, which is the most"))
 }
 
 impl Inbox for MemoryInbox {
-    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put(&self, message: InboxMessage) -> StoreFuture<'_, bool> {
         let kept = self.keep(message);
         self.changed.notify_one();
         ready(kept).boxed()
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<InboxEntry>> {
         let all = self.all();
         let waiting = all.get(session).into_iter().flatten().filter(|kept| kept.refusal.is_none());
         ready(Ok(waiting.map(|kept| InboxEntry::from(kept.message.clone())).collect())).boxed()
     }
 
-    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> StoreFuture<'_, bool> {
         let is_settled = self.end(&key, refusal);
         self.changed.notify_one();
         ready(Ok(is_settled)).boxed()
     }
 
-    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> StoreFuture<'_, InboxStanding> {
         let all = self.all();
         let kept = all.get(&key.session).into_iter().flatten().find(|kept| kept.message.request_id == key.request);
         let standing = match kept.map(|kept| &kept.refusal) {
@@ -140,7 +135,7 @@ impl Inbox for MemoryInbox {
         ready(Ok(standing)).boxed()
     }
 
-    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> StoreFuture<'a, Vec<Due>> {
         let mut all = self.all();
         let kept_from = clock::now() - REFUSALS_KEPT_MS;
         all.retain(|_, of| {

@@ -59,8 +59,7 @@ impl Journals {
         }
     }
 
-    /// Makes what is known of the journal true again: reads it when it is not known, or
-    /// another file than before.
+    /// Makes what is known of the journal true again: reads it when it is not known, or another file than before.
     fn catch_up<'a>(
         &self,
         slot: &'a mut Slot,
@@ -91,8 +90,7 @@ impl Journals {
     }
 }
 
-/// Rules on an append and, when it is in order, notes its new records and writes
-/// their lines.
+/// Rules on an append and, when it is in order, notes its new records and writes their lines.
 fn take(position: &mut Position, append: &Append, bytes: &mut Vec<u8>) -> Result<u64, StoreError> {
     let ruling = position.ledger.rule(append)?;
     let before = bytes.len();

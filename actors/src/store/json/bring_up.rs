@@ -15,8 +15,7 @@ use std::io::{self, BufRead, BufReader, Seek, SeekFrom};
 use std::sync::Arc;
 
 impl Journals {
-    /// Rewrites a journal of an older format, which was read to this position. Answers the
-    /// new one and where it ends.
+    /// Rewrites a journal of an older format, which was read to this position. Answers the new one and where it ends.
     pub(super) fn bring_up(
         &self,
         session: &SessionId,

@@ -11,12 +11,10 @@ use rustix::fs::OFlags;
 use std::sync::Arc;
 
 impl Journals {
-    /// Claims a session and reads all of it.
     pub(super) fn claim(&self, session: &SessionId) -> Result<Claim, StoreError> {
         self.within(session, |slot| self.claim_in(slot, session, true))
     }
 
-    /// Claims a session and reads it from its last snapshot on.
     pub(super) fn claim_latest(&self, session: &SessionId) -> Result<Claim, StoreError> {
         self.within(session, |slot| self.claim_in(slot, session, false))
     }
@@ -132,8 +130,7 @@ impl Journals {
         }
     }
 
-    /// Renames a journal so that it is not continued, and never over another file.
-    /// Answers its new name.
+    /// Renames a journal so that it is not continued, and never over another file. Answers its new name.
     fn set_aside(&self, journal: &str) -> std::io::Result<String> {
         let mut number = 1;
         loop {
@@ -146,8 +143,7 @@ impl Journals {
         }
     }
 
-    /// A session whose journal was set aside does not begin anew by itself: its
-    /// past would seem to be nothing.
+    /// A session whose journal was set aside does not begin anew by itself: its past would seem to be nothing.
     pub(super) fn refuse_set_aside(&self, session: &SessionId) -> Result<(), StoreError> {
         let (journal, aside) = (name::of(session), name::aside(&name::of(session), 1));
         let look = |name: &str| self.folder.look(name).map_err(|error| self.unavailable("look at", name, &error));

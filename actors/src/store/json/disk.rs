@@ -69,7 +69,6 @@ impl Disk {
         file.write_all(bytes)
     }
 
-    /// Makes what was written durable.
     pub(super) fn sync(&self, file: &File) -> io::Result<()> {
         watched!(self, Step::Sync(super::watch::inode(file)?));
         file.sync_data()
@@ -99,7 +98,6 @@ impl Disk {
         replaced
     }
 
-    /// Removes a journal. Whether there was one.
     pub(super) fn remove(&self, name: &str) -> io::Result<bool> {
         watched!(self, Step::Remove(name.to_owned()));
         let removed = self.folder.remove(name);

@@ -1,9 +1,8 @@
 //! The lock of a folder: one process at a time writes its journals.
 //!
-//! The lock is a file's and ends with its process, however it ends, so neither clocks nor
-//! process ids decide; a process that is paused keeps it. Programs that know only format 1
-//! share a folder session by session, with a file of their own each: while one of them
-//! lives, the folder is theirs.
+//! The lock is a file's and ends with its process, however it ends, so neither clocks nor process ids decide; a process
+//! that is paused keeps it. Programs that know only format 1 share a folder session by session, with a file of their
+//! own each: while one of them lives, the folder is theirs.
 
 use crate::store::folder::{Folder, Seen};
 use crate::store::full;
@@ -40,15 +39,12 @@ impl Hold {
         &self.options.owner_name
     }
 
-    /// The pools of machines in which this process is.
     pub(super) fn pools(&self) -> &Pools {
         &self.options.pools
     }
 
     /// Locks the folder, if it is not locked here.
-    ///
-    /// # Errors
-    /// `Busy` while another process has it, or another store of this one; `Unavailable`.
+    /// Errors: `Busy` while another process has it, or another store of this one; `Unavailable`.
     pub(super) fn take(&self) -> Result<(), StoreError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if held.is_some() {

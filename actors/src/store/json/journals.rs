@@ -53,7 +53,6 @@ impl Epochs {
     }
 }
 
-/// What is known of one journal.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) known: Option<(Position, Inode)>,
@@ -81,7 +80,6 @@ impl Journals {
         }
     }
 
-    /// The pools of machines in which this process is.
     pub(super) fn pools(&self) -> Pools {
         self.hold.pools().clone()
     }
@@ -121,7 +119,6 @@ impl Journals {
         entered.map_err(|error| self.unavailable("look at", &name, &error))
     }
 
-    /// Makes a file that is not there.
     pub(super) fn make(&self, name: &str) -> io::Result<Entered> {
         let access = OFlags::RDWR | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL;
         self.disk.open(name, access)?.map_or_else(|| Err(io::ErrorKind::NotFound.into()), Entered::of)
@@ -177,7 +174,6 @@ impl Journals {
         StoreError::Unavailable(format!("{path} is gone; it was removed while the session was in use"))
     }
 
-    /// An error of the system, with the path and what was tried.
     pub(super) fn unavailable(&self, doing: &str, name: &str, error: &io::Error) -> StoreError {
         crate::store::full::unavailable(doing, &self.folder.path_of(name), error)
     }

@@ -1,7 +1,6 @@
 //! Reading a journal: what is known of it up to its last whole line.
 //!
-//! A position is built by reading, and moved by reading on or by what was written. It never
-//! writes.
+//! A position is built by reading, and moved by reading on or by what was written. It never writes.
 
 use crate::store::Ledger;
 use crate::store::line::{self, BadLine, ClaimLine, Line};
@@ -17,7 +16,6 @@ const BLOCK: u64 = 512;
 /// What is wrong with a file of no bytes.
 pub(super) const EMPTY: &str = "it is empty: it was cut off, or an older program ended before it wrote anything";
 
-/// What is known of a journal.
 #[derive(Debug)]
 pub(super) struct Position {
     pub(super) ledger: Ledger,
@@ -31,7 +29,6 @@ pub(super) struct Position {
     pub(super) lines: u64,
 }
 
-/// Why a journal cannot be read.
 #[derive(Debug)]
 pub(super) enum Unreadable {
     Io(io::Error),
@@ -41,7 +38,6 @@ pub(super) enum Unreadable {
 }
 
 impl Position {
-    /// The beginning of a journal.
     pub(super) fn new(formats: Formats) -> Self {
         Self { ledger: Ledger::default(), owner: None, formats, format: None, end: 0, lines: 0 }
     }
@@ -56,7 +52,6 @@ impl Position {
         self.format.unwrap_or(self.formats.newest())
     }
 
-    /// Whether it is a journal of an older format.
     pub(super) fn is_older(&self) -> bool {
         self.format() < self.formats.newest()
     }
@@ -64,10 +59,9 @@ impl Position {
     /// Reads on from here to the end of the file, or to this many bytes, and gives
     /// the records to the sink. Answers how many bytes of a torn write follow.
     ///
-    /// A torn write is one whose writer ended before all of it was written: its last line
-    /// has no end, or, when the machine went down with its writer, some of its blocks never
-    /// reached the disk and read as zeros. Everything else that does not read is damage, a missing
-    /// header or first claim included: a journal gets its name only with both.
+    /// A torn write is one whose writer ended before all of it was written: its last line has no end, or, when the
+    /// machine went down with its writer, some of its blocks never reached the disk and read as zeros. Everything else
+    /// that does not read is damage, a missing header or first claim included: a journal gets its name only with both.
     pub(super) fn read_on(
         &mut self,
         mut file: &File,
@@ -205,8 +199,7 @@ fn has_hole(line: &[u8], at: u64) -> bool {
     false
 }
 
-/// Reads to the end. How many bytes follow, if no line there shows that what is before it
-/// was on the disk once.
+/// Reads to the end. How many bytes follow, if no line there shows that what is before it was on the disk once.
 fn behind_a_hole(reader: &mut impl BufRead) -> Result<Option<u64>, Unreadable> {
     let (mut behind, mut bytes) = (0, Vec::new());
     loop {

@@ -1,8 +1,7 @@
 //! The records of a session that rests, in a fraction of the room.
 //!
-//! One short text for all of them instead of a dozen small pieces each. It is written when an
-//! owner lets the session go and read when the next one comes; it never leaves the
-//! process, so its form may change at any time.
+//! One short text for all of them instead of a dozen small pieces each. It is written when an owner lets the session go
+//! and read when the next one comes; it never leaves the process, so its form may change at any time.
 
 use bob_messages::Millis;
 use bob_messages::ids::{RecordId, SessionId, TurnId};
@@ -77,10 +76,7 @@ impl Packed {
         Some(Self { first, compressed })
     }
 
-    /// The records as they were.
-    ///
-    /// # Errors
-    /// What does not read; a journal that was packed does.
+    /// The records as they were. Errors: what does not read; a journal that was packed does.
     pub(super) fn unpack(&self, session: &SessionId) -> Result<Vec<Arc<Record>>, String> {
         let text = decompress_size_prepended_with_dict(&self.compressed, SAMPLE.as_bytes());
         let text = text.map_err(|error| error.to_string())?;

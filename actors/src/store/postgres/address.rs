@@ -17,7 +17,6 @@ const SILENT: Duration = Duration::from_secs(10);
 /// How the URL of a database begins.
 const SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 
-/// The form of a URL, for people.
 const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 
 /// A database as its URL names it.
@@ -67,12 +66,10 @@ impl Address {
         Ok(Self { config, server, user, database })
     }
 
-    /// The database, for people.
     pub(super) fn shown(&self) -> String {
         format!("{} on {}", self.database, self.server)
     }
 
-    /// Why no connection was made.
     pub(super) fn refused(&self, error: &Error) -> StoreError {
         let (server, user, database) = (&self.server, &self.user, &self.database);
         StoreError::Unavailable(match error.as_db_error() {

@@ -1,5 +1,3 @@
-//! Statements that may be repeated, and are.
-
 use super::link::{Link, PATIENCE};
 use super::up::{Unread, Up, is_broken, is_in_the_way};
 use bob_messages::store::StoreError;
@@ -8,9 +6,7 @@ use tokio::time::Instant;
 use tokio_postgres::Error;
 
 /// Writes, and again when the connection broke or another statement was in the way: each of these statements may be repeated.
-///
-/// # Errors
-/// `InDoubt` once an attempt was sent on a connection that broke: it may have been done.
+/// Errors: `InDoubt` once an attempt was sent on a connection that broke: it may have been done.
 pub(super) async fn writing<T>(link: &Link, write: impl AsyncFn(Rc<Up>) -> Result<T, Unread>) -> Result<T, StoreError> {
     let until = Instant::now() + PATIENCE;
     let mut in_doubt = false;

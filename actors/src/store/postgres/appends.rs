@@ -24,7 +24,6 @@ use tokio_postgres::{Error, Row};
 /// How often an append is looked at again because others wrote meanwhile.
 const MAX_ROUNDS: usize = 32;
 
-/// An append that waits for its answer.
 pub(super) struct Item {
     encoded: Encoded,
     reply: Reply<Result<u64, StoreError>>,
@@ -60,7 +59,6 @@ struct Ruled {
     item: Item,
     /// How many of its records are stored.
     stored: usize,
-    /// The version to answer.
     version: u64,
     /// The version of the session before.
     expected: u64,
@@ -114,7 +112,6 @@ const APPEND: &str = concat!(
 pub(super) const FREE: &str = "SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED";
 
 impl Writer {
-    /// Stores appends, each of another session, and answers them.
     pub(super) async fn append(&self, mut items: Vec<Item>) {
         let until = Instant::now() + PATIENCE;
         let mut rounds = 0;

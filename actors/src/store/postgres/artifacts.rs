@@ -2,6 +2,7 @@
 
 use super::contents::{Read, Write};
 use super::job::Ask;
+use crate::store::StoreFuture;
 use crate::store::artifacts::{ArtifactStorePort, StoredArtifact};
 use bob_messages::artifact::ArtifactId;
 use bob_messages::ids::SessionId;
@@ -27,14 +28,14 @@ impl PostgresArtifacts {
     fn read<T: Send + 'static>(
         &self,
         read: impl FnOnce(Reply<Result<T, StoreError>>) -> Read,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         sent(&self.reads, |reply| Ask::Artifacts(read(reply)))
     }
 
     fn write<T: Send + 'static>(
         &self,
         write: impl FnOnce(Reply<Result<T, StoreError>>) -> Write,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    ) -> StoreFuture<'static, T> {
         sent(&self.writes, write)
     }
 }
@@ -42,7 +43,7 @@ impl PostgresArtifacts {
 fn sent<M, T: Send + 'static>(
     way: &WeakUnboundedSender<M>,
     message: impl FnOnce(Reply<Result<T, StoreError>>) -> M,
-) -> BoxFuture<'static, Result<T, StoreError>> {
+) -> StoreFuture<'static, T> {
     let (reply, answer) = Reply::channel();
     if let Some(way) = way.upgrade() {
         // A task that ended drops it, which answers.
@@ -52,11 +53,7 @@ fn sent<M, T: Send + 'static>(
 }
 
 impl ArtifactStorePort for PostgresArtifacts {
-    fn put<'a>(
-        &'a self,
-        session: &'a SessionId,
-        content: Arc<Vec<u8>>,
-    ) -> BoxFuture<'a, Result<ArtifactId, StoreError>> {
+    fn put<'a>(&'a self, session: &'a SessionId, content: Arc<Vec<u8>>) -> StoreFuture<'a, ArtifactId> {
         async move {
             let hashed = Arc::clone(&content);
             let id = tokio::task::spawn_blocking(move || ArtifactId::of(&hashed)).await;
@@ -72,20 +69,15 @@ impl ArtifactStorePort for PostgresArtifacts {
         session: &'a SessionId,
         id: &'a ArtifactId,
         range: Range<u64>,
-    ) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+    ) -> StoreFuture<'a, Option<Vec<u8>>> {
         self.read(|reply| Read::Get(session.clone(), id.clone(), range, reply))
     }
 
-    fn list<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<StoredArtifact>, StoreError>> {
+    fn list<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<StoredArtifact>> {
         self.read(|reply| Read::List(session.clone(), reply))
     }
 
-    fn share<'a>(
-        &'a self,
-        from: &'a SessionId,
-        to: &'a SessionId,
-        ids: &'a [ArtifactId],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn share<'a>(&'a self, from: &'a SessionId, to: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         self.write(|reply| Write::Share { from: from.clone(), to: to.clone(), ids: ids.to_vec(), reply })
     }
 
@@ -93,25 +85,21 @@ impl ArtifactStorePort for PostgresArtifacts {
         self.write(|reply| Write::Recorded(session.clone(), ids.to_vec(), reply)).map(drop).boxed()
     }
 
-    fn unrecorded(&self, most: usize) -> BoxFuture<'_, Result<Vec<(SessionId, Vec<ArtifactId>)>, StoreError>> {
+    fn unrecorded(&self, most: usize) -> StoreFuture<'_, Vec<(SessionId, Vec<ArtifactId>)>> {
         self.read(|reply| Read::Unrecorded(most, reply))
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         let (session, ids, only_unrecorded) = (session.clone(), ids.to_vec(), false);
         self.write(|reply| Write::Delete { session, ids, only_unrecorded, reply })
     }
 
-    fn delete_unrecorded<'a>(
-        &'a self,
-        session: &'a SessionId,
-        ids: &'a [ArtifactId],
-    ) -> BoxFuture<'a, Result<(), StoreError>> {
+    fn delete_unrecorded<'a>(&'a self, session: &'a SessionId, ids: &'a [ArtifactId]) -> StoreFuture<'a, ()> {
         let (session, ids, only_unrecorded) = (session.clone(), ids.to_vec(), true);
         self.write(|reply| Write::Delete { session, ids, only_unrecorded, reply })
     }
 
-    fn delete_all<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<usize, StoreError>> {
+    fn delete_all<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, usize> {
         self.write(|reply| Write::DeleteAll(session.clone(), reply))
     }
 }

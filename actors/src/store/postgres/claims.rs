@@ -18,7 +18,6 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Error;
 use tokio_postgres::types::ToSql;
 
-/// A session that was claimed here.
 pub(super) struct Claimed {
     pub(super) ledger: Ledger,
     pub(super) claim: Claim,
@@ -84,7 +83,6 @@ const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE 
 /// Ends the ownership that a claim began, which cannot be used.
 const GIVE_BACK: &str = concat!("UPDATE bob_sessions s SET node = NULL WHERE s.number = $1 AND $2 = ", epoch!());
 
-/// Why a session was not given.
 enum Held {
     /// It is free by now.
     Free,
@@ -92,8 +90,7 @@ enum Held {
 }
 
 impl Writer {
-    /// Claims a session, and reads these of its records. A claim that was lost with its connection is made again
-    /// under the same name.
+    /// Claims a session, and reads these of its records. A claim that was lost with its connection is made again.
     pub(super) async fn claim(&self, session: &SessionId, span: Span) -> Result<Claimed, StoreError> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -265,7 +262,6 @@ impl Writer {
         }
     }
 
-    /// Who holds a session, if there is one.
     async fn owner_of(&self, up: &Up, session: &SessionId) -> Result<Option<Held>, Error> {
         match super::reader::find(up, session).await? {
             None => Ok(None),

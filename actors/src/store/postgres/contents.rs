@@ -28,7 +28,6 @@ use tokio_postgres::{Error, Row};
 /// The most bytes that one statement writes or reads.
 const PIECE: usize = 1 << 20;
 
-/// What is written.
 pub(super) enum Write {
     Put(SessionId, ArtifactId, Arc<Vec<u8>>, Reply<Result<(), StoreError>>),
     Share { from: SessionId, to: SessionId, ids: Vec<ArtifactId>, reply: Reply<Result<(), StoreError>> },
@@ -37,7 +36,6 @@ pub(super) enum Write {
     DeleteAll(SessionId, Reply<Result<usize, StoreError>>),
 }
 
-/// What is only read.
 pub(super) enum Read {
     Get(SessionId, ArtifactId, Range<u64>, Reply<Result<Option<Vec<u8>>, StoreError>>),
     List(SessionId, Reply<Result<Vec<StoredArtifact>, StoreError>>),

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-/// What is known of our row outside its task.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     /// 0 while there is none.
@@ -20,7 +19,6 @@ pub(super) struct Shared {
 
 type Figures = Mutex<Option<Counted>>;
 
-/// Where this process tells what it counts.
 struct Counted(Arc<dyn Fn() -> NodeFigures + Send + Sync>);
 
 impl fmt::Debug for Counted {
@@ -40,7 +38,6 @@ struct Lease {
 }
 
 impl Shared {
-    /// The number of our row, if there is one.
     pub(super) fn number(&self) -> Option<i32> {
         Some(self.number.load(Ordering::Acquire)).filter(|number| *number != 0)
     }
@@ -50,12 +47,10 @@ impl Shared {
         self.number.store(number, Ordering::Release);
     }
 
-    /// Where this process tells what it counts.
     pub(super) fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
         *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Some(Counted(figures));
     }
 
-    /// What this process counts, as the tables have it.
     pub(super) fn figures(&self) -> Option<String> {
         let told = self.figures.lock().unwrap_or_else(PoisonError::into_inner);
         let Counted(figures) = told.as_ref()?;
@@ -64,7 +59,6 @@ impl Shared {
         serde_json::to_string(&figures()).ok()
     }
 
-    /// Which of the living processes this one is.
     pub(super) fn share(&self) -> Share {
         self.held().share
     }
@@ -73,7 +67,6 @@ impl Shared {
         self.held().share = share;
     }
 
-    /// Whether our row was renewed in time.
     pub(super) fn is_renewed(&self, now: Instant) -> bool {
         StoreLease::Until(self.held().until).is_held(now)
     }
@@ -86,7 +79,6 @@ impl Shared {
         StoreLease::Until(lease.until.filter(|_| is_ours))
     }
 
-    /// A session was claimed under this row.
     pub(super) fn claimed(&self, session: &SessionId, number: i32, epoch: u64) {
         self.held().claimed.insert(session.clone(), (number, epoch));
     }

@@ -9,6 +9,7 @@ use super::link::Link;
 use super::node::{Node, lives};
 use super::schema::HAS_INBOX;
 use super::up::Unread;
+use crate::store::StoreFuture;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
 use bob_messages::error::AgentError;
 use bob_messages::ids::{PoolName, RequestId, SessionId};
@@ -29,7 +30,6 @@ use tokio_postgres::Row;
 /// Between two notifications.
 const NOTIFIED_EACH: Duration = Duration::from_millis(20);
 
-/// What is asked of the task.
 pub(super) enum Ask {
     Put(InboxMessage, Reply<Result<bool, StoreError>>),
     Take(SessionId, Reply<Result<Vec<InboxEntry>, StoreError>>),
@@ -52,10 +52,7 @@ impl PostgresInbox {
         Arc::new(Self { asks: asks.downgrade(), changed: Arc::clone(changed) })
     }
 
-    fn ask<T: Send + 'static>(
-        &self,
-        ask: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask,
-    ) -> BoxFuture<'static, Result<T, StoreError>> {
+    fn ask<T: Send + 'static>(&self, ask: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask) -> StoreFuture<'static, T> {
         let (reply, answer) = Reply::channel();
         if let Some(asks) = self.asks.upgrade() {
             drop(asks.send(ask(reply)));
@@ -65,23 +62,23 @@ impl PostgresInbox {
 }
 
 impl Inbox for PostgresInbox {
-    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put(&self, message: InboxMessage) -> StoreFuture<'_, bool> {
         self.ask(|reply| Ask::Put(message, reply))
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<InboxEntry>> {
         self.ask(|reply| Ask::Take(session.clone(), reply))
     }
 
-    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> StoreFuture<'_, bool> {
         self.ask(|reply| Ask::Settle(key, refusal, reply))
     }
 
-    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> StoreFuture<'_, InboxStanding> {
         self.ask(|reply| Ask::Standing(key, reply))
     }
 
-    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> StoreFuture<'a, Vec<Due>> {
         self.ask(|reply| Ask::Due(most, known.clone(), reply))
     }
 

@@ -30,7 +30,6 @@ impl Job {
     }
 }
 
-/// What is only read.
 pub(super) enum Ask {
     Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
     Owner(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),

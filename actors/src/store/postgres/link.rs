@@ -1,5 +1,3 @@
-//! One connection to the database, which is made again when it broke.
-
 use super::address::{Address, is_lasting};
 use super::schema::{self, Nature};
 use super::tls::Tls;
@@ -64,9 +62,7 @@ impl Link {
     }
 
     /// The connection, for statements that only read; `None` while there are no tables.
-    ///
-    /// # Errors
-    /// `Unavailable` when there is none before this time, `TooNew`.
+    /// Errors: `Unavailable` when there is none before this time, `TooNew`.
     pub(super) async fn to_read(&self, until: Instant) -> Result<Option<Rc<Up>>, StoreError> {
         self.to_read_of(1, until).await
     }
@@ -84,9 +80,7 @@ impl Link {
     }
 
     /// The connection, with the tables, which are made or brought up to date first. Nothing else is asked on it meanwhile.
-    ///
-    /// # Errors
-    /// As [`to_read`](Self::to_read).
+    /// Errors: as [`to_read`](Self::to_read).
     pub(super) async fn to_write(&self, until: Instant) -> Result<Rc<Up>, StoreError> {
         let mut held = self.held.lock().await;
         let held = self.connected(&mut held, until).await?;
@@ -98,10 +92,7 @@ impl Link {
         Ok(Rc::clone(&held.up))
     }
 
-    /// The connection, of which nothing is asked yet; one attempt.
-    ///
-    /// # Errors
-    /// As [`to_read`](Self::to_read).
+    /// The connection, of which nothing is asked yet; one attempt. Errors: as [`to_read`](Self::to_read).
     pub(super) async fn connect_now(&self) -> Result<Rc<Up>, StoreError> {
         let mut held = self.held.lock().await;
         Ok(Rc::clone(&self.connected(&mut held, Instant::now()).await?.up))

@@ -45,7 +45,6 @@ const LEFT_WITHIN: Duration = Duration::from_millis(500);
 /// Rows of owners that have been dead for longer, and own nothing, are removed.
 const REMOVED_AFTER: &str = "interval '1 hour'";
 
-/// What is asked of the task that renews the row.
 enum Ask {
     /// The number of our row, which is made if there is none.
     Enter(Reply<Result<i32, StoreError>>),
@@ -53,7 +52,6 @@ enum Ask {
     Listen,
 }
 
-/// This process as the writers see it.
 #[derive(Debug, Clone)]
 pub(super) struct Node {
     asks: UnboundedSender<Ask>,
@@ -86,17 +84,14 @@ impl Node {
         drop(self.asks.send(Ask::Listen));
     }
 
-    /// The number of our row, if there is one.
     pub(super) fn known(&self) -> Option<i32> {
         self.shared.number()
     }
 
-    /// Whether our row was renewed in time.
     pub(super) fn is_renewed(&self) -> bool {
         self.shared.is_renewed(std::time::Instant::now())
     }
 
-    /// A session was claimed under our row.
     pub(super) fn claimed(&self, session: &SessionId, number: i32, epoch: u64) {
         self.shared.claimed(session, number, epoch);
     }

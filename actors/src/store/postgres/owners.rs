@@ -50,7 +50,6 @@ pub(super) fn named(name: String, address: &str) -> String {
     if is_near { name } else { format!("{name} on {address}") }
 }
 
-/// The living owner of a session.
 pub(super) async fn owner(link: &Link, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
     reading(
         link,
@@ -71,9 +70,7 @@ fn of(row: &Row) -> SessionOwner {
 
 impl Writer {
     /// Takes a session from its owner, alive or not, and leaves it without one.
-    ///
-    /// # Errors
-    /// `InDoubt` where an attempt may have taken it whose answer was lost.
+    /// Errors: `InDoubt` where an attempt may have taken it whose answer was lost.
     pub(super) async fn take(&self, session: &SessionId) -> Result<Option<SessionOwner>, StoreError> {
         if self.link.to_read(Instant::now() + PATIENCE).await?.is_none() {
             return Ok(None);

@@ -25,9 +25,7 @@ async fn process(up: &Up) -> Result<Option<String>, Error> {
 }
 
 /// Connects both, and refuses them when one does not keep its process of the server.
-///
-/// # Errors
-/// `Unavailable` for a pooler; that of the first connection that was not made.
+/// Errors: `Unavailable` for a pooler; that of the first connection that was not made.
 pub(super) async fn refuse(one: &Link, other: &Link) -> Result<(), StoreError> {
     let failed = |error: Error| one.address.failed("read", &error);
     let (first, second) = (one.connect_now().await?, other.connect_now().await?);

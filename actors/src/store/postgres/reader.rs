@@ -40,7 +40,6 @@ pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
 
 const FIND: &str = concat!("SELECT ", entry_columns!(), " FROM bob_sessions s WHERE s.id = $1");
 
-/// A session's row, if it is there.
 pub(super) async fn find(up: &Up, session: &SessionId) -> Result<Option<Entry>, Error> {
     let statement = up.prepared(FIND).await?;
     Ok(up.ask(up.client.query_opt(&statement, &[&session.as_str()])).await?.map(|row| Entry::of(&row)))

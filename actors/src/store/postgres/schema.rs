@@ -5,8 +5,7 @@
 //! a journal file. `bob_nodes` has a row for each process that owns sessions, `bob_inbox` one for each message to a session.
 //! `bob_artifacts`, `bob_artifact_pieces` and `bob_artifact_holders` have the large parts of records, and whose they are.
 //!
-//! All tables are in the schema that the connection creates tables in (`search_path`): several stores may share a
-//! database.
+//! All tables are in the schema that the connection creates tables in (`search_path`): stores may share one.
 
 use super::address::Address;
 use super::up::{Unread, Up};
@@ -151,9 +150,7 @@ pub(super) enum Nature {
 }
 
 /// What the schema of this connection holds.
-///
-/// # Errors
-/// `TooNew`; `Unavailable` for tables that another program made; that it could not be read.
+/// Errors: `TooNew`; `Unavailable` for tables that another program made; that it could not be read.
 pub(super) async fn nature(up: &Up, address: &Address) -> Result<Nature, Unread> {
     let refuse = |why: &str| Unread::Bad(address.refuse(why));
     let said = "SELECT current_schema() IS NOT NULL, array(SELECT relname::text FROM pg_class
@@ -206,9 +203,7 @@ const MADE_WITHIN: Duration = Duration::from_secs(30);
 const STEP_WITHIN: Duration = Duration::from_secs(600);
 
 /// Brings the tables up to the newest step: once, wholly, in one transaction, while other processes wait.
-///
-/// # Errors
-/// As [`nature`]; `Unavailable` when the user may not create tables.
+/// Errors: as [`nature`]; `Unavailable` when the user may not create tables.
 pub(super) async fn bring_up(up: &Up, address: &Address) -> Result<(), StoreError> {
     let done = up.ask_within(STEP_WITHIN, take_steps(up, address)).await;
     if done.is_err() {

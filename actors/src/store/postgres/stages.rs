@@ -50,7 +50,6 @@ pub(super) async fn run(writer: Writer, mut jobs: UnboundedReceiver<Job>) {
     }
 }
 
-/// What waits for one connection.
 struct Stages {
     writer: Rc<Writer>,
     /// Appends that are not sent yet, each of another session.
@@ -95,7 +94,6 @@ impl Stages {
         self.append().await;
     }
 
-    /// Stores the appends.
     async fn append(&mut self) {
         let (mut together, mut bytes) = (Vec::new(), 0);
         self.sessions.clear();

@@ -37,7 +37,6 @@ macro_rules! entry_columns {
 }
 pub(super) use entry_columns;
 
-/// A session's row.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     pub(super) number: i64,
@@ -139,7 +138,6 @@ pub(super) async fn records(
     }
 }
 
-/// The record of a line, which is to be this one.
 fn checked(line: &str, address: &Address, session: &SessionId, next: u64) -> Result<Arc<Record>, Unread> {
     let damaged = |what: &str| Unread::Bad(damaged(address, session, &format!("record {next}: {what}")));
     let record = match line::parse(line.as_bytes(), &Formats::KNOWN) {
@@ -156,7 +154,6 @@ fn checked(line: &str, address: &Address, session: &SessionId, next: u64) -> Res
     }
 }
 
-/// Where the damage is, and what to do.
 pub(super) fn damaged(address: &Address, session: &SessionId, what: &str) -> StoreError {
     let database = address.shown();
     StoreError::Corrupt(format!(

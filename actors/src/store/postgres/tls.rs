@@ -15,10 +15,8 @@ use tokio_rustls::{TlsConnector, client};
 #[derive(Clone, Default)]
 pub(super) struct Tls;
 
-/// TLS with one host.
 pub(super) struct ToHost(String);
 
-/// A connection under TLS.
 pub(super) struct Secured<S>(client::TlsStream<S>);
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {

@@ -15,10 +15,8 @@ use tokio_postgres::{Client, Error, Statement};
 /// How long a connection may be without an answer while one is waited for. A statement waits for a lock for less.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(10);
 
-/// A connection that is up.
 pub(super) struct Up {
     pub(super) client: Client,
-    /// The task that drives the connection.
     driver: AbortHandle,
     /// When something was answered last.
     answered: Cell<Instant>,
@@ -32,7 +30,6 @@ impl std::fmt::Debug for Up {
     }
 }
 
-/// Why something was not read.
 #[derive(Debug)]
 pub(super) enum Unread {
     /// It is damaged, of a newer program, or of another one.
@@ -47,7 +44,6 @@ impl From<Error> for Unread {
 }
 
 impl Unread {
-    /// The error for the caller of the store.
     pub(super) fn told(self, address: &Address) -> StoreError {
         match self {
             Self::Bad(error) => error,

@@ -1,10 +1,8 @@
-//! That a session which is not found is not there, so that none begins anew because its entry
-//! in an index is damaged.
+//! That a session which is not found is not there, so that none begins anew because its entry in an index is damaged.
 //!
-//! Whether the sessions and their indexes agree takes a look at all of them. It is taken beside
-//! whatever else is asked, on a thread of its own, when a session is not found for the first
-//! time. Until its result is there, a session that the index does not have is looked for in
-//! the table itself.
+//! Whether the sessions and their indexes agree takes a look at all of them. It is taken beside whatever else is asked,
+//! on a thread of its own, when a session is not found for the first time. Until its result is there, a session that
+//! the index does not have is looked for in the table itself.
 
 use super::database::{Database, Interrupt};
 use super::tables::Tables;
@@ -25,7 +23,6 @@ pub(super) struct Check {
     look: Mutex<Look>,
 }
 
-/// The thread that looks.
 #[derive(Debug, Default)]
 struct Look {
     is_over: bool,
@@ -39,9 +36,7 @@ impl Check {
     }
 
     /// That this session, which the index does not have, is not there.
-    ///
-    /// # Errors
-    /// `Corrupt` when it is, or when the sessions and their indexes are known to disagree.
+    /// Errors: `Corrupt` when it is, or when the sessions and their indexes are known to disagree.
     pub(super) fn is_absent(self: &Arc<Self>, tables: &Tables<'_>, session: &SessionId) -> Result<(), StoreError> {
         if let Some(found) = self.found.get() {
             return found.clone();

@@ -14,7 +14,6 @@ use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// An open database.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) connection: Connection,
@@ -33,7 +32,6 @@ pub(super) struct Database {
     pub(super) panics: Cell<bool>,
 }
 
-/// What a database says it is.
 pub(super) enum Nature {
     Empty,
     /// Ours, after so many steps.
@@ -41,8 +39,7 @@ pub(super) enum Nature {
 }
 
 impl Database {
-    /// Opens a database to write to, makes it when it is not there, and brings it
-    /// up to date.
+    /// Opens a database to write to, makes it when it is not there, and brings it up to date.
     #[cfg(test)]
     pub(super) fn open(path: &Path) -> Result<Self, StoreError> {
         Self::open_of(path, KNOWN)
@@ -160,8 +157,7 @@ impl Database {
         Ok(database)
     }
 
-    /// Whether the path still leads to this database: what is written to a file that
-    /// was removed is lost.
+    /// Whether the path still leads to this database: what is written to a file that was removed is lost.
     pub(super) fn is_in_place(&self) -> bool {
         matches!(file::look(&self.path), Ok(Some(inode)) if inode == self.inode)
     }
@@ -250,7 +246,6 @@ impl Database {
         said.map_err(|error| self.failed("read", &error))
     }
 
-    /// What ends a statement of this database from another thread.
     pub(super) fn interrupt(&self) -> Interrupt {
         Interrupt(self.connection.get_interrupt_handle())
     }
@@ -315,7 +310,6 @@ impl Database {
     }
 }
 
-/// Ends what a database is doing.
 pub(super) struct Interrupt(rusqlite::InterruptHandle);
 
 impl Interrupt {
@@ -340,11 +334,8 @@ pub(super) struct Transaction<'c> {
 }
 
 impl Transaction<'_> {
-    /// Makes it durable.
-    ///
-    /// # Errors
-    /// `InDoubt` when the commit itself failed; `Unavailable` when the transaction
-    /// was given up before, and nothing of it is stored.
+    /// Makes it durable. Errors: `InDoubt` when the commit itself failed; `Unavailable` when the transaction was given
+    /// up before, and nothing of it is stored.
     pub(super) fn commit(self) -> Result<(), StoreError> {
         if !self.database.is_in_transaction() {
             let path = self.database.path.display();

@@ -7,11 +7,9 @@ use rusqlite::ErrorCode;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long another process may hold the database before we give up: it holds it
-/// only to commit.
+/// How long another process may hold the database before we give up: it holds it only to commit.
 pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
-/// Whether another connection is in the way.
 pub(super) fn is_busy(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked))
 }

@@ -39,8 +39,7 @@ pub(super) fn look(path: &Path) -> Result<Option<Inode>, StoreError> {
     }
 }
 
-/// Refuses a link, or anything else that is no file, where SQLite is going to have its log:
-/// it would be written to.
+/// Refuses a link, or anything else that is no file, where SQLite is going to have its log: it would be written to.
 pub(super) fn look_beside(path: &Path) -> Result<(), StoreError> {
     for end in ["-wal", "-shm", "-journal"] {
         let mut name = path.file_name().unwrap_or_default().to_owned();
@@ -96,10 +95,8 @@ pub(super) fn is_read_only(path: &Path) -> bool {
 }
 
 /// The name by which SQLite opens a database that nothing changes, without a log and without locks beside it.
-///
-/// # Errors
-/// `Unavailable` when there is a log: its records may not be in the database yet, or another process writes there, which sees
-/// the file system as one that can be written.
+/// Errors: `Unavailable` when there is a log: its records may not be in the database yet, or another process writes
+/// there, which sees the file system as one that can be written.
 pub(super) fn unchanging(path: &Path) -> Result<String, StoreError> {
     let real = real(path)?;
     let beside = |end: &str| {

@@ -9,7 +9,6 @@ use bob_messages::reply::Reply;
 use bob_messages::store::{Claim, StoreError};
 use std::path::Path;
 
-/// What the writer does.
 pub(super) enum Job {
     Append(Vec<Encoded>, Reply<Vec<Result<u64, StoreError>>>),
     Claim(SessionId, Span, Box<Seen>, Reply<Result<Claim, StoreError>>),
@@ -28,7 +27,6 @@ impl Job {
         }
     }
 
-    /// Answers a job that is not done.
     pub(super) fn refuse(self, error: &StoreError) {
         match self {
             Self::Append(batch, reply) => reply.send(vec![Err(error.clone()); batch.len()]),
@@ -40,11 +38,9 @@ impl Job {
     }
 }
 
-/// A session as the reader saw it: its row and, where that is not said to be
-/// damaged, its records.
+/// A session as the reader saw it: its row and, where that is not said to be damaged, its records.
 pub(super) type Seen = Option<(Entry, Result<Journal, Unreadable>)>;
 
-/// Where the damage is, and what to do.
 pub(super) fn damaged(path: &Path, session: &SessionId, what: &str) -> StoreError {
     let path = path.display();
     StoreError::Corrupt(format!(

@@ -1,8 +1,7 @@
 //! A database of an older program is brought up to date: once, wholly, in one transaction.
 //!
-//! A process that has it open must notice: programs that know only older steps read the
-//! version at the beginning of each transaction. Owners of a program that did not do that
-//! are waited for.
+//! A process that has it open must notice: programs that know only older steps read the version at the beginning of
+//! each transaction. Owners of a program that did not do that are waited for.
 
 use super::database::{Database, Nature, Transaction};
 use super::statement::Value;
@@ -27,7 +26,6 @@ impl Database {
     }
 }
 
-/// Takes the steps behind these, in the transaction that is open.
 fn take(database: &Database, transaction: Transaction<'_>, have: usize, owners: &Path) -> Result<(), StoreError> {
     if have == database.known.steps.len() {
         // Another process was first.

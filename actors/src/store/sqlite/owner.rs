@@ -1,5 +1,4 @@
-//! Whose a session is: each open store keeps a file of its own locked while it lives, and a
-//! claim names that file.
+//! Whose a session is: each open store keeps a file of its own locked while it lives, and a claim names that file.
 
 use crate::store::folder::Folder;
 use crate::store::full;
@@ -12,7 +11,6 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The owners of a store's sessions, this store among them.
 #[derive(Debug)]
 pub(super) struct Owners {
     folder: Arc<Folder>,
@@ -28,12 +26,10 @@ impl Owners {
         Self { folder, options, ours: Mutex::default(), claimed: Mutex::default() }
     }
 
-    /// The pools of machines in which this process is.
     pub(super) fn pools(&self) -> &Pools {
         &self.options.pools
     }
 
-    /// This store as an owner.
     pub(super) fn ours(&self) -> Result<Arc<Owner>, StoreError> {
         let mut ours = lock(&self.ours);
         if let Some(owner) = &*ours {
@@ -54,7 +50,6 @@ impl Owners {
         lock(&self.ours).as_ref().is_some_and(|ours| ours.lock == file)
     }
 
-    /// Whether the owner with this file lives, this store among them.
     pub(super) fn lives(&self, file: &str) -> bool {
         self.are_we(file) || lives(&self.folder, file)
     }
@@ -68,7 +63,6 @@ impl Owners {
         }
     }
 
-    /// Notes that the session was claimed here.
     pub(super) fn claimed(&self, session: &SessionId) {
         if self.options.take_over {
             lock(&self.claimed).insert(session.clone());
@@ -81,7 +75,6 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// This store, as an owner of sessions.
 #[derive(Debug)]
 pub(super) struct Owner {
     /// For people.

@@ -29,7 +29,6 @@ pub(super) enum ClaimAsk {
     Claim(SessionId, bool, Reply<Result<Claim, StoreError>>),
 }
 
-/// What is only read.
 pub(super) enum Ask {
     Load(SessionId, Span, Reply<Result<Vec<Arc<Record>>, StoreError>>),
     Owner(SessionId, Reply<Result<Option<SessionOwner>, StoreError>>),

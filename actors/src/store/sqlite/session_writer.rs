@@ -31,7 +31,6 @@ pub(super) struct SessionWriter {
     data_version: Option<i64>,
 }
 
-/// A session that is written here.
 struct Known {
     ledger: Ledger,
     /// Its row as it was written here last; `None` when another connection may have changed it.

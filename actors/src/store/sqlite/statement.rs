@@ -7,7 +7,6 @@ use rusqlite::{ToSql, params_from_iter};
 use super::database::Database;
 use bob_messages::store::StoreError;
 
-/// A prepared statement.
 pub(super) struct Statement<'c> {
     pub(super) prepared: rusqlite::Statement<'c>,
     pub(super) database: &'c Database,
@@ -20,11 +19,9 @@ impl Database {
     }
 }
 
-/// A value for a statement.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Value<'v> {
     Number(i64),
-    /// NULL.
     Nothing,
     /// UTF-8, stored as TEXT.
     Text(&'v [u8]),

@@ -1,8 +1,7 @@
 //! What stands in the tables, and the SQL that reads and writes it.
 //!
-//! `sessions` has a row for each session: its epoch and owner, how many records it
-//! has, when it was written last. `records` has their lines, as they would stand in
-//! a journal file, each with its checksum.
+//! `sessions` has a row for each session: its epoch and owner, how many records it has, when it was written last.
+//! `records` has their lines, as they would stand in a journal file, each with its checksum.
 
 use super::database::Database;
 use super::statement::{Row, Statement, Value};
@@ -15,7 +14,6 @@ use bob_messages::ids::{SessionId, TenantId};
 use bob_messages::store::{Glance, Part, Record, SessionFilter, SessionPage, SessionState, SessionSummary, StoreError};
 use std::sync::Arc;
 
-/// A session's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     number: i64,
@@ -85,7 +83,6 @@ impl From<StoreError> for Unreadable {
     }
 }
 
-/// The tables, to be read.
 pub(super) struct Tables<'c> {
     database: &'c Database,
     find: Statement<'c>,
@@ -210,7 +207,6 @@ impl<'c> Tables<'c> {
     }
 }
 
-/// The tables, to be written in a transaction.
 pub(super) struct Pen<'c> {
     pub(super) tables: Tables<'c>,
     insert: Statement<'c>,
@@ -245,9 +241,8 @@ impl<'c> Pen<'c> {
         self.tables.database.is_in_transaction()
     }
 
-    /// Writes lines behind the session's records: all of them or none.
-    /// What a list shows is written with them where it is another now, and the version of
-    /// the last snapshot among them.
+    /// Writes lines behind the session's records: all of them or none. What a list shows is written with them where it
+    /// is another now, and the version of the last snapshot among them.
     pub(super) fn write(
         &mut self,
         entry: &Entry,

@@ -3,9 +3,8 @@
 //! Appends come in batches that the StoreActor has collected. Claims, releases and deletions come one by one, thousands
 //! of them when many sessions begin or end: each would wait for a sync of its own if they did not share a transaction.
 //!
-//! Answers are given after the commit. When that fails, no answer reports a success,
-//! and what is known of the sessions is read again before it is relied on. What a
-//! job writes is decided by [`SessionWriter`].
+//! Answers are given after the commit. When that fails, no answer reports a success, and what is known of the sessions
+//! is read again before it is relied on. What a job writes is decided by [`SessionWriter`].
 
 use super::database::Database;
 use super::job::Job;

@@ -1,6 +1,5 @@
 //! Lines within a word of an option, as `-cLINE` and `--command=LINE` have them.
 
-/// An option whose value is a line that the program runs.
 struct Attached {
     program: &'static str,
     short: char,

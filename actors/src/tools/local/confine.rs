@@ -1,10 +1,9 @@
 //! Paths that stay inside the session's folders.
 //!
-//! A path is looked up beneath an open root folder, never by its full name, so
-//! neither `..`, nor a link, nor a link swapped in between leads out. An absolute
-//! path inside a root is first made relative to it. What a hard link names is in
-//! the folder for all the system can tell, and is read; writing replaces the name
-//! and leaves the other names of the file alone.
+//! A path is looked up beneath an open root folder, never by its full name, so neither `..`, nor a link, nor a link
+//! swapped in between leads out. An absolute path inside a root is first made relative to it. What a hard link names is
+//! in the folder for all the system can tell, and is read; writing replaces the name and leaves the other names of the
+//! file alone.
 
 use super::super::port::ToolError;
 use bob_messages::tools::Location;
@@ -112,12 +111,10 @@ impl Place {
         Ok(file)
     }
 
-    /// Where a tool looked.
     pub(super) fn location(&self, line: Option<u32>) -> Location {
         Location { path: self.shown.clone(), line }
     }
 
-    /// What went wrong, in words a model can act on.
     pub(super) fn explain(&self, error: &io::Error) -> ToolError {
         let shown = &self.shown;
         ToolError::new(match error.kind() {
@@ -136,8 +133,7 @@ impl Place {
         })
     }
 
-    /// The names in the folder in which something is missing: all when they are few,
-    /// else those most like it.
+    /// The names in the folder in which something is missing: all when they are few, else those most like it.
     fn names_near(&self) -> Option<String> {
         let wanted = self.relative.file_name()?.to_string_lossy().to_lowercase();
         let parent = self.relative.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -159,7 +155,6 @@ impl Place {
     }
 }
 
-/// A file name on one line, whatever is in it.
 pub(super) fn visible(name: &str) -> String {
     if name.contains(char::is_control) { name.escape_debug().to_string() } else { name.to_owned() }
 }

@@ -46,7 +46,6 @@ pub(super) fn edit_file(seen: &Arc<Seen>) -> FnTool {
 }
 
 impl EditFile {
-    /// What is to be done, whichever way it was written.
     fn edits(self) -> Result<Vec<Edit>, ToolError> {
         let Self { path: _, old, new, replace_all, edits } = self;
         match (old, new, edits) {

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use std::borrow::Cow;
 
-/// How many places are told.
 const MAX_TOLD: usize = 8;
 /// The longest text, in lines, that is looked for with other white space.
 const MAX_LIKE_LINES: usize = 100;
@@ -25,20 +24,16 @@ pub(super) struct Edit {
     pub(super) replace_all: bool,
 }
 
-/// A text that was edited.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Edited {
     pub(super) text: String,
-    /// How many places were replaced.
     pub(super) count: usize,
     /// The lines of the first of them, in order.
     pub(super) lines: Vec<usize>,
 }
 
 /// Makes the edits one after the other, each in the text that the one before has made.
-///
-/// # Errors
-/// When one cannot be made, for the model: then none is.
+/// Errors: when one cannot be made, for the model: then none is.
 pub(super) fn apply(before: &str, edits: &[Edit]) -> Result<Edited, String> {
     let mut text = before.to_owned();
     let (mut count, mut places) = (0, Vec::new());
@@ -59,7 +54,6 @@ pub(super) fn apply(before: &str, edits: &[Edit]) -> Result<Edited, String> {
     Ok(Edited { text, count, lines })
 }
 
-/// A part of a text, and what is put there.
 struct Span {
     from: usize,
     to: usize,
@@ -109,7 +103,6 @@ impl<'a> Unix<'a> {
     }
 }
 
-/// Where the text of an edit is, and what is put there.
 fn spans(text: &str, edit: &Edit) -> Result<Vec<Span>, String> {
     let unix = Unix::new(text);
     let (old, new) = (edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n"));

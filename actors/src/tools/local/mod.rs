@@ -1,10 +1,9 @@
 //! The tools that come with Bob: files, search, the shell, and a plan.
 //!
-//! Each works on the folders its call brings along (the session's roots) and on
-//! nothing else; `confine` keeps paths inside them. File work blocks, so it runs
-//! on tokio's blocking threads, a few at a time; a call that is dropped lets a started file
-//! operation end; reading, finding and searching stop soon. What governs the agent, what
-//! is its own, and what holds secrets is told apart by `protection`, before a call runs.
+//! Each works on the folders its call brings along (the session's roots) and on nothing else; `confine` keeps paths
+//! inside them. File work blocks, so it runs on tokio's blocking threads, a few at a time; a call that is dropped lets
+//! a started file operation end; reading, finding and searching stop soon. What governs the agent, what is its own, and
+//! what holds secrets is told apart by `protection`, before a call runs.
 
 mod background;
 mod confine;
@@ -58,9 +57,8 @@ const MAX_TEXT_BYTES: usize = MODEL_RESULT_BYTES - 8 * 1024;
 /// Why a file is no text.
 const NO_TEXT: &str = "it is neither UTF-8, UTF-16 with a byte order mark, nor Windows-1252";
 
-/// Bob's own tools, one port each, in the order they are offered. The shell is
-/// among them; it is the policy that keeps it from being offered, and then also what follows
-/// its commands is not among them.
+/// Bob's own tools, one port each, in the order they are offered. The shell is among them; it is the policy that keeps
+/// it from being offered, and then also what follows its commands is not among them.
 ///
 /// The shell's environment is taken from this process now, once; its commands are
 /// registered with the watcher, and those in the background are reached by `background`, too. What is protected is looked up now, too; it is kept from
@@ -110,8 +108,7 @@ impl Unwanted {
     }
 }
 
-/// Does file work on a blocking thread. When the returned future is dropped, the
-/// work is told by its [`Unwanted`].
+/// Does file work on a blocking thread. When the returned future is dropped, the work is told by its [`Unwanted`].
 async fn blocking(
     invocation: Invocation,
     work: impl FnOnce(&Invocation, &Unwanted) -> Result<ToolOutput, ToolError> + Send + 'static,

@@ -91,18 +91,15 @@ impl Protection {
     }
 }
 
-/// What a tool does with the path it is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Access {
     /// Tells what is in a file.
     Read,
     /// Tells names.
     List,
-    /// Changes or makes a file.
     Write,
 }
 
-/// A protection, ready to be asked.
 #[derive(Debug)]
 pub(super) struct Protected {
     governing: Vec<PathBuf>,
@@ -238,7 +235,6 @@ fn own(shown: &str) -> Concern {
     Concern::Deny(format!("{shown} is the agent's own: its sessions and approvals are not read by tools"))
 }
 
-/// Whether one of the parts of a path has one of these names.
 fn has_name(folded: &Path, names: &[&str]) -> bool {
     let is_one = |part: Component<'_>| names.iter().any(|name| part.as_os_str() == *name);
     folded.components().any(is_one)

@@ -106,10 +106,8 @@ fn read(invocation: &Invocation, wanted: &ReadFile, seen: &Seen, unwanted: &Unwa
     Ok(ToolOutput { parts, locations: vec![place.location(line)], ..ToolOutput::default() })
 }
 
-/// What is shown of a file.
 #[derive(Debug, PartialEq)]
 struct Window {
-    /// The lines with their numbers.
     text: String,
     /// What is not shown, and how to read on; `None` when everything is shown.
     notice: Option<String>,
@@ -175,7 +173,6 @@ fn is_utf16(file: &mut std::fs::File, encoding: TextEncoding) -> io::Result<bool
     Ok(char::decode_utf16(units).all(|read| read.is_ok()))
 }
 
-/// Why nothing is shown of a file.
 #[derive(Debug)]
 enum Stopped {
     System(io::Error),
@@ -190,7 +187,6 @@ impl From<io::Error> for Stopped {
     }
 }
 
-/// The lines of a file, from its beginning.
 struct Lines<'a, R> {
     from: R,
     /// How many bytes were read.
@@ -245,7 +241,6 @@ impl<R: BufRead> Lines<'_, R> {
     }
 }
 
-/// What follows the lines that are shown.
 enum Rest {
     Nothing,
     /// This line, and whether a part of it was read.

@@ -32,8 +32,7 @@ pub struct Sandbox {
     pub mode: SandboxMode,
     /// Whether they may open sockets.
     pub network: bool,
-    /// Where they may write beside the session's folders and the temporary one. Folders that are not there are passed
-    /// over.
+    /// Where they may write beside the session's folders and the temporary one. Missing folders are passed over.
     pub folders: Vec<PathBuf>,
 }
 
@@ -99,9 +98,7 @@ impl Sandbox {
     }
 
     /// Starts something confined; `start` runs on another thread, inside the runtime of this one.
-    ///
-    /// # Errors
-    /// When it cannot be started, or cannot be confined although it must be.
+    /// Errors: when it cannot be started, or cannot be confined although it must be.
     pub(super) fn start<T: Send>(
         &self,
         roots: &[String],

@@ -138,7 +138,6 @@ fn matcher(pattern: &str, ignore_case: bool) -> Result<RegexMatcher, ToolError> 
     })
 }
 
-/// The files of a type, by their names.
 fn types(kind: &str) -> Result<Types, ToolError> {
     let mut builder = TypesBuilder::new();
     builder.add_defaults().select(kind).build().map_err(|_unknown| {
@@ -209,7 +208,6 @@ fn is_windows_1252(file: &mut std::fs::File) -> io::Result<bool> {
     Ok(is_text && matches!(TextEncoding::decode(&bytes), Some((_, TextEncoding::Windows1252))))
 }
 
-/// What was found so far.
 #[derive(Default)]
 struct Hits {
     output: Output,
@@ -271,7 +269,6 @@ impl Hits {
     }
 }
 
-/// The hits of one file.
 struct OfFile<'a> {
     hits: &'a mut Hits,
     shown: &'a str,

@@ -1,11 +1,10 @@
 //! `local/shell_exec`, and what follows its commands in the background: `local/shell_output` and `local/shell_stop`.
 //!
-//! Runs one line with `sh -c` in a folder of the session, in a process group of
-//! its own. Without a [`sandbox`](super::sandbox) the line can do whatever the user who runs Bob can.
-//! What confines it besides is the policy, the approval, the time limit, and the end: when
-//! the call is over, however it is over, every process left in the group is killed;
-//! the watcher sees to it when this process is killed itself.
-//! A process that leaves the group on purpose is not followed.
+//! Runs one line with `sh -c` in a folder of the session, in a process group of its own. Without a
+//! [`sandbox`](super::sandbox) the line can do whatever the user who runs Bob can. What confines it besides is the
+//! policy, the approval, the time limit, and the end: when the call is over, however it is over, every process left in
+//! the group is killed; the watcher sees to it when this process is killed itself. A process that leaves the group on
+//! purpose is not followed.
 
 mod background;
 mod command;
@@ -38,8 +37,7 @@ use tokio::time::timeout_at;
 const DEFAULT_MS: u64 = 120_000;
 /// The longest time that a call may ask for, in milliseconds.
 const MOST_MS: u64 = 600_000;
-/// How long the outputs may stay open after the group is gone. Only a process that
-/// left the group can hold them open.
+/// How long the outputs may stay open after the group is gone. Only a process that left the group can hold them open.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// How long before the end of its call the outputs of a command are no longer put into the artifact store: it has ended, and how
 /// is told in time.
@@ -105,7 +103,6 @@ fn limit_ms(call: &ToolCall, ruled_ms: Option<u64>) -> u64 {
     asked.or(ruled_ms).unwrap_or(DEFAULT_MS).min(ruled_ms.unwrap_or(MOST_MS))
 }
 
-/// A folder inside the roots, with links in it followed.
 fn folder(invocation: &Invocation, cwd: &str) -> Result<PathBuf, ToolError> {
     let place = place(&invocation.context.roots, cwd)?;
     let real = place.root.canonicalize(&place.relative).map_err(|error| place.explain(&error))?;

@@ -30,9 +30,7 @@ pub(super) struct Walk<'a> {
     ends_at: Instant,
 }
 
-/// A file or a folder that a walk came by.
 pub(super) struct Found {
-    /// Its path from the root.
     pub(super) relative: PathBuf,
     /// Its path from where the walk began; empty there.
     pub(super) below: PathBuf,
@@ -137,7 +135,6 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// A pattern of paths beneath the one that is looked through.
 pub(super) struct Pattern {
     matcher: GlobMatcher,
     /// Without a separator it is about names, in any folder.

@@ -143,7 +143,6 @@ pub(super) fn changed(
     ToolOutput { locations: vec![place.location(None)], changes: vec![change], ..ToolOutput::text(told) }
 }
 
-/// The folder entry a file is written to.
 pub(super) struct Target {
     folder: Dir,
     name: OsString,
@@ -193,8 +192,7 @@ impl Target {
         Ok(Self { folder, name: name.to_owned(), mode })
     }
 
-    /// Puts the bytes there in one step: a reader sees the old file or the new one,
-    /// and a crash leaves one of them.
+    /// Puts the bytes there in one step: a reader sees the old file or the new one, and a crash leaves one of them.
     pub(super) fn replace(&self, bytes: &[u8]) -> io::Result<()> {
         let scratch = format!(".bob-{:016x}.tmp", fastrand::u64(..));
         let written = self.fill(&scratch, bytes).and_then(|()| self.folder.rename(&scratch, &self.folder, &self.name));

@@ -1,5 +1,3 @@
-//! A host that cannot be called now: how long a call waits for it, and what is said of it.
-
 use super::publisher::Host;
 use crate::address::RETURNS_WITHIN;
 use bob_messages::ids::ToolName;
@@ -88,7 +86,6 @@ impl Host {
     }
 }
 
-/// A time in a few characters.
 fn in_words(time: Duration) -> String {
     match time.as_secs() {
         0..10 => format!("{:.1} s", time.as_secs_f64()),

@@ -88,7 +88,6 @@ pub struct Attachment {
     pub lease: Option<Lease>,
 }
 
-/// The sessions that were given servers.
 #[derive(Debug, Default)]
 pub(super) struct Brought(RwLock<HashMap<SessionId, Entry, RandomState>>);
 
@@ -234,7 +233,6 @@ impl Brought {
         drop(ends_here);
     }
 
-    /// The hosts only this session sees.
     pub(super) fn hosts(&self, session: &SessionId) -> Arc<[Arc<Host>]> {
         self.read(session, |entry| Arc::clone(&entry.in_force)).unwrap_or_default()
     }
@@ -253,7 +251,6 @@ impl Brought {
         self.read(session, host).unwrap_or(Ok(None))
     }
 
-    /// How the session's own servers are doing, and which of them are not there.
     pub(super) fn briefs(&self, session: &SessionId) -> Vec<ServerBrief> {
         let missing = |id: &ServerId, why: &str| ServerBrief {
             id: id.clone(),

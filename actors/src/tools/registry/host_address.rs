@@ -1,5 +1,3 @@
-//! The way to a host over its restarts.
-
 use crate::address::Address;
 use bob_messages::tools::{LocalToolsMessage, ToolsMessage};
 use futures_util::FutureExt;

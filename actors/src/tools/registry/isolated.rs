@@ -63,7 +63,6 @@ impl Source {
         self.all().into_iter().map(|server| server.template.0).collect()
     }
 
-    /// The processes, and the servers without one.
     pub(super) fn statuses(&self) -> Vec<ServerStatus> {
         let of = |server: IsolatedServer| match server.processes.is_empty() {
             true => vec![server.template],

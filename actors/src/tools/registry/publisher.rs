@@ -1,5 +1,3 @@
-//! What one host offers, and how it is doing.
-
 use super::HostAddress;
 use super::known_tools::KnownTools;
 use crate::tools::policy::Rules;
@@ -26,8 +24,7 @@ use tokio::time::Instant;
 #[cfg(feature = "mcp")]
 const STARTS: usize = 5;
 
-/// Where one host publishes: the host's actor what it
-/// offers, its supervisor its state. Clones are the same publisher.
+/// Where one host publishes: the host's actor what it offers, its supervisor its state. Clones are the same publisher.
 #[derive(Clone)]
 pub struct Publisher {
     host: Arc<Host>,
@@ -38,7 +35,6 @@ pub struct Publisher {
 /// Called after each publication, with what is to be told of processes.
 type Raise = Arc<dyn Fn(Vec<AgentEvent>) + Send + Sync>;
 
-/// One host of tools.
 #[derive(Debug)]
 pub(super) struct Host {
     /// Tells it from every other host there ever was.
@@ -51,14 +47,11 @@ pub(super) struct Host {
     known: Option<KnownTools>,
     /// Of a process of such a server: its name in the tree, and whose it is.
     owned: Option<(String, ServerOwner)>,
-    /// The rules by which its calls are judged.
     pub(super) rules: OnceLock<Arc<Rules>>,
     standing: Mutex<Standing>,
-    /// Told of each publication.
     pub(super) published: Notify,
 }
 
-/// How it is doing.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     pub(super) state: ServerState,
@@ -335,7 +328,6 @@ impl Publisher {
         });
     }
 
-    /// Where calls of this host tell their progress.
     pub(crate) fn progress(&self) -> ProgressRoom {
         self.progress.clone()
     }

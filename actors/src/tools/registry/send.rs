@@ -1,5 +1,3 @@
-//! Sending a question to a host that may be away.
-
 use super::publisher::Host;
 use bob_messages::ids::{SessionId, ToolName};
 use bob_messages::tools::{ToolReturn, ToolsMessage, Verdict};

@@ -1,5 +1,3 @@
-//! The tool sets of sessions, made once and shared.
-
 use crate::tools::policy::Names;
 use bob_messages::tools::{ToolDescriptor, ToolSet};
 use std::collections::HashMap;
@@ -8,7 +6,6 @@ use std::sync::Arc;
 /// How many different session lists are remembered; more are made anew.
 const REMEMBERED_LISTS: usize = 256;
 
-/// The sets of one moment.
 #[derive(Debug, Default)]
 pub(super) struct Sets {
     /// What had been published when they were made.

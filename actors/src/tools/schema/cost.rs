@@ -19,8 +19,7 @@ pub(super) struct Cost<'s> {
     /// How many steps may still be taken.
     left: usize,
     depth: usize,
-    /// The parts that are being checked against the same value; one that is met again
-    /// says nothing new.
+    /// The parts that are being checked against the same value; one that is met again says nothing new.
     here: Vec<&'s Value>,
 }
 
@@ -45,7 +44,6 @@ impl<'s> Cost<'s> {
         met
     }
 
-    /// A part meets a value.
     fn meet(&mut self, part: &'s Value, value: &Value) -> Option<()> {
         self.pay(1 + self.here.len() / AT_ONCE)?;
         let Value::Object(fields) = part else { return Some(()) };

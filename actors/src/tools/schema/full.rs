@@ -1,11 +1,9 @@
 //! What is checked with the feature `json-schema`: all that a schema says.
 //!
-//! A schema may come from a stranger. It is small and not deep when it arrives here, and
-//! can still require unlimited work: a few references double the work at each
-//! step, a chain of them is as deep as the stack, a pattern becomes a machine of many
-//! megabytes. So it is surveyed before it is compiled ([`survey`]), and what a check
-//! would cost is counted before it is made ([`cost`](super::cost)). Patterns are matched in linear
-//! time. Nothing is ever fetched.
+//! A schema may come from a stranger. It is small and not deep when it arrives here, and can still require unlimited
+//! work: a few references double the work at each step, a chain of them is as deep as the stack, a pattern becomes a
+//! machine of many megabytes. So it is surveyed before it is compiled ([`survey`]), and what a check would cost is
+//! counted before it is made ([`cost`](super::cost)). Patterns are matched in linear time. Nothing is ever fetched.
 //!
 //! The first schema that is compiled in a process compiles the schema of schemas, too: 6 million instructions, more
 //! than all the rest of a first turn. So a schema of plain keywords alone ([`plain::covers`]) is compiled when first arguments do
@@ -29,21 +27,18 @@ const NEAR: usize = 64;
 /// The stack on which a deep schema is compiled, in bytes. Memory is used as it is needed.
 const DEEP_STACK_BYTES: usize = 64 << 20;
 
-/// A schema that was read.
 #[derive(Debug)]
 pub(in crate::tools) struct Checker {
     /// Empty as long as the plain keywords of the schema were enough.
     validator: OnceLock<Result<Validator, String>>,
     /// The schema, where it has plain keywords alone.
     quick: Option<Quick>,
-    /// How many values the schema consists of.
     values: usize,
     /// Whether each of its parts is reached in one way only.
     is_tree: bool,
 }
 
 impl Checker {
-    /// Reads a schema.
     pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
         let Survey { values, is_tree, depth, .. } = Survey::of(schema)?;
         let validator = match depth {
@@ -55,10 +50,7 @@ impl Checker {
         Ok(Self { validator, quick, values, is_tree })
     }
 
-    /// Checks arguments against the schema, which must be the one that was read.
-    ///
-    /// # Errors
-    /// What is wrong with them.
+    /// Checks arguments against the schema, which must be the one that was read. Errors: what is wrong with them.
     pub(in crate::tools) fn check(&self, schema: &Value, arguments: &Value) -> Result<(), Misfit> {
         let steps = self.steps(schema, arguments).ok_or(Misfit::TooMuch)?;
         if self.quick.as_ref().is_some_and(|quick| quick.takes(arguments)) {

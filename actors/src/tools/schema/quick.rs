@@ -40,7 +40,6 @@ const NUMBER: u8 = 1 << 5;
 const INTEGER: u8 = 1 << 6;
 
 impl Quick {
-    /// Reads a schema that is plain.
     pub(super) fn read(schema: &Value) -> Self {
         let texts = |keyword: &str| match schema.get(keyword) {
             Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect(),

@@ -11,7 +11,6 @@ use std::fmt;
 #[derive(Debug)]
 pub(in crate::tools) struct Checker;
 
-/// What a check found, and what it cost.
 #[derive(Default)]
 struct Check {
     complaints: Vec<String>,
@@ -28,15 +27,11 @@ enum Place<'a> {
 }
 
 impl Checker {
-    /// Reads a schema.
     pub(in crate::tools) fn read(schema: &Value) -> Result<Self, String> {
         is_schema(schema, "").map(|()| Self)
     }
 
-    /// Checks arguments against the schema, which must be the one that was read.
-    ///
-    /// # Errors
-    /// What is wrong with them.
+    /// Checks arguments against the schema, which must be the one that was read. Errors: what is wrong with them.
     pub(in crate::tools) fn check(&self, schema: &Value, arguments: &Value) -> Result<(), Misfit> {
         let mut check = Check::default();
         check.value(schema, arguments, &Place::Top);
@@ -110,8 +105,7 @@ impl Check {
         }
     }
 
-    /// Only with a text, a number and the like is compared: what is in lists and objects would have to be walked for each
-    /// choice.
+    /// Only with a text, a number and the like is compared: lists and objects would have to be walked for each choice.
     fn choice(&mut self, schema: &Value, value: &Value, place: &Place<'_>) {
         let Some(choices) = schema.get("enum").and_then(Value::as_array) else { return };
         let is_simple = |value: &Value| !value.is_array() && !value.is_object();

@@ -1,10 +1,8 @@
-//! What a schema consists of, found without following any reference, and where its
-//! references lead.
+//! What a schema consists of, found without following any reference, and where its references lead.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// How many patterns a schema may have.
 const MAX_PATTERNS: usize = 64;
 
 /// How many different parts a schema may refer to.
@@ -16,10 +14,8 @@ const MAX_DEPTH: usize = 1_024;
 /// The keywords that refer to another part.
 pub(super) const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// What was found.
 #[derive(Debug, Default)]
 pub(super) struct Survey<'s> {
-    /// How many values there are.
     pub(super) values: usize,
     /// Whether each part is reached in one way only.
     pub(super) is_tree: bool,
@@ -31,7 +27,6 @@ pub(super) struct Survey<'s> {
 }
 
 impl<'s> Survey<'s> {
-    /// Looks at all of a schema.
     pub(super) fn of(schema: &'s Value) -> Result<Self, String> {
         let dialect = schema.get("$schema").and_then(Value::as_str).unwrap_or_default();
         let mut survey = Self { is_tree: true, is_draft_4: dialect.contains("draft-04"), ..Self::default() };
@@ -86,7 +81,6 @@ impl<'s> Survey<'s> {
     }
 }
 
-/// How many values this one consists of.
 pub(super) fn values_in(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => 1,
@@ -103,8 +97,7 @@ fn depth_of(value: &Value) -> usize {
     }
 }
 
-/// Which parts a reference means: none for one that leads nowhere, several for a name
-/// that several have.
+/// Which parts a reference means: none for one that leads nowhere, several for a name that several have.
 pub(super) fn targets<'s>(schema: &'s Value, reference: &str) -> Result<Vec<&'s Value>, String> {
     let own = schema.get("$id").and_then(Value::as_str).unwrap_or_default();
     let inside = reference.strip_prefix(own).unwrap_or(reference);

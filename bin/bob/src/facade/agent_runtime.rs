@@ -60,11 +60,10 @@ pub trait AgentRuntime: Send + Sync {
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
     /// Returns the events of a session, for any number of readers: first those rebuilt from the journal after `from`,
-    /// then live ones, without gaps or duplicates, also while a turn is running.
-    /// [`rebuild`](crate::events::rebuild) lists the events that only exist live. The journal is read page by
-    /// page. If the session does not exist yet, the stream waits for it. A reader that falls more than 1,024 events
-    /// or 16 MiB behind loses live-only events and resumes from the journal; slow or dropped readers never affect a
-    /// turn.
+    /// then live ones, without gaps or duplicates, also while a turn is running. [`rebuild`](crate::events::rebuild)
+    /// lists the events that only exist live. The journal is read page by page. If the session does not exist yet, the
+    /// stream waits for it. A reader that falls more than 1,024 events or 16 MiB behind loses live-only events and
+    /// resumes from the journal; slow or dropped readers never affect a turn.
     ///
     /// # Errors
     /// `Invalid` when `from` names an unknown turn; `Store` when the journal cannot be read.

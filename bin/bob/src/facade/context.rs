@@ -19,9 +19,7 @@ impl Runtime {
     }
 
     /// The context of a request that has none of its own: that of the turn it works for.
-    ///
-    /// # Errors
-    /// `Invalid` when the session it works for belongs to a tenant and the turn is over; errors of the store.
+    /// Errors: `Invalid` when the session it works for belongs to a tenant and the turn is over; errors of the store.
     pub(super) async fn inherit_context(&self, request: &mut AgentRequest) -> Result<(), AgentError> {
         let parent = request.options.as_ref().and_then(|options| options.parent.as_ref());
         if let (None, Some(parent)) = (&request.context, parent) {
@@ -107,10 +105,7 @@ pub(super) fn judged(context: Option<Arc<RequestContext>>) -> Result<Option<Arc<
     Ok(context)
 }
 
-/// Sets the tenant of the options a request brings.
-///
-/// # Errors
-/// `Invalid` when they name another tenant than the context.
+/// Sets the tenant of the options a request brings. Errors: `Invalid` when they name another tenant than the context.
 pub(super) fn set_tenant(options: &mut SessionOptions, context: Option<&RequestContext>) -> Result<(), AgentError> {
     let tenant = context.and_then(|context| context.tenant.as_ref());
     if options.tenant.is_some() && options.tenant.as_ref() != tenant {

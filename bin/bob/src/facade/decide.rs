@@ -132,8 +132,7 @@ async fn take_up(
         heard = tokio::time::timeout(LIVE_WITHIN, &mut said) => heard.map_err(|_late| waits())?,
         ended = &mut owed => match ended {
             Some(Err(refused)) => return Err(refused),
-            // The effect of a decision is told before the outcome of its turn. Without one, the turn ended before the
-            // decision arrived.
+            // The effect of a decision is told before the outcome of its turn. Without one, the turn ended before.
             Some(Ok(_)) | None => unconstrained(said).now_or_never().unwrap_or(Some(Heard::NotAsked)),
         },
     };

@@ -28,10 +28,8 @@ pub struct AgentEvents {
     only: Option<TenantId>,
 }
 
-/// Where the events of a session come from.
 #[derive(Debug)]
 enum Source {
-    /// From a runtime.
     Runtime(Box<Reader>),
     /// From the program.
     Given(AnyStream<Result<Envelope, AgentError>>),

@@ -12,10 +12,8 @@ use std::sync::Arc;
 
 /// Resubmits the inputs that have no outcome in the journal, under their own ids: the session's actor reads the
 /// journal, continues the open turn, and accepts no input twice. Those of the requests that were cancelled are ended at once.
-///
-/// # Errors
-/// `Busy` when a turn of the session is running here or in another process; errors of the store. If at least one turn
-/// has ended, refused ones are returned as failed outcomes that are not saved. The call may be repeated.
+/// Errors: `Busy` when a turn of the session is running here or in another process; errors of the store. If at least
+/// one turn has ended, refused ones are returned as failed outcomes that are not saved. The call may be repeated.
 pub(crate) async fn finish(
     runtime: &Runtime,
     session: SessionId,

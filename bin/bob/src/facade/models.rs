@@ -89,9 +89,7 @@ impl Runtime {
     }
 
     /// Whether a model can be run and takes these parts; of a selector, whether one can.
-    ///
-    /// # Errors
-    /// `Llm` for a model that cannot be run, `Invalid` for a part that it does not take.
+    /// Errors: `Llm` for a model that cannot be run, `Invalid` for a part that it does not take.
     pub(super) fn takes(&self, model: &ModelName, parts: &[ContentPart]) -> Result<(), AgentError> {
         let selected = match &self.0.models {
             Some(models) if model.is_selector() => Some(selected(&models.catalogue.book(), model, parts)?),

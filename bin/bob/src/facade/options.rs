@@ -21,9 +21,7 @@ const MAX_NOTICE_BYTES: usize = 64 * 1024;
 
 impl Runtime {
     /// Returns the options with canonical, absolute folders.
-    ///
-    /// # Errors
-    /// `Invalid` for a folder that is missing or outside the workspace; `Llm` for an unknown model.
+    /// Errors: `Invalid` for a folder that is missing or outside the workspace; `Llm` for an unknown model.
     pub(super) fn judged(&self, mut options: SessionOptions) -> Result<SessionOptions, AgentError> {
         options.cwd = options.cwd.map(|cwd| self.inside(&cwd, "cwd")).transpose()?;
         options.roots = options.roots.iter().map(|root| self.inside(root, "root")).collect::<Result<_, _>>()?;
@@ -57,7 +55,6 @@ impl Runtime {
         }
     }
 
-    /// A folder inside the workspace.
     fn inside(&self, folder: &str, what: &str) -> Result<String, AgentError> {
         let refuse = |why: String| AgentError::Invalid(format!("the session's {what} {folder:?} {why}"));
         let path = Path::new(folder);

@@ -44,8 +44,6 @@ pub(super) async fn resume_stream(
 }
 
 /// Resumes the turn with this reply, under this submission id.
-///
-/// # Errors
 /// Errors of the store; `Overloaded` when a limit of the tenant's day is used up.
 pub(super) async fn stream_of(
     runtime: &Runtime,

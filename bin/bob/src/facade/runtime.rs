@@ -35,8 +35,7 @@ use tokio::sync::{oneshot, watch};
 /// The largest input of one request, in bytes.
 const MAX_INPUT_BYTES: usize = 1024 * 1024;
 
-/// The most bytes of images and sounds in one request, in Base64: 10 MiB of them. They are journaled
-/// once, with the input.
+/// The most bytes of images and sounds in one request, in Base64: 10 MiB of them. Journaled once.
 const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
@@ -169,7 +168,6 @@ impl Runtime {
         Ok(session.open.is_none() && (session.tenant.is_none() || session.tenant.as_ref() == tenant))
     }
 
-    /// Where the large parts of records are kept.
     pub(super) fn artifacts(&self) -> &Artifacts {
         self.0.tree.rooms.tools.runtime().artifacts()
     }
@@ -258,7 +256,6 @@ impl Runtime {
         });
     }
 
-    /// The configuration of turns here.
     pub(super) fn turn_config(&self) -> &Arc<TurnConfig> {
         &self.0.turn_config
     }
@@ -303,12 +300,10 @@ impl Runtime {
         is_idle.await != Some(false)
     }
 
-    /// The session's journal.
     pub(super) async fn journal(&self, session: SessionId) -> Result<Vec<Arc<Record>>, AgentError> {
         self.ask_store(move |reply| StoreMessage::Load { session, reply }).await
     }
 
-    /// A part of the session's journal.
     pub(super) async fn part(&self, session: SessionId, part: Part) -> Result<Vec<Arc<Record>>, AgentError> {
         self.ask_store(move |reply| StoreMessage::LoadPart { session, part, reply }).await
     }
@@ -319,7 +314,6 @@ impl Runtime {
         self.folded_of(session, &records).await
     }
 
-    /// The session of which these are the newest records.
     pub(super) async fn folded_of(&self, session: SessionId, newest: &[Arc<Record>]) -> Result<Session, AgentError> {
         match Session::fold_latest(session.clone(), None, newest) {
             Some(folded) => Ok(folded),

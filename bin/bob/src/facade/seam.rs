@@ -17,11 +17,9 @@ pub(super) struct Seam {
     turns: VecDeque<Given>,
 }
 
-/// The events delivered for one turn.
 #[derive(Debug, Clone)]
 struct Given {
     turn: TurnId,
-    /// The delivered keys, with the latest run of each.
     keys: HashMap<Key, u32>,
     /// Count of runs: each resumption of a suspended turn is another.
     run: u32,
@@ -38,7 +36,6 @@ struct Given {
     tenant: Option<TenantId>,
 }
 
-/// The key of an event that the journal contains.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
     Started(TurnId),
@@ -56,15 +53,13 @@ enum Key {
 }
 
 impl Seam {
-    /// A journal is read from its beginning.
     pub(super) fn begin(&mut self) {
         for given in &mut self.turns {
             (given.rebuilt, given.began_live) = (0, false);
         }
     }
 
-    /// Whether a reader that was let go reads the journal again from this turn on: it was not given whole, or it is the
-    /// newest.
+    /// Whether a reader that was let go reads the journal again from this turn on: not given whole, or the newest.
     pub(super) fn goes_on_with(&self, turn: &TurnId) -> bool {
         let newest = self.turns.back().is_some_and(|given| given.turn == *turn);
         newest || self.turns.iter().any(|given| given.turn == *turn && !given.is_over)

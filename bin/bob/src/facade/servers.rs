@@ -5,10 +5,7 @@ use super::runtime::Runtime;
 use bob_messages::mcp::ServerState;
 
 impl Runtime {
-    /// Waits until every required tool server was ready once.
-    ///
-    /// # Errors
-    /// Why one is not, with the end of its stderr.
+    /// Waits until every required tool server was ready once. Errors: why one is not, with the end of its stderr.
     pub(super) async fn required_servers(&self) -> Result<(), String> {
         let mut changes = self.server_changes();
         if self.servers().iter().any(|server| server.required && server.state == ServerState::Asleep) {

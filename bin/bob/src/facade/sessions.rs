@@ -17,9 +17,7 @@ use std::sync::Arc;
 const FIRST_RECORDS: usize = 32;
 
 /// Opens a session with these options, or checks that it exists with equal ones.
-///
-/// # Errors
-/// `Invalid` for invalid options, or when the session exists with other options.
+/// Errors: `Invalid` for invalid options, or when the session exists with other options.
 pub(super) async fn open(runtime: &Runtime, session: SessionId, options: SessionOptions) -> Result<(), AgentError> {
     let options = runtime.judged(options)?;
     runtime.refuse_foreign_servers(&session, Some(&options), None).await?;
@@ -33,10 +31,7 @@ pub(super) async fn open(runtime: &Runtime, session: SessionId, options: Session
     opened
 }
 
-/// Changes options of a session from its next turn on.
-///
-/// # Errors
-/// `Invalid` for invalid options; errors of the store.
+/// Changes options of a session from its next turn on. Errors: `Invalid` for invalid options; errors of the store.
 pub(super) async fn configure(
     runtime: &Runtime,
     session: SessionId,
@@ -94,7 +89,6 @@ pub(super) async fn look(runtime: &Runtime, session: SessionId) -> Result<Option
     }))
 }
 
-/// Removes the session from memory and detaches its tool servers.
 pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
     let may_go = runtime.let_go(session).await;
     if may_go {
@@ -103,10 +97,8 @@ pub(super) async fn close(runtime: &Runtime, session: &SessionId) -> bool {
     may_go
 }
 
-/// Deletes the session with everything stored for it, and the sessions of its sub-agents.
-///
-/// # Errors
-/// `Busy` while a turn of it is running; errors of the store, also where its sub-agents cannot be listed: nothing is deleted then.
+/// Deletes the session with everything stored for it, and the sessions of its sub-agents. Errors: `Busy` while a turn
+/// of it is running; errors of the store, also where its sub-agents cannot be listed: nothing is deleted then.
 pub(super) async fn delete(runtime: &Runtime, session: SessionId) -> Result<bool, AgentError> {
     if !close(runtime, &session).await {
         return Err(AgentError::busy("a turn of the session runs; cancel it, or wait for its end"));
@@ -157,8 +149,7 @@ pub(super) fn new_name() -> RequestId {
     RequestId::new(uuid::Uuid::now_v7().to_string())
 }
 
-/// Sends a change to the sessions supervisor, and again if the supervisor restarts: a change has an id and is made
-/// once.
+/// Sends a change to the sessions supervisor, and again if that restarts: a change has an id and is made once.
 pub(super) async fn send(runtime: &Runtime, session: SessionId, asked: Configuring) -> Result<(), AgentError> {
     let (asked, turn_config) = (Arc::new(asked), runtime.turn_config_now());
     let (reply, answer) = Reply::channel();

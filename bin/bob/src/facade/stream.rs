@@ -44,16 +44,13 @@ pub struct AgentStream {
     below: Option<Vec<TurnId>>,
 }
 
-/// Where the events of a turn come from.
 #[derive(Debug)]
 enum Source {
-    /// From a runtime.
     Runtime(Live),
     /// From the program.
     Given(AnyStream<Envelope>),
 }
 
-/// A turn of a runtime.
 #[derive(Debug)]
 struct Live {
     runtime: Runtime,
@@ -63,7 +60,6 @@ struct Live {
     told: Option<Result<Box<TurnOutcome>, AgentError>>,
 }
 
-/// What a source has next.
 enum Next {
     Event(Arc<Envelope>),
     /// The outcome, without an event that has it; `None` after the end.
@@ -204,7 +200,6 @@ impl AgentStream {
         true
     }
 
-    /// Whether the event is of a sub-agent that works for this turn.
     fn is_below(&mut self, event: &Envelope) -> bool {
         let (Some(below), Some(parent)) = (&mut self.below, &event.parent) else { return false };
         let is_below = parent.turn == self.turn || below.contains(&parent.turn);

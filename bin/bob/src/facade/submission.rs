@@ -19,7 +19,6 @@ use std::sync::Arc;
 /// for one that ended with it. An input that ends every supervisor must not end the runtime.
 const AGAIN: Again = Again { times: 2, within: RETURNS_WITHIN };
 
-/// Where an outcome goes.
 pub(super) type Owe = Reply<Result<Box<TurnOutcome>, AgentError>>;
 
 /// A submission with an id; repeating it is idempotent.
@@ -32,7 +31,6 @@ pub(super) enum Handed {
 }
 
 impl Handed {
-    /// The id of the submission.
     pub(super) fn submission(&self) -> &TurnId {
         match self {
             Self::Input(input, _) => &input.turn,
@@ -41,14 +39,12 @@ impl Handed {
     }
 }
 
-/// A reply to a suspended turn.
 #[derive(Clone)]
 pub(super) struct Said {
     pub(super) submission: TurnId,
     pub(super) token: ResumeToken,
     pub(super) said: ResumeReply,
     pub(super) limits: Limits,
-    /// The tenant of the session, where it is known.
     pub(super) tenant: Option<TenantId>,
 }
 

@@ -42,7 +42,6 @@ pub enum EventsFrom {
     Now,
 }
 
-/// A reader of the events of one session of a runtime.
 #[derive(Debug)]
 pub(super) struct Reader {
     runtime: Runtime,
@@ -59,7 +58,6 @@ pub(super) struct Reader {
     is_over: bool,
 }
 
-/// What a reader has read of the store.
 enum Read {
     /// A page of the journal.
     Page(Result<Vec<Arc<Record>>, AgentError>),
@@ -67,7 +65,6 @@ enum Read {
     Joined(Box<Result<(Subscription, Journal), AgentError>>),
 }
 
-/// The journal being read, one page at a time.
 #[derive(Debug)]
 struct Journal {
     rebuild: Rebuild,
@@ -82,7 +79,6 @@ struct Journal {
     is_again: bool,
 }
 
-/// Subscribes to a session.
 pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: EventsFrom) -> Result<Reader, AgentError> {
     let (live, newest) = attach(runtime, &session).await?;
     let last = last_of(&newest);
@@ -162,7 +158,6 @@ fn begins(record: &Record, turn: &TurnId) -> bool {
 }
 
 impl Journal {
-    /// A journal that is read from its first record on.
     fn whole(session: &SessionId, last: u64, silent_until: u64) -> Self {
         let rebuild = Rebuild::behind(Session::fold_keeping(session.clone(), MESSAGES_KEPT, []));
         Self { rebuild, page: Vec::new().into_iter(), read: 0, last, silent_until, is_again: false }

@@ -8,7 +8,6 @@ use bob_messages::backoff::Backoff;
 
 /// Whether there is a tape, and on which side of it the world is.
 pub(super) enum Taped {
-    /// There is none.
     No,
     /// The ports are real, and are recorded.
     Recording(Recorder),
@@ -21,7 +20,6 @@ impl Taped {
         matches!(self, Self::Replaying(_))
     }
 
-    /// Records the results of tool servers.
     #[cfg(feature = "mcp")]
     pub(super) fn recorder(&self) -> Option<Recorder> {
         match self {

@@ -58,9 +58,7 @@ impl Runtime {
 
     /// Refuses options with tool servers for a session of another tenant. The session itself would refuse them later, with
     /// the servers given to it by then.
-    ///
-    /// # Errors
-    /// `Invalid` when the session is another tenant's; errors of the store.
+    /// Errors: `Invalid` when the session is another tenant's; errors of the store.
     pub(super) async fn refuse_foreign_servers(
         &self,
         session: &SessionId,

@@ -73,9 +73,7 @@ impl Runtime {
     }
 
     /// The limits of a turn of this tenant: within what is left of the day.
-    ///
-    /// # Errors
-    /// `Overloaded` when a limit of the day is used up, with the time until the next day.
+    /// Errors: `Overloaded` when a limit of the day is used up, with the time until the next day.
     pub(super) fn within_day(&self, tenant: Option<&TenantId>, limits: Limits) -> Result<Limits, AgentError> {
         let Some(tenant) = tenant else { return Ok(limits) };
         let left = self.0.tree.rooms.tenants.left(tenant, clock::now());
@@ -102,8 +100,6 @@ impl Runtime {
     }
 
     /// The tenant of a session whose suspended turn is resumed, if its limits have to be known.
-    ///
-    /// # Errors
     /// Errors of the store; `Overloaded` when a limit of the day is used up.
     pub(super) async fn limited(&self, session: &SessionId) -> Result<(Option<TenantId>, Limits), AgentError> {
         if !self.0.tree.rooms.tenants.has_limits() {

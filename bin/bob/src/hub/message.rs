@@ -96,8 +96,7 @@ impl InboundMessage {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OutboundMessage {
-    /// Names the message: one that is delivered again has the same key, so that a channel that remembers keys shows it
-    /// once.
+    /// Names the message: one that is delivered again has the same key, so a channel that remembers keys shows it once.
     pub key: String,
     /// The name of the channel.
     pub channel: String,

@@ -20,7 +20,6 @@ pub(super) const LAST_LOOK: Duration = Duration::from_millis(250);
 /// How many records are read at a time.
 const PAGE: usize = 256;
 
-/// Where messages and journals are.
 #[derive(Clone)]
 pub(super) struct Place {
     pub(super) store: Arc<dyn SessionStore>,

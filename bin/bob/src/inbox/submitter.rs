@@ -99,7 +99,6 @@ impl Submitter {
         Ok(Pending::new(self.at.clone(), request, sight, reply, rebuild))
     }
 
-    /// Gives a submission the tenant.
     fn own(&self, request: &mut InboxRequest) -> Result<(), AgentError> {
         let (Some(tenant), InboxRequest::Submit(submit)) = (&self.tenant, request) else { return Ok(()) };
         let named = &mut Arc::make_mut(submit.context.get_or_insert_default()).tenant;
@@ -286,7 +285,6 @@ impl Submitter {
     }
 }
 
-/// The tenant that a submission names.
 fn tenant_of(request: &InboxRequest) -> Option<&TenantId> {
     match request {
         InboxRequest::Submit(submit) => submit.context.as_ref()?.tenant.as_ref(),

@@ -164,7 +164,6 @@ struct AtWork {
     resting: HashMap<SessionId, Resting>,
 }
 
-/// A session that is worked on.
 struct Working {
     poked: Arc<Notify>,
     /// Changes with its messages.
@@ -175,7 +174,6 @@ struct Working {
     failures: u32,
 }
 
-/// A session that is left for now.
 #[derive(Debug, Clone, Copy)]
 struct Resting {
     until: Instant,

@@ -28,7 +28,6 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// A machine and its open questions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Run {
     session: SessionId,
@@ -38,9 +37,7 @@ pub(super) struct Run {
     tools: Vec<ToolDescriptor>,
     policy: Policy,
     turn_timeout_ms: u64,
-    /// The session's journal.
     pub(super) journal: Vec<Arc<Record>>,
-    /// The pending model call.
     asked: Option<(Ticket, Arc<LlmRequest>)>,
     /// A summary is to be written.
     #[serde(default)]
@@ -53,7 +50,6 @@ pub(super) struct Run {
     stopwatch: Stopwatch,
 }
 
-/// One call that waits for its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Pending {
     ticket: Ticket,
@@ -212,7 +208,6 @@ impl Run {
         Finished { response: outcome.unwrap_or_else(|error| self.failed(error)), journal: self.journal }
     }
 
-    /// Returns the invocation of a call and its timeout.
     pub(super) fn invocation(&self, call: &Arc<ToolCall>) -> Option<(Invocation, Duration)> {
         let held = self.pending.iter().find(|held| held.call.id == call.id)?;
         let limit = Duration::from_millis(held.context.tool_timeout_ms);

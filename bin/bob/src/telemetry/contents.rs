@@ -15,7 +15,6 @@ const MOST_MESSAGES: usize = 64 * 1024;
 /// The text and the calls of one reply that are sent.
 const MOST_PARTS: usize = 16;
 
-/// The messages of a run.
 #[derive(Debug, Default)]
 pub(super) struct Contents {
     inputs: Vec<Json>,
@@ -27,7 +26,6 @@ pub(super) struct Contents {
 }
 
 impl Contents {
-    /// A message of the user.
     pub(super) fn said(&mut self, parts: &[ContentPart]) {
         let texts = parts.iter().filter_map(|part| match part {
             ContentPart::Text { text } => Some(text.as_str()),
@@ -73,7 +71,6 @@ impl Contents {
         Some(output)
     }
 
-    /// The result of a call.
     pub(super) fn returned(&mut self, result: &ToolResult) {
         let text = result.output.plain();
         let text = shortened(&text);
@@ -86,7 +83,6 @@ impl Contents {
         (!self.inputs.is_empty()).then(|| Json::Array(std::mem::take(&mut self.inputs)))
     }
 
-    /// The messages so far.
     pub(super) fn messages(&self) -> Option<Json> {
         (!self.messages.is_empty()).then(|| self.messages.iter().map(|(_, message)| message.clone()).collect())
     }
@@ -107,12 +103,10 @@ impl Contents {
     }
 }
 
-/// The answer of a run, as an array with one message.
 pub(super) fn answer(text: &str, reason: &str) -> Json {
     json!([{"role": "assistant", "parts": [{"type": "text", "content": shortened(text)}], "finish_reason": reason}])
 }
 
-/// Why a model ended its reply, in the words of the conventions.
 pub(super) fn reason(reason: StopReason) -> &'static str {
     match reason {
         StopReason::Stop | StopReason::Other => "stop",

@@ -28,10 +28,8 @@ const KEYS: [&str; 5] = [names::OPERATION, names::PROVIDER, names::REQUEST_MODEL
 /// Names of tools and models come from outside; those beyond this are not counted.
 const MOST_SERIES: usize = 500;
 
-/// How the values of a series are kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Form {
-    /// How many there were.
     Count,
     /// What they add up to.
     Sum,
@@ -53,12 +51,10 @@ pub(super) struct Series {
     pub(super) sum: f64,
 }
 
-/// All series.
 #[derive(Debug, Default)]
 pub(super) struct Metrics(Vec<Series>);
 
 impl Metrics {
-    /// Counts a span that ended.
     pub(super) fn count(&mut self, span: &Span) {
         let text = |key: &str| {
             span.attributes.iter().find_map(|(name, value)| match value {
@@ -101,7 +97,6 @@ impl Metrics {
         self.add((names::QUEUE_WAIT, "s"), Vec::new(), Form::Histogram(SHORT_SECONDS), seconds);
     }
 
-    /// Counts an actor that was started again.
     pub(super) fn restarted(&mut self, actor: &str) {
         self.add((names::RESTARTS, "{restart}"), vec![(names::ACTOR, actor.to_owned())], Form::Count, 1.0);
     }

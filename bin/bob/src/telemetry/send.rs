@@ -25,7 +25,6 @@ const MOST_SENT: usize = 512;
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const LAST_WAIT: Duration = Duration::from_secs(30);
 
-/// What the sink and the thread share.
 #[derive(Default)]
 pub(super) struct Shared {
     state: Mutex<State>,
@@ -97,7 +96,6 @@ impl Shared {
     }
 }
 
-/// Starts the thread.
 pub(super) fn start(settings: TelemetrySettings, shared: Arc<Shared>) -> Result<(), TelemetryError> {
     if let Some(of) = settings.has_other_scheme() {
         return Err(TelemetryError::Address { of });
@@ -121,7 +119,6 @@ fn client(settings: &TelemetrySettings) -> Result<Client, TelemetryError> {
     builder.build().map_err(|error| TelemetryError::Client { source: Box::new(error) })
 }
 
-/// How requests to one receiver are made.
 #[derive(Clone)]
 struct To {
     headers: HeaderMap,

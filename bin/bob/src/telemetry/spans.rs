@@ -32,7 +32,6 @@ pub(super) enum Value {
     Texts(Vec<String>),
 }
 
-/// One span, ended or open.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Span {
     pub(super) trace: [u8; 16],
@@ -75,7 +74,6 @@ impl Span {
     }
 }
 
-/// The open spans of a run.
 #[derive(Debug)]
 struct Run {
     span: Span,
@@ -84,12 +82,10 @@ struct Run {
     is_sampled: bool,
     /// The texts, if they are sent.
     contents: Option<Contents>,
-    /// A model call that has ended and whose reply is being told, with the reason why the model ended it; only if texts are
-    /// sent.
+    /// A model call that has ended and whose reply is being told, and why the model ended it; only if texts are sent.
     answered: Option<(Span, &'static str)>,
 }
 
-/// The open spans of all sessions.
 #[derive(Debug)]
 pub(super) struct Spans {
     agent: String,
@@ -326,7 +322,6 @@ fn made(turn: &TurnId) -> Option<Millis> {
     (plain.len() == 32 && plain.as_bytes()[12] == b'7').then(|| Millis::from_str_radix(&plain[..12], 16).ok())?
 }
 
-/// Bytes of hexadecimal digits.
 pub(super) fn digits<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.is_ascii() {

@@ -120,7 +120,6 @@ fn nanos(at: Millis) -> u64 {
     u64::try_from(at).unwrap_or(0).saturating_mul(1_000_000)
 }
 
-/// Bytes of a message.
 #[derive(Default)]
 struct Out(Vec<u8>);
 

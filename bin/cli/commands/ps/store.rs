@@ -112,7 +112,6 @@ fn sum(seen: &StoreOverview) -> NodeFigures {
     })
 }
 
-/// The messages in one line.
 pub(crate) fn inbox(seen: &StoreOverview) -> String {
     let waiting = match seen.oldest_ms {
         Some(ms) => format!(
@@ -144,7 +143,6 @@ pub(crate) fn short(seen: &StoreOverview) -> String {
     format!("{nodes}inbox: {}", inbox(seen))
 }
 
-/// The overview for programs.
 pub(super) fn as_json(seen: Option<&StoreOverview>) -> Value {
     let Some(seen) = seen else { return Value::Null };
     let node = |node: &StoreNode| {

@@ -29,7 +29,6 @@ pub(crate) fn report(hello: &Hello, look: &Look, all: bool) -> String {
     text
 }
 
-/// A process in two lines.
 pub(crate) fn summary(hello: &Hello, look: &Look) -> String {
     let sessions = look.metrics.sessions;
     format!(
@@ -140,7 +139,6 @@ impl Lines<'_> {
     }
 }
 
-/// The name of a state.
 pub(crate) fn word(state: NodeStatus) -> &'static str {
     match state {
         NodeStatus::Running => "running",

@@ -22,9 +22,7 @@ use crate::runtime::trust;
 const LASTING: &str = "a lasting decision cannot be submitted; use allow, allow-session or deny, or omit --submit";
 
 /// Puts the reply, and prints the outcome of the turn that it resumes.
-///
-/// # Errors
-/// When the reply is none, or was not accepted, or refused by the worker that took it.
+/// Errors: when the reply is none, or was not accepted, or refused by the worker that took it.
 pub(super) async fn submit(
     args: &ResumeArgs,
     config: &Config,

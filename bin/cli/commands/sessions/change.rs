@@ -67,10 +67,7 @@ pub(super) fn patch(
     Ok(patch)
 }
 
-/// A title of one line, as lists show it.
-///
-/// # Errors
-/// When nothing of it can be shown.
+/// A title of one line, as lists show it. Errors: when nothing of it can be shown.
 pub(crate) fn title(text: &str) -> Result<Box<str>, Failure> {
     let title = print::on_one_line(&sanitise::clean(text), MOST_TITLE);
     match title.is_empty() {
@@ -131,10 +128,7 @@ pub(super) fn configured(options: &SessionOptions, notice: Option<Arc<str>>) -> 
     Fact::Configured { request_id, options: Arc::new(options.clone()), notice }
 }
 
-/// Stores facts, each with its turn and time, behind this version.
-///
-/// # Errors
-/// Errors of the store.
+/// Stores facts, each with its turn and time, behind this version. Errors of the store.
 pub(super) async fn append(
     store: &dyn SessionStore,
     id: &SessionId,

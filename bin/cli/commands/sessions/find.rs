@@ -15,7 +15,6 @@ const MOST_NAMED: usize = 8;
 /// Page size of listings: a store that lists a folder looks at all of it for each page.
 const LARGE_PAGE: usize = 100_000;
 
-/// Something that lists sessions.
 #[derive(Clone, Copy)]
 pub(crate) enum Listing<'a> {
     Store(&'a dyn SessionStore),
@@ -31,9 +30,7 @@ impl Listing<'_> {
     }
 
     /// All sessions whose ids begin so, the last used first, and the journals that cannot be read.
-    ///
-    /// # Errors
-    /// When the store cannot be read.
+    /// Errors: when the store cannot be read.
     pub(crate) async fn all(self, prefix: Option<&str>) -> Result<SessionPage, Failure> {
         let mut all = SessionPage::default();
         let prefix = prefix.map(str::to_owned);
@@ -55,9 +52,7 @@ impl Listing<'_> {
     }
 
     /// The session with this id, or the only one whose id begins so. When there is none, the text as an id.
-    ///
-    /// # Errors
-    /// A text that begins no id, or several of them; when the store cannot be read.
+    /// Errors: a text that begins no id, or several of them; when the store cannot be read.
     pub(crate) async fn find(self, text: &str) -> Result<SessionId, Failure> {
         let id = SessionId::parse(text)?;
         let mut found = self.all(Some(text)).await?.sessions;
@@ -82,9 +77,7 @@ impl Listing<'_> {
     }
 
     /// The session that was used last; where a folder is given, of those that work in it.
-    ///
-    /// # Errors
-    /// When there is none, or the store cannot be read.
+    /// Errors: when there is none, or the store cannot be read.
     pub(crate) async fn last(self, folder: Option<&str>) -> Result<SessionId, Failure> {
         let filter = SessionFilter { limit: LARGE_PAGE, ..SessionFilter::default() };
         let mut cursor: Option<String> = None;
@@ -123,7 +116,6 @@ pub(crate) async fn is_interrupted(store: &dyn SessionStore, session: &SessionId
     running.is_ok_and(|page| page.sessions.iter().any(|summary| summary.session == *session))
 }
 
-/// Those of the sessions that have an interrupted turn.
 pub(crate) async fn interrupted(store: &dyn SessionStore, sessions: &[SessionSummary]) -> BTreeSet<SessionId> {
     let mut interrupted = BTreeSet::new();
     for summary in sessions {

@@ -15,21 +15,16 @@ use crate::commands::run::new_session;
 use crate::exit::Failure;
 use crate::terminal::print;
 
-/// What the title of a copy ends with.
 const MARK: &str = " (fork)";
 
-/// A session that was copied.
 pub(crate) struct Forked {
     pub(crate) id: SessionId,
-    /// How many turns it has.
     pub(crate) turns: usize,
 }
 
 /// Copies the first `at` turns of a session, by default all that have ended, into a new one. A turn that is not over,
 /// and inputs that wait, are left out. The session itself is only read.
-///
-/// # Errors
-/// When it has fewer turns than that, or none; errors of the store.
+/// Errors: when it has fewer turns than that, or none; errors of the store.
 pub(crate) async fn fork(
     store: &dyn SessionStore,
     id: &SessionId,

@@ -22,20 +22,15 @@ const BEFORE: usize = 24;
 /// How many columns a line has where nothing limits it.
 const USUAL: usize = 160;
 
-/// A session in which the text was found.
 struct Found {
     summary: SessionSummary,
     /// Who said it, and the line.
     lines: Vec<(&'static str, String)>,
-    /// How many lines there are.
     all: usize,
 }
 
 /// Searches sessions, the last used first, until `limit` of them are found; 0: all. Letters match in either case. A
-/// journal is read at a time; one that cannot be read is passed over.
-///
-/// # Errors
-/// An empty text; no session has it.
+/// journal is read at a time; one that cannot be read is passed over. Errors: an empty text; no session has it.
 pub(super) async fn search(
     store: &dyn SessionStore,
     sessions: &[SessionSummary],
@@ -99,7 +94,6 @@ fn look_in(summary: &SessionSummary, records: &[Arc<Record>], wanted: &str) -> O
     (all > 0 || is_titled).then(|| Found { summary: summary.clone(), lines, all })
 }
 
-/// What this record says, and who said it.
 fn said(fact: &Fact) -> Vec<(&'static str, String)> {
     match fact {
         Fact::Input(input) => input.parts.iter().map(|part| ("you", part.as_text())).collect(),

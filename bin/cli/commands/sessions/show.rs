@@ -22,7 +22,6 @@ const MOST_SHOWN: usize = 100;
 pub(super) struct Seen<'a> {
     pub(super) title: Option<&'a str>,
     pub(super) state: &'a str,
-    /// The number of records in its journal.
     pub(super) records: usize,
     /// The number of messages in its inbox.
     pub(super) inbox: usize,
@@ -31,9 +30,7 @@ pub(super) struct Seen<'a> {
 }
 
 /// Prints a session; `mode` is that of turns that name none. As JSON it is printed with what its last turn changed of files.
-///
-/// # Errors
-/// When stdout cannot be written.
+/// Errors: when stdout cannot be written.
 pub(super) fn show(
     session: &Session,
     seen: &Seen<'_>,
@@ -121,7 +118,6 @@ fn caller(session: &Session) -> Option<SessionId> {
     parent.line.is_some().then(|| parent.session.clone())
 }
 
-/// Prints what a suspended turn waits for, and how to resume it.
 fn waiting_for(session: &Session, open: &OpenTurn, root: Option<&SessionId>) -> Result<(), Failure> {
     let id = &session.id;
     let token = open.suspended.as_ref().map(|suspension| suspension.token.as_str());
@@ -147,7 +143,6 @@ fn waiting_for(session: &Session, open: &OpenTurn, root: Option<&SessionId>) -> 
     Ok(())
 }
 
-/// A message of the history as lines.
 fn spoken(message: &Message) -> String {
     match message {
         Message::User { parts } => {

@@ -7,10 +7,7 @@ use serde_json::json;
 use crate::exit::Failure;
 use crate::terminal::print;
 
-/// Takes a session, and prints from whom.
-///
-/// # Errors
-/// There is no such session; the store cannot take it.
+/// Takes a session, and prints from whom. Errors: there is no such session; the store cannot take it.
 pub(super) async fn take(store: &dyn SessionStore, id: &SessionId, as_json: bool) -> Result<(), Failure> {
     let taken = store.take(id).await?;
     // A worker may have it before anything is written to it.

@@ -17,10 +17,7 @@ use crate::terminal::print;
 const MOST_TOLD: usize = 50;
 const MOST_TOLD_BYTES: usize = 16 * 1024;
 
-/// `sessions diff`.
-///
-/// # Errors
-/// As [`file_changes::show`].
+/// `sessions diff`. Errors: as [`file_changes::show`].
 pub(super) async fn diff(
     store: &dyn SessionStore,
     (session, records): (&SessionId, &[Arc<Record>]),
@@ -37,10 +34,7 @@ pub(super) async fn diff(
     Ok(())
 }
 
-/// `sessions undo`. The model of the session learns of it.
-///
-/// # Errors
-/// As [`file_changes::take_back`].
+/// `sessions undo`. The model of the session learns of it. Errors: as [`file_changes::take_back`].
 pub(super) async fn undo(
     store: &Arc<dyn SessionStore>,
     (session, records): (&SessionId, &[Arc<Record>]),

@@ -20,14 +20,12 @@ const MOST_BYTES: u64 = 1 << 20;
 /// With this many files in a folder, those about missing paths are removed.
 const MANY: usize = 512;
 
-/// The memory as it is on the disk.
 #[derive(Debug)]
 pub(super) struct Trusted {
     file: PathBuf,
     entries: Vec<Entry>,
 }
 
-/// One configuration.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Entry {
     path: PathBuf,
@@ -47,9 +45,7 @@ impl Entry {
 
 impl Trusted {
     /// Reads the memory; an absent one is empty, and a line that cannot be parsed is ignored.
-    ///
-    /// # Errors
-    /// When there is no folder for it, or it cannot be read.
+    /// Errors: when there is no folder for it, or it cannot be read.
     pub(super) fn open() -> Result<Self, Failure> {
         let file = state_folder()?.join("trusted.jsonl");
         let mut text = String::new();
@@ -65,7 +61,6 @@ impl Trusted {
         Ok(Self { file, entries })
     }
 
-    /// Returns the trusted entry of this file.
     pub(super) fn of(&self, config: &Path) -> Option<&Entry> {
         let path = place(config).ok()?;
         self.entries.iter().rev().find(|entry| entry.path == path)
@@ -105,7 +100,6 @@ impl Trusted {
 #[derive(Debug)]
 pub(super) struct PathRecords(PathBuf);
 
-/// Content of such a file.
 #[derive(Debug, Serialize, Deserialize)]
 struct Kept<T> {
     path: PathBuf,
@@ -114,10 +108,7 @@ struct Kept<T> {
 }
 
 impl PathRecords {
-    /// The records of this name.
-    ///
-    /// # Errors
-    /// When there is no folder for it.
+    /// The records of this name. Errors: when there is no folder for it.
     pub(super) fn open(name: &str) -> Result<Self, Failure> {
         Ok(Self(state_folder()?.join(name)))
     }
@@ -132,7 +123,6 @@ impl PathRecords {
         (kept.path == path).then_some(kept.what)
     }
 
-    /// Replaces the record of a path.
     pub(super) fn put<T: Serialize>(&self, path: &Path, what: T) -> Result<(), Failure> {
         let kept = Kept { path: path.to_owned(), what };
         let text = serde_json::to_string(&kept).map_err(|error| Failure::internal(error.to_string()))?;
@@ -141,7 +131,6 @@ impl PathRecords {
         Ok(())
     }
 
-    /// Forgets a path.
     pub(super) fn forget(&self, path: &Path) {
         let _was_not_there = fs::remove_file(self.file(path));
     }

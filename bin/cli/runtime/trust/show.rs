@@ -114,7 +114,6 @@ fn differs(variables: &[String]) -> String {
     }
 }
 
-/// The variables that set a key, by name.
 fn variables() -> Vec<String> {
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     let mut names: Vec<_> = names.filter(|name| name.starts_with(VARIABLES)).collect();
@@ -122,7 +121,6 @@ fn variables() -> Vec<String> {
     names
 }
 
-/// A list as a sentence has it.
 fn joined(parts: &[String]) -> String {
     match parts {
         [all @ .., last] if !all.is_empty() => format!("{}, and {last}", all.join(", ")),

@@ -1,5 +1,4 @@
-//! Determines which stores belong to this user: those that their processes created, used by name, or were told to
-//! trust.
+//! Which stores belong to this user: those that their processes created, used by name, or were told to trust.
 //!
 //! A journal is authoritative: approvals in it apply, and open steps are run. So a store that came with a folder is
 //! no more trustworthy than the folder. A store is identified by path, inode and birth time, recorded outside the
@@ -19,7 +18,6 @@ use serde::{Deserialize, Serialize};
 use super::memory::PathRecords;
 use crate::exit::{Exit, Failure};
 
-/// Which file or folder it is.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     inode: u64,
@@ -35,13 +33,11 @@ impl Identity {
     }
 }
 
-/// The store of a configuration, as it is on the disk.
 pub(super) struct Kept {
     path: PathBuf,
     kind: StoreKind,
 }
 
-/// The origin of a store.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Standing {
     /// There is none, and none is missed.
@@ -112,14 +108,12 @@ impl Kept {
         }
     }
 
-    /// Misses it no longer.
     pub(super) fn forget(&self) {
         if let Ok(records) = PathRecords::open("stores") {
             records.forget(&self.path);
         }
     }
 
-    /// One-line description of its content.
     pub(super) fn brings(&self) -> String {
         let path = self.path.display();
         let Some(found) = self.found() else { return format!("{path}: nothing") };
@@ -148,7 +142,6 @@ impl Kept {
         Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
     }
 
-    /// Description of a missing store.
     pub(super) fn gone(&self) -> String {
         format!("note: {} is gone; its sessions are not there, and a new store begins", self.path.display())
     }

@@ -10,7 +10,6 @@ use crate::terminal::print;
 /// How many things are named in the line.
 const MOST_NAMED: usize = 3;
 
-/// A configuration at its last use.
 #[derive(PartialEq, Serialize, Deserialize)]
 struct Used {
     /// Of its content.
@@ -54,7 +53,6 @@ fn difference(privileges: &[Privilege], now: &[String], before: &[String]) -> Op
     (!lines.is_empty()).then(|| lines.join("; "))
 }
 
-/// The verb of a privilege kind.
 pub(super) fn verb(kind: PrivilegeKind) -> &'static str {
     match kind {
         PrivilegeKind::Starts => "starts",

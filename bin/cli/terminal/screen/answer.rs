@@ -5,7 +5,6 @@
 
 use super::look::Look;
 
-/// An answer on its way.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     /// The unfinished part.
@@ -13,7 +12,6 @@ pub(super) struct Answer {
     /// The length at which it is parsed again, so that a long block is not parsed for each word.
     #[cfg_attr(not(feature = "markdown"), allow(dead_code, reason = "lines need no second look"))]
     look_at: usize,
-    /// Whether anything was finished.
     has_begun: bool,
 }
 
@@ -28,7 +26,6 @@ impl Answer {
         self.shown(&finished, look)
     }
 
-    /// The unfinished part as received.
     pub(super) fn unfinished(&self) -> &str {
         &self.grows
     }

@@ -31,7 +31,6 @@ const LINE_END: &str = "↵";
 
 const FRAMES: [char; 10] = ['⠋', '⠙', '⠹', '⠸', '⠼', '⠴', '⠦', '⠧', '⠇', '⠏'];
 
-/// The content of the status lines.
 #[derive(Debug, Default)]
 pub(crate) struct LiveState {
     /// When the turn began; `None` when there is nothing to be drawn.
@@ -51,7 +50,6 @@ pub(crate) struct LiveState {
     pub(crate) cursor: usize,
 }
 
-/// The lines below.
 #[derive(Clone)]
 pub(crate) struct Live {
     bar: ProgressBar,
@@ -75,7 +73,6 @@ impl Live {
         Self { bar, below }
     }
 
-    /// A turn begins.
     pub(crate) fn begin(&self) {
         progress::drawn(true);
         let (typed, cursor) = self.change(|below| (std::mem::take(&mut below.typed), below.cursor));
@@ -83,7 +80,6 @@ impl Live {
         self.go_on();
     }
 
-    /// Ends the display.
     pub(crate) fn end(&self) {
         progress::drawn(false);
         self.change(|below| *below = LiveState::default());
@@ -106,7 +102,6 @@ impl Live {
         }
     }
 
-    /// Changes the content of the next drawing.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut LiveState) -> T) -> T {
         change(&mut self.below.lock().unwrap_or_else(PoisonError::into_inner))
     }
@@ -131,7 +126,6 @@ impl LiveState {
         lines.join("\n")
     }
 
-    /// The last lines of the unfinished part.
     fn grown(&self, look: Look) -> Vec<String> {
         let start = self.tail.len().saturating_sub(MOST_BYTES);
         let tail = self.tail[self.tail.ceil_char_boundary(start)..].trim_matches('\n').replace('\t', "    ");

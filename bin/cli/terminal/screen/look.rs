@@ -12,23 +12,19 @@ use crate::terminal::print;
 /// Fewer columns are treated as this many: nothing sensible fits into less.
 const LEAST_COLUMNS: usize = 16;
 
-/// Default width.
 const USUAL_COLUMNS: usize = 80;
 
 /// More columns are not used by running text, which is hard to read in longer lines.
 const MOST_COLUMNS: usize = 100;
 
-/// A terminal as it is now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     /// How many columns running text may have.
     pub(crate) columns: usize,
-    /// Whether colours are wanted.
     pub(crate) colour: bool,
 }
 
 impl Look {
-    /// Asks the terminal.
     pub(crate) fn now() -> Self {
         let size = rustix::termios::tcgetwinsize(stdout()).ok();
         let columns = size.map_or(0, |size| usize::from(size.ws_col));
@@ -41,7 +37,6 @@ impl Look {
         if self.colour { Style::new().fg_color(Some(Color::Ansi(colour))) } else { Style::new() }
     }
 
-    /// Style of secondary text.
     pub(crate) fn dimmed(self) -> Style {
         if self.colour { Style::new().dimmed() } else { Style::new() }
     }
@@ -89,7 +84,6 @@ impl Look {
     }
 }
 
-/// A text cut to a number of columns, visibly.
 pub(crate) fn cut(text: &str, columns: usize) -> String {
     if text.width() <= columns {
         return text.to_owned();

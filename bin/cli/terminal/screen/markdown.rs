@@ -49,7 +49,6 @@ pub(super) fn last_block(text: &str) -> usize {
     if ends_with_blank && text.ends_with("\n\n") { text.len() } else { last }
 }
 
-/// A text as lines of the terminal, each ended.
 pub(super) fn print(text: &str, look: Look) -> String {
     let mut printer = Printer {
         look,
@@ -68,7 +67,6 @@ pub(super) fn print(text: &str, look: Look) -> String {
     printer.out
 }
 
-/// The indentation of a quote or a list item.
 struct Indent {
     /// Before its first line, until that is printed.
     first: Option<String>,
@@ -83,7 +81,6 @@ struct Printer {
     /// The number of the next item of each list whose items have numbers.
     lists: Vec<Option<u64>>,
     table: Option<Table>,
-    /// The text of a block of code.
     code: Option<String>,
     /// Whether an empty line precedes the next block.
     is_apart: bool,
@@ -230,7 +227,6 @@ impl Printer {
         }
     }
 
-    /// Begins a block.
     fn begin(&mut self) {
         self.end_text();
         if std::mem::take(&mut self.is_apart) {
@@ -246,7 +242,6 @@ impl Printer {
         self.indents.push(if is_shown { indent } else { Indent { first: None, rest: String::new() } });
     }
 
-    /// Columns left beside the indentation.
     fn columns(&self) -> usize {
         let taken: usize = self.indents.iter().map(|indent| indent.rest.width()).sum();
         self.look.columns.saturating_sub(taken).max(LEAST_COLUMNS)

@@ -7,7 +7,6 @@ use super::{Piece, Show, called};
 use crate::terminal::diff;
 
 impl Show {
-    /// Returns the pieces for an event of a sub-agent that works for this call.
     pub(crate) fn below(&mut self, parent: &ParentTurn, event: &AgentEvent) -> Vec<Piece> {
         let mut changed = Vec::new();
         let line = match event {

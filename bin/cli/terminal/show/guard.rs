@@ -14,7 +14,6 @@ pub(super) fn is_sentence(outcome: &TurnOutcome) -> bool {
     outcome.guard_reason.is_some() && outcome.content.starts_with(SENTENCE) && outcome.content.ends_with(").")
 }
 
-/// What was used up, and the key of the limit.
 pub(crate) fn used(guard: GuardReason, limit: Option<u64>) -> (String, &'static str) {
     let of = |what: &str| match limit {
         None => format!("all {what}s"),

@@ -1,5 +1,3 @@
-//! What is told beside the answer when a turn has ended.
-
 use bob::model::StopReason;
 use bob::sessions::{FinishReason, SuspendReason, TurnOutcome};
 use bob::tools::CallStatus;
@@ -7,7 +5,6 @@ use bob::tools::CallStatus;
 use super::{MOST_REASON, Show, guard};
 use crate::terminal::{advice, brief, print};
 
-/// Remarks about an outcome besides its content.
 pub(super) fn remarks(shown: &Show, outcome: &TurnOutcome) -> Vec<String> {
     let Show { has_denied, is_talk, is_on_a_pipe, limit, offers_always, is_new, .. } = *shown;
     let mut remarks = Vec::new();

@@ -1,5 +1,3 @@
-//! The catalogue of models of a configuration.
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

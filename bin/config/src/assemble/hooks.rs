@@ -1,5 +1,3 @@
-//! The hooks of a configuration.
-
 use std::path::PathBuf;
 use std::time::Duration;
 

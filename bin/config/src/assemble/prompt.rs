@@ -1,5 +1,3 @@
-//! The prompt before the history: texts of the configuration and names of files.
-
 use std::path::Path;
 
 use bob::config::{PromptFiles, PromptLayers};

@@ -10,7 +10,6 @@ use bob::model::server::{Endpoint, ModelServerSpec, ModelServers, ProgressListen
 
 use crate::{Config, Provider, Start};
 
-/// Where the servers of this configuration will be found.
 pub(super) fn addresses(config: &Config) -> ModelServers {
     let started = config.providers.iter().filter(|(_, provider)| provider.start.is_some());
     ModelServers::new(started.map(|(name, _)| name.clone()))

@@ -31,9 +31,7 @@ pub enum Opened {
 }
 
 /// Opens a tape. Secrets of the configuration and the environment are kept off it.
-///
-/// # Errors
-/// `Invalid` when the file exists and must not, when it is missing, or when it is not a tape.
+/// Errors: `Invalid` when the file exists and must not, when it is missing, or when it is not a tape.
 pub(super) fn open(choice: &TapeChoice, config: &Config, environment: Lookup<'_>) -> Result<Opened, AgentError> {
     let workspace = super::workspace(config)?;
     let redactor = redactor(config, environment).at(&workspace.to_string_lossy());

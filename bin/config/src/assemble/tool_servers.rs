@@ -1,5 +1,3 @@
-//! The tool servers of a configuration.
-
 use std::path::PathBuf;
 use std::sync::Arc;
 

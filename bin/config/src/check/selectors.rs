@@ -50,7 +50,6 @@ pub(super) fn check_selector(root: &Table<'_>, key: &str, item: &Item<'_>, findi
     }
 }
 
-/// The conditions or the alias of a selector's name.
 fn selects<'t>(item: &'t Item<'_>) -> Option<&'t str> {
     tree::text(item)?.strip_prefix("select:")
 }

@@ -41,7 +41,6 @@ fn real(path: &Path) -> Option<PathBuf> {
     Some(real)
 }
 
-/// A path as it may be shown.
 pub(super) fn shown(config: &Config, path: &Path) -> String {
     let written = config.as_written(&path.display().to_string());
     match written.contains("${") {
@@ -58,7 +57,6 @@ pub(super) fn tools(policy: &Policy, default: &Policy) -> Option<String> {
         .then(|| format!("the model may call {}, which is denied by default (deny_tools)", callable.join(", ")))
 }
 
-/// Whether the policy leaves a tool callable.
 pub(super) fn is_callable(policy: &Policy, name: &str) -> bool {
     match Rules::new(policy.clone()) {
         Ok(rules) => rules.allows(&ToolName::new(name)),

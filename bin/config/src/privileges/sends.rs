@@ -33,7 +33,6 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
     Some(sending(config, format!("the provider {name}"), address, key))
 }
 
-/// A tool server that is reached over HTTP.
 pub(super) fn tool_server<'a>(
     config: &Config,
     id: &str,
@@ -44,7 +43,6 @@ pub(super) fn tool_server<'a>(
     sending(config, format!("the tool server {id}"), address, of_keys)
 }
 
-/// The receiver of spans and metrics.
 pub(super) fn telemetry(
     config: &Config,
     address: &str,
@@ -68,7 +66,6 @@ pub(super) fn database(config: &Config, url: &Secret) -> Privilege {
     if variables.is_empty() { privilege } else { privilege.line(format!("{VARIABLES}{}", variables.join(", "))) }
 }
 
-/// The address that is asked for the catalogue of models.
 pub(super) fn catalogue(config: &Config, address: &str) -> Privilege {
     sending(config, "the source of the catalogue of models".to_owned(), address, Vec::new())
 }
@@ -114,7 +111,6 @@ fn is_expected(place: &[String]) -> bool {
     )
 }
 
-/// The variables that were filled into a text.
 fn variables(config: &Config, text: &str) -> Vec<String> {
     let written = config.as_written(text);
     if written == text {

@@ -1,5 +1,3 @@
-//! The programs a configuration starts.
-
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -9,7 +7,6 @@ use crate::{Config, HookOn, Secret, Start};
 /// Programs that fetch a package and run it.
 const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
 
-/// The program that serves a provider's models.
 pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Privilege {
     let Start { command, args, ready_timeout_ms: _, env, inherit_env } = start;
     let environment = env.keys().chain(inherit_env).cloned().collect();
@@ -17,7 +14,6 @@ pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Pr
     started(config, folder, format!("the model server of {provider}"), (command.as_str(), args.as_slice()), environment)
 }
 
-/// The program of a tool server.
 pub(super) fn tool_server(
     config: &Config,
     id: &str,
@@ -29,7 +25,6 @@ pub(super) fn tool_server(
     started(config, folder, format!("the tool server {id}"), (command, args), environment)
 }
 
-/// The program of a hook.
 pub(super) fn hook(
     config: &Config,
     (name, on, calls): (&str, HookOn, &[String]),

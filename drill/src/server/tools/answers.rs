@@ -56,7 +56,6 @@ pub(super) fn structured(_call: &Call<'_>) -> Result<Outcome, Outcome> {
     Ok(Outcome::Result(result))
 }
 
-/// The output schema of `structured`.
 pub(super) fn structured_schema() -> Value {
     json!({
         "type": "object", "required": ["place", "degrees"],

@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 /// The schema of a tool without arguments.
 pub(in crate::server) const PLAIN: &str = r#"{"type":"object"}"#;
 
-/// The current tool list.
 pub(in crate::server) struct Catalogue(Mutex<Inner>);
 
 struct Inner {
@@ -74,7 +73,6 @@ impl Catalogue {
         inner.page = inner.page.max(page);
     }
 
-    /// Adds one more tool and returns its name.
     pub(super) fn grow(&self) -> String {
         let name = format!("grown_{}", self.changed());
         self.add(&name, PLAIN);

@@ -16,11 +16,9 @@ use super::protocol::{self, Request};
 use super::requests::Server;
 pub(super) use catalogue::{Catalogue, PLAIN, one_page};
 
-/// The outcome of a call.
 enum Outcome {
     /// The whole result.
     Result(Value),
-    /// The tool failed with this error.
     Failed(String),
     /// No response: the client cancelled.
     Silence,
@@ -32,7 +30,6 @@ impl Outcome {
     }
 }
 
-/// One call on its way.
 struct Call<'a> {
     server: &'a Arc<Server>,
     request: &'a Request,
@@ -58,12 +55,9 @@ impl Call<'_> {
     }
 }
 
-/// The annotations of a tool.
 #[derive(Clone, Copy)]
 enum Hint {
-    /// It changes nothing.
     ReadOnly,
-    /// Read-only and idempotent.
     ReadOnlyIdempotent,
     /// It adds something and removes nothing.
     Additive,
@@ -71,7 +65,6 @@ enum Hint {
     Destructive,
 }
 
-/// One tool.
 struct Tool {
     name: &'static str,
     description: &'static str,
@@ -150,12 +143,10 @@ impl Tool {
     }
 }
 
-/// The first offer of all tools.
 fn offers() -> Vec<Value> {
     TOOLS.iter().map(Tool::offer).collect()
 }
 
-/// Runs a call and answers it, now or later.
 pub(super) fn call(server: &Arc<Server>, request: &Request) {
     let name = request.params["name"].as_str().unwrap_or_default();
     match TOOLS.iter().find(|tool| tool.name == name).map(|tool| tool.run) {

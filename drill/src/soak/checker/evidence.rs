@@ -18,18 +18,14 @@ use crate::soak::parent::Seen;
 use crate::soak::plan::{Plan, StoreKind};
 use crate::soak::wire::{Answer, Line, Report};
 
-/// Everything there is.
 #[derive(Debug, Default)]
 pub(crate) struct Evidence {
-    /// Reports about each session.
     pub(crate) heard: BTreeMap<String, SessionReports>,
-    /// Each session's journal.
     pub(crate) journals: BTreeMap<String, Vec<Arc<Record>>>,
     /// Journals that could not be read, and why.
     pub(crate) unreadable: Vec<String>,
     /// How often each side effect happened, by its token.
     pub(crate) effects: HashMap<String, u32>,
-    /// Injected faults.
     pub(crate) faults: Vec<Fault>,
     /// Recoveries: time, name, and outage in milliseconds.
     pub(crate) backs: Vec<(u64, String, u64)>,
@@ -80,7 +76,6 @@ pub(crate) struct EndTold {
     pub(crate) saved: bool,
 }
 
-/// Something that was done on purpose.
 #[derive(Debug, Clone)]
 pub(crate) struct Fault {
     pub(crate) at: u64,
@@ -90,10 +85,7 @@ pub(crate) struct Fault {
 }
 
 impl Evidence {
-    /// Collects everything a run has left.
-    ///
-    /// # Errors
-    /// When the log or the store cannot be read at all.
+    /// Collects everything a run has left. Errors: when the log or the store cannot be read at all.
     pub(crate) async fn collect(plan: &Plan, seen: Seen) -> Result<Self, SoakError> {
         let mut evidence = Self { seen, ..Self::default() };
         evidence.read_files(plan)?;
@@ -103,7 +95,6 @@ impl Evidence {
         Ok(evidence)
     }
 
-    /// Reads the log and the side effects.
     pub(crate) fn read_files(&mut self, plan: &Plan) -> Result<(), SoakError> {
         let unreadable =
             |error: std::io::Error| SoakError::internal(format!("cannot read what the soak left: {error}"));
@@ -121,7 +112,6 @@ impl Evidence {
         Ok(())
     }
 
-    /// Takes one line of the log.
     pub(crate) fn hear(&mut self, Line { at, told }: Line) {
         match told {
             Report::Asked { session, request } => self.of(session).asked.push((at, request)),
@@ -162,10 +152,7 @@ impl Evidence {
         Ok(())
     }
 
-    /// Reads every journal.
-    ///
-    /// # Errors
-    /// When the store cannot be read at all.
+    /// Reads every journal. Errors: when the store cannot be read at all.
     pub(crate) async fn read_store(&mut self, store: &Arc<dyn SessionStore>) -> Result<(), SoakError> {
         let mut names: Vec<SessionId> = Vec::new();
         let (filter, mut cursor) = (SessionFilter { limit: 1_000, ..SessionFilter::default() }, None);

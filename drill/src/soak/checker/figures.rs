@@ -8,7 +8,6 @@ use crate::soak::parent::Sample;
 /// A day in microseconds.
 const A_DAY_US: u64 = 24 * 60 * 60 * 1_000_000;
 
-/// Percentiles of times, in milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Times {
     pub(crate) count: u64,
@@ -19,7 +18,6 @@ pub(crate) struct Times {
 }
 
 impl Times {
-    /// Of times in microseconds.
     pub(crate) fn of(times: impl IntoIterator<Item = u64>) -> Self {
         // Three significant digits; values above a day are clamped.
         let Ok(mut histogram) = Histogram::<u64>::new_with_bounds(1, A_DAY_US, 3) else { return Self::default() };
@@ -29,7 +27,6 @@ impl Times {
         Self { count, p50: at(0.5), p90: at(0.9), p99: at(0.99), max }
     }
 
-    /// Text for the report.
     pub(crate) fn text(&self) -> String {
         if self.count == 0 {
             return "none".to_owned();
@@ -42,7 +39,6 @@ impl Times {
 /// How memory went.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub(crate) struct Memory {
-    /// The most there was, in MiB.
     pub(crate) peak_mib: f64,
     /// The mean after warm-up, in MiB.
     pub(crate) mean_mib: f64,
@@ -84,7 +80,6 @@ impl Memory {
         }
     }
 
-    /// The slope multiplied by the duration, in MiB.
     pub(crate) fn growth_mib(&self) -> f64 {
         self.slope_mib_h * self.window_s / 3_600.0
     }
@@ -101,7 +96,6 @@ impl Memory {
     }
 }
 
-/// Slope, and the means of both coordinates.
 fn least_squares(points: &[(f64, f64)]) -> (f64, f64, f64) {
     let count = points.len() as f64;
     let mean = |of: fn(&(f64, f64)) -> f64| points.iter().map(of).sum::<f64>() / count;

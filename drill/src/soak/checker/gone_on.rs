@@ -67,7 +67,6 @@ fn has_open_request(evidence: &Evidence, session: &str, at: u64) -> bool {
     asked > answered + refused
 }
 
-/// Figures of several workers.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct ReplicaNumbers {
     pub(crate) kills: usize,
@@ -75,7 +74,6 @@ pub(crate) struct ReplicaNumbers {
     pub(crate) restarts: usize,
     /// Commits whose answer was lost.
     pub(crate) cuts: u64,
-    /// How many claims there were.
     pub(crate) claims: usize,
     /// From a kill, or the beginning of a pause, to the claim of another worker.
     pub(crate) after_kill: Times,
@@ -114,7 +112,6 @@ impl ReplicaNumbers {
         }
     }
 
-    /// Names and figures of the table.
     pub(crate) fn lines(&self) -> Vec<(&'static str, String)> {
         let bound = |times: &Times, late, bound| format!("{}; {late} above {bound} s", times.text());
         let strikes = [

@@ -45,7 +45,6 @@ const TRAP_FELT_MS: u64 = 30_000;
 /// The check of events, which a run of several workers does not have.
 const ENDS_TOLD: &str = "ends told wrongly by events";
 
-/// Judges a run.
 pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
     let mut flaws: BTreeMap<Flaw, Vec<String>> = BTreeMap::new();
     let seen = &evidence.seen;

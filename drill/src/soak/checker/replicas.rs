@@ -13,7 +13,6 @@ const STALLED_MS: u64 = 600;
 /// Reports of a worker that are made within this time of a kill may be lost with it, in milliseconds.
 const UNREPORTED_MS: u64 = 1_000;
 
-/// What is checked beside the sessions.
 pub(super) fn check(evidence: &Evidence) -> Vec<Check> {
     let (seen, shared) = (&evidence.seen, &evidence.shared);
     let mut checks = vec![

@@ -1,5 +1,3 @@
-//! Checks the reports about one session against its journal. Pure.
-
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -10,7 +8,6 @@ use bob_messages::store::{Ended, Fact};
 use super::evidence::SessionReports;
 use crate::soak::wire::Answer;
 
-/// A violation in one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) enum Flaw {
     /// An outcome reported as saved is missing from the journal.
@@ -39,7 +36,6 @@ pub(crate) enum Flaw {
     EffectLost,
 }
 
-/// The input of the check.
 pub(crate) struct SessionEvidence<'a> {
     pub(crate) name: &'a str,
     /// Whether ends are told by events, too.
@@ -53,7 +49,6 @@ pub(crate) struct SessionEvidence<'a> {
     pub(crate) is_cut: bool,
 }
 
-/// Returns all violations, each with its location.
 pub(crate) fn check(session: &SessionEvidence<'_>) -> Vec<(Flaw, String)> {
     let mut flaws = Flaws { name: session.name, found: Vec::new() };
     let journal = Journal::read(session.records, &mut flaws);
@@ -81,9 +76,7 @@ impl Flaws<'_> {
     }
 }
 
-/// A call as the journal has it.
 struct Call {
-    /// The token of its side effect, if it is one that has.
     token: Option<String>,
     has_intent: bool,
     results: Vec<CallStatus>,
@@ -207,13 +200,11 @@ impl<'a> Journal<'a> {
         }
     }
 
-    /// The tokens that calls here may leave.
     fn tokens(&self) -> impl Iterator<Item = &str> {
         self.calls.values().filter_map(|call| call.token.as_deref())
     }
 }
 
-/// The tokens that calls of a journal may leave.
 pub(crate) fn tokens(records: &[Arc<Record>]) -> Vec<String> {
     let mut nobody = Flaws { name: "", found: Vec::new() };
     Journal::read(records, &mut nobody).tokens().map(str::to_owned).collect()
@@ -275,8 +266,7 @@ fn told_is_kept(session: &SessionEvidence<'_>, journal: &Journal<'_>, flaws: &mu
     }
 }
 
-/// An outcome that was reported as saved is in the journal, unchanged. Says at which version; `None` where that cannot be
-/// said.
+/// An outcome that was reported as saved is in the journal, unchanged. Says at which version, where that can be said.
 fn is_there(answer: &Answer, journal: &Journal<'_>, flaws: &mut Flaws<'_>) -> Option<u64> {
     let request = &answer.request;
     // An input that was taken out before its turn began has no other end than that it was.

@@ -10,11 +10,9 @@ use crate::soak::plan::Plan;
 /// How long to wait for a write; a worker that writes nothing is killed at this time.
 const WRITES_WITHIN: Duration = Duration::from_secs(2);
 
-/// How often it is looked for a write.
 const LOOK_EVERY: Duration = Duration::from_micros(200);
 
-/// A kill is delayed by up to this many microseconds after the write, so that it hits within it, after it, or within
-/// the following work.
+/// A kill is delayed by up to this many microseconds after the write, so that it hits within it or after it.
 const JOURNAL_US: u64 = 4_000;
 const EFFECT_US: u64 = 6_000;
 

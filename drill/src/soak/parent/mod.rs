@@ -24,10 +24,8 @@ use super::turns::Place;
 use super::wire::{Line, Report};
 pub(crate) use processes::{Figures, Looking};
 
-/// How often the worker is looked at.
 const SAMPLE_EVERY: Duration = Duration::from_millis(500);
 
-/// Interval of progress lines.
 const TELL_EVERY: Duration = Duration::from_secs(5);
 
 /// A worker in which no turn begins or ends for so long hangs.
@@ -39,21 +37,17 @@ const SETTLED_WITHIN: Duration = Duration::from_secs(15);
 /// Descriptors or threads more than at the start that are no leak.
 pub(crate) const FEW: u64 = 5;
 
-/// The worker at one moment of the run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Sample {
     /// Milliseconds since the first life was ready.
     pub(crate) at_ms: u64,
-    /// Which life.
     pub(crate) life: u32,
     pub(crate) figures: Figures,
     /// Live sessions, as last reported.
     pub(crate) live: usize,
-    /// Turns that run.
     pub(crate) running: usize,
 }
 
-/// Observations of the parent.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) samples: Vec<Sample>,
@@ -78,14 +72,10 @@ pub(crate) struct Seen {
     /// Of several workers: those that ended by themselves, and how many commits lost their answer.
     pub(crate) ended: Vec<String>,
     pub(crate) cuts: u64,
-    /// The run was interrupted by the user.
     pub(crate) is_interrupted: bool,
 }
 
-/// Runs all lives of the worker.
-///
-/// # Errors
-/// When the folder cannot be written or a process not be started.
+/// Runs all lives of the worker. Errors: when the folder cannot be written or a process not be started.
 pub(crate) fn oversee(plan: &Plan, stop: &AtomicBool, tell: &dyn Fn(&str)) -> io::Result<Seen> {
     adopt_orphans()?;
     let log = BufWriter::new(File::create(plan.log_path())?);
@@ -141,7 +131,6 @@ struct Overseer<'a> {
     told_at: Instant,
 }
 
-/// A life that runs.
 struct Running {
     worker: Child,
     stdin: Option<ChildStdin>,

@@ -15,20 +15,17 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether it is.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// A worker at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
     /// Resident memory, in KiB.
     pub(crate) rss_kib: u64,
     pub(crate) fds: u64,
     pub(crate) threads: u64,
-    /// Processes below it.
     pub(crate) children: u64,
     /// Processor time it used, in milliseconds.
     pub(crate) cpu_ms: u64,
 }
 
-/// Looks at the processes below this one.
 #[derive(Debug, Default)]
 pub(crate) struct Looking {
     /// Zombies by process and start, and since when they are seen.
@@ -138,7 +135,6 @@ fn left_behind() -> Vec<Stat> {
     left
 }
 
-/// Every process that descends from this one.
 fn below(root: i32) -> Vec<Stat> {
     let all = procfs::process::all_processes().into_iter().flatten();
     let mut all: Vec<Stat> = all.filter_map(|process| process.ok()?.stat().ok()).collect();

@@ -16,7 +16,6 @@ const PORTS_TRIED: u32 = 20;
 /// Where Debian has the programs of each version.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
-/// A database that is there for one run.
 pub(super) struct Database {
     /// The server as it was named, or is.
     server: String,
@@ -24,7 +23,6 @@ pub(super) struct Database {
     cluster: Option<Cluster>,
 }
 
-/// A cluster that was made for the run.
 struct Cluster {
     folder: TempDir,
     binaries: PathBuf,
@@ -33,9 +31,7 @@ struct Cluster {
 
 impl Database {
     /// Starts a cluster, or makes a schema in the database of this URL.
-    ///
-    /// # Errors
-    /// `Usage` when PostgreSQL is not installed, or the database cannot be reached or written.
+    /// Errors: `Usage` when PostgreSQL is not installed, or the database cannot be reached or written.
     pub(super) async fn start(url: Option<&str>) -> Result<Self, SoakError> {
         let (server, cluster) = match url {
             Some(url) => (url.to_owned(), None),
@@ -65,10 +61,7 @@ impl Database {
         format!("{base}?{and}options=-c%20search_path%3D{}", self.schema)
     }
 
-    /// The host and port of the server.
-    ///
-    /// # Errors
-    /// `Usage` when the URL names none.
+    /// The host and port of the server. Errors: `Usage` when the URL names none.
     pub(super) fn target(&self) -> Result<(String, u16), SoakError> {
         let config = self.config()?;
         let port = config.get_ports().first().copied().unwrap_or(5432);
@@ -100,7 +93,6 @@ impl Database {
         cluster.start_on(cluster.port).await.map_err(SoakError::internal)
     }
 
-    /// Runs a statement, and returns the columns of its rows as text.
     pub(super) async fn run(&self, sql: &str) -> Result<Vec<Vec<String>>, String> {
         let said = |error: tokio_postgres::Error| match error.as_db_error() {
             Some(error) => format!("the database refused: {}", error.message()),

@@ -29,7 +29,6 @@ const ENDED_WITHIN: Duration = Duration::from_secs(30);
 /// How long the last lines of a worker are waited for. A tool server that outlives it for a moment has no copy of its pipe.
 const READ_WITHIN: Duration = Duration::from_secs(5);
 
-/// All workers of a run.
 pub(super) struct Fleet {
     plan: Plan,
     log: Log,
@@ -38,7 +37,6 @@ pub(super) struct Fleet {
     pauses: u32,
 }
 
-/// A worker and its place in the fleet.
 struct Member {
     life: Life,
     state: State,
@@ -90,7 +88,6 @@ impl Fleet {
         Self { plan, log, members: Vec::new(), kills: 0, pauses: 0 }
     }
 
-    /// Starts all workers, and waits until each is ready.
     pub(super) async fn start_all(&mut self) -> Result<(), SoakError> {
         let count = self.plan.replicas.as_ref().map_or(1, |replicas| replicas.count);
         for number in 0..count {
@@ -228,7 +225,6 @@ impl Fleet {
         self.pauses
     }
 
-    /// What all of them use together.
     pub(super) fn figures(&self, looking: &mut Looking) -> Figures {
         let ids = self.members.iter().filter_map(|member| match &member.state {
             State::Runs(running) => running.process.id(),

@@ -16,7 +16,6 @@ pub(super) struct Log(Arc<Mutex<State>>);
 
 struct State {
     file: BufWriter<File>,
-    /// Why a line could not be written.
     failed: Option<io::Error>,
     /// When each worker was started, until it is ready.
     starting: HashMap<String, Instant>,
@@ -29,7 +28,6 @@ impl Log {
         Ok(Self(Arc::new(Mutex::new(State { file, failed: None, starting, starts_ms: Vec::new() }))))
     }
 
-    /// Writes a report of the parent down.
     pub(super) fn tell(&self, told: Report) {
         if let Ok(line) = serde_json::to_string(&Line { at: now_ms(), told }) {
             self.write(&line);
@@ -40,7 +38,6 @@ impl Log {
         self.tell(Report::Fault { kind, target, sessions: Vec::new() });
     }
 
-    /// A worker was started.
     pub(super) fn started(&self, who: String) {
         self.state().starting.insert(who, Instant::now());
     }

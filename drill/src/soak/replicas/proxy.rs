@@ -1,5 +1,3 @@
-//! A way to the database that can lose the answer of a commit.
-
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -49,12 +47,10 @@ impl Proxy {
         self.state.is_armed.store(true, Ordering::SeqCst);
     }
 
-    /// How many connections were cut.
     pub(super) fn cuts(&self) -> u64 {
         self.state.cuts.load(Ordering::SeqCst)
     }
 
-    /// How many writes went by.
     pub(super) fn writes(&self) -> u64 {
         self.state.writes.load(Ordering::Relaxed)
     }

@@ -11,7 +11,6 @@ use super::verdict::{Check, Verdict};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The page.
 pub(crate) fn page(plan: &Plan, evidence: &Evidence, verdict: &Verdict) -> String {
     let title = format!("Soak: {}, seed {}", verdict.word(), plan.seed);
     let kills = series::kills(evidence);

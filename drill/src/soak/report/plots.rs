@@ -29,7 +29,6 @@ const VARIABLES: [(&str, &str); 5] = [
     ("#050505", "var(--third)"),
 ];
 
-/// A line of a plot.
 pub(crate) struct Line {
     pub(crate) name: &'static str,
     pub(crate) colour: RGBColor,
@@ -85,7 +84,6 @@ pub(crate) fn bars(unit: &str, bars: &[(String, u64)]) -> String {
     })
 }
 
-/// A row of marks for each kind of event over time.
 pub(crate) fn instants(rows: &[(String, Vec<f64>)], most_x: f64) -> String {
     svg(|area| {
         let count = rows.len().max(1) as f64;
@@ -185,7 +183,6 @@ fn svg(draw: impl FnOnce(Area<'_>) -> Result<(), Box<dyn Error>>) -> String {
         .fold(text, |text, (colour, variable)| text.replace(&format!("\"{colour}\""), &format!("\"{variable}\"")))
 }
 
-/// Thins points to what a plot can show.
 fn thinned(points: &[(f64, f64)]) -> impl Iterator<Item = (f64, f64)> + '_ {
     let every = points.len().div_ceil(MOST_POINTS).max(1);
     points.iter().step_by(every).copied()

@@ -56,7 +56,6 @@ pub(crate) fn latency(evidence: &Evidence) -> Vec<Line> {
     ]
 }
 
-/// Memory, and the line of its growth.
 pub(crate) fn memory(evidence: &Evidence, numbers: &Numbers) -> Vec<Line> {
     let memory = &numbers.memory;
     let from = (memory.line_from.0 / 1_000.0, memory.line_from.1);
@@ -68,7 +67,6 @@ pub(crate) fn memory(evidence: &Evidence, numbers: &Numbers) -> Vec<Line> {
     ]
 }
 
-/// Sessions in memory and turns that run.
 pub(crate) fn sessions(evidence: &Evidence) -> Vec<Line> {
     vec![
         of_samples(evidence, "in memory", FIRST, |sample| sample.live as f64),
@@ -76,7 +74,6 @@ pub(crate) fn sessions(evidence: &Evidence) -> Vec<Line> {
     ]
 }
 
-/// Open files, threads and processes.
 pub(crate) fn handles(evidence: &Evidence) -> Vec<Line> {
     vec![
         of_samples(evidence, "descriptors", FIRST, |sample| sample.figures.fds as f64),
@@ -95,7 +92,6 @@ fn of_samples(
     Line { name, colour, points }
 }
 
-/// Every fault by its kind, and returns of tool servers.
 pub(crate) fn happenings(evidence: &Evidence) -> Vec<(String, Vec<f64>)> {
     let mut rows: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for fault in &evidence.faults {
@@ -109,7 +105,6 @@ pub(crate) fn happenings(evidence: &Evidence) -> Vec<(String, Vec<f64>)> {
     rows.into_iter().map(|(name, times)| (name.to_owned(), times)).rev().collect()
 }
 
-/// How many cancels took how long.
 pub(crate) fn cancels(evidence: &Evidence) -> Vec<(String, u64)> {
     let answers = evidence.heard.values().flat_map(|heard| &heard.answers);
     histogram(answers.filter_map(|(_, answer)| answer.cancel.map(|cancel| cancel.us)), EDGES)

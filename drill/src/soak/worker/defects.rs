@@ -18,7 +18,6 @@ use crate::store::FaultStore;
 /// Memory leaked for each answer: enough to be detected.
 const LEAKED_BYTES: usize = 6 * 1024 * 1024;
 
-/// The front end, which reports outcomes and can have a defect.
 pub(crate) struct FrontEnd {
     plan: Arc<Plan>,
     telling: Telling,
@@ -37,7 +36,6 @@ impl FrontEnd {
         Self { plan, telling, told: AtomicU64::new(0), kept: Mutex::default() }
     }
 
-    /// Reports an outcome.
     pub(crate) fn tell(&self, answer: Answer) {
         let number = self.told.fetch_add(1, Ordering::Relaxed);
         let Some(defect) = self.plan.defect else {
@@ -98,7 +96,6 @@ pub(crate) fn store(inner: Arc<dyn SessionStore>, plan: &Plan) -> Arc<dyn Sessio
     }
 }
 
-/// Returns the altered append.
 fn broken(defect: Defect, append: Append) -> Option<Append> {
     // From its fourth record on, one session is silently not stored.
     if defect == Defect::SkipSave && append.session.as_str() == "s1" && append.expected_version > 3 {
@@ -110,7 +107,6 @@ fn broken(defect: Defect, append: Append) -> Option<Append> {
     Some(Append { records, ..append })
 }
 
-/// Returns the altered record.
 fn broken_record(defect: Defect, before: Option<&Arc<Record>>, record: &Arc<Record>) -> Arc<Record> {
     let nothing = || Fact::Steered { parts: Vec::new(), request_id: None, behind: false };
     let fact = match (defect, &record.fact) {

@@ -46,7 +46,6 @@ pub(crate) async fn strike(clients: &Clients, elapsed_ms: u64, bursts: &mut Join
     std::future::pending::<()>().await;
 }
 
-/// Sets a trap for an actor.
 fn trap(clients: &Clients, strike: Strike) {
     let rooms = ROOMS.len() as u64;
     let (target, name, sessions) = if strike.kind == Kind::RoomPanic {

@@ -46,7 +46,6 @@ const BURST: (u64, u64) = (4, 16);
 /// database, the second makes it read.
 pub(crate) const WARM_UP: [&str; 2] = ["warm-up-1", "warm-up-2"];
 
-/// Shared state of the clients.
 #[derive(Clone)]
 pub(crate) struct Clients {
     pub(crate) runtime: Runtime,
@@ -111,8 +110,7 @@ impl Clients {
         }
     }
 
-    /// Finishes the interrupted turns of a session and reports their outcomes. Store failures are retried for a while
-    /// and then reported.
+    /// Finishes the interrupted turns of a session and reports their outcomes. Store failures are retried for a while.
     async fn finish(&self, name: &str) {
         let Ok(session) = SessionId::parse(name) else { return };
         let started = Instant::now();
@@ -241,7 +239,6 @@ impl Clients {
     }
 }
 
-/// The report of an outcome.
 pub(crate) fn answer(outcome: &TurnOutcome, request: String, started: Instant) -> Answer {
     Answer {
         session: outcome.session_id.to_string(),

@@ -142,7 +142,6 @@ async fn left_live(clients: &Clients) -> usize {
     }
 }
 
-/// Lets every session's actor go.
 async fn close_all(clients: &Clients) {
     // One that is left out stays, which is a defect.
     let first = u32::from(clients.plan.has(Defect::LeakSessions));

@@ -40,7 +40,6 @@ struct Late {
 }
 
 impl Probe {
-    /// Starts to measure, on the runtime that is measured.
     pub(crate) fn start() -> Self {
         let seen: Arc<Seen> = Arc::default();
         let task = tokio::spawn(measure(Arc::clone(&seen)));

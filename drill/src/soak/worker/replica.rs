@@ -28,7 +28,6 @@ const TRIED_EACH: Duration = Duration::from_millis(200);
 const TICK: Duration = Duration::from_millis(100);
 const STALL: Duration = Duration::from_millis(600);
 
-/// Lives one life of one of several workers.
 pub(super) async fn live(plan: Arc<Plan>, life: Life) -> Result<(), SoakError> {
     let (telling, written) = Telling::begin();
     let who = life.who();
@@ -64,7 +63,6 @@ pub(super) async fn live(plan: Arc<Plan>, life: Life) -> Result<(), SoakError> {
     Ok(())
 }
 
-/// Opens the database, which may be restarting.
 async fn open(who: &str) -> Result<Arc<PostgresStore>, SoakError> {
     let url = std::env::var(DATABASE).map_err(|_missing| SoakError::internal(format!("{DATABASE} is not set")))?;
     let until = Instant::now() + OPENED_WITHIN;
@@ -80,7 +78,6 @@ async fn open(who: &str) -> Result<Arc<PostgresStore>, SoakError> {
     }
 }
 
-/// Reports outcomes. What was refused is told to the submitter.
 fn reports(telling: Telling, who: String) -> impl Fn(&Worked) + Send + Sync {
     move |worked| {
         if let Ok(outcome) = &worked.result {

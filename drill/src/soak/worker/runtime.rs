@@ -35,9 +35,7 @@ const SICK_MS: u64 = 1_500;
 const SLOW: Duration = Duration::from_millis(500);
 
 /// Builds the runtime for one life of the worker.
-///
-/// # Errors
-/// Returns an error if the store or the tree fails to start, or the user's configuration is invalid.
+/// Errors: when the store or the tree fails to start, or the user's configuration is invalid.
 pub(crate) async fn open(
     plan: &Arc<Plan>,
     life: &Life,
@@ -140,7 +138,6 @@ pub(crate) fn scripted(
     Ok(specs.into_iter().fold(builder, RuntimeBuilder::tool_server))
 }
 
-/// This program as a tool server.
 fn server(id: &str, modes: &[&str]) -> Result<ServerSpec, SoakError> {
     let program = std::env::current_exe().map_err(|error| {
         SoakError::internal(format!("cannot find this program to run it as a tool server: {error}"))

@@ -22,7 +22,6 @@ const EVERY: Duration = Duration::from_millis(500);
 /// How long a server that was given up stays so: an operator would start it again, too.
 const GIVEN_UP: Duration = Duration::from_secs(1);
 
-/// Observes all events and reports ends of turns.
 pub(crate) struct Ends {
     pub(crate) plan: Arc<Plan>,
     pub(crate) telling: Telling,

@@ -1,7 +1,6 @@
 //! The store of one of several workers: it reports whose a session is, and is where defects of sharing are planted.
 //!
-//! A defect stands in for one inside the real store, as far as it shows at the port. None is there unless the plan names
-//! it.
+//! A defect stands in for one inside the real store, as far as it shows at the port. None is there unless planned.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,7 +10,7 @@ use bob::SessionId;
 use bob::inbox::{Due, Inbox, InboxEntry, InboxKey, InboxMessage, InboxStanding, StoreLease};
 use bob::sessions::{SessionFilter, SessionPage};
 use bob::store::{Append, Claim, Part, Record, SessionStore, StoreError};
-use bob_actors::store::{ArtifactStorePort, Stored};
+use bob_actors::store::{ArtifactStorePort, StoreFuture, Stored};
 use bob_messages::error::AgentError;
 use bob_messages::ids::RecordId;
 use bob_messages::store::Fact;
@@ -27,13 +26,11 @@ const EACH: u32 = 4;
 /// How many notifications arrive before they stop, where that is the defect.
 const NOTIFIED: u32 = 20;
 
-/// A store whose ownerships are reported.
 pub(super) struct Watched {
     inner: Arc<dyn SessionStore>,
     telling: Telling,
     who: String,
     defect: Option<Defect>,
-    /// How many outcomes were appended.
     outcomes: AtomicU32,
     /// Of claims whose epoch was not raised: the epoch that was told, and the real one.
     told: Mutex<HashMap<SessionId, (u64, u64)>>,
@@ -72,7 +69,6 @@ impl Watched {
         has_outcome && self.outcomes.fetch_add(1, Ordering::Relaxed) % EACH == EACH - 1
     }
 
-    /// Stores an append as a store with the defect would.
     async fn broken(&self, defect: Defect, append: Append) -> Result<u64, StoreError> {
         let version = append.expected_version + append.records.len() as u64;
         match defect {
@@ -114,7 +110,6 @@ impl Watched {
         self.inner.append(vec![append]).await.pop().unwrap_or_else(lost)
     }
 
-    /// The defect of appends, if one is planted.
     fn of_appends(&self) -> Option<Defect> {
         let of_appends = [
             Defect::DoubtDone,
@@ -128,23 +123,19 @@ impl Watched {
 }
 
 impl SessionStore for Watched {
-    fn claim<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.inner.claim(session).map(|claim| self.claimed(session, claim)).boxed()
     }
 
-    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
         self.inner.claim_latest(session).map(|claim| self.claimed(session, claim)).boxed()
     }
 
-    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.inner.load(session)
     }
 
-    fn load_part<'a>(
-        &'a self,
-        session: &'a SessionId,
-        part: Part,
-    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+    fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {
         self.inner.load_part(session, part)
     }
 
@@ -174,15 +165,11 @@ impl SessionStore for Watched {
         self.inner.release(session, epoch)
     }
 
-    fn list<'a>(
-        &'a self,
-        filter: &'a SessionFilter,
-        cursor: Option<&'a str>,
-    ) -> BoxFuture<'a, Result<SessionPage, StoreError>> {
+    fn list<'a>(&'a self, filter: &'a SessionFilter, cursor: Option<&'a str>) -> StoreFuture<'a, SessionPage> {
         self.inner.list(filter, cursor)
     }
 
-    fn delete<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<bool, StoreError>> {
+    fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
         self.inner.delete(session)
     }
 
@@ -217,23 +204,23 @@ impl NotifiedInbox {
 }
 
 impl Inbox for NotifiedInbox {
-    fn put(&self, message: InboxMessage) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn put(&self, message: InboxMessage) -> StoreFuture<'_, bool> {
         self.inner.put(message)
     }
 
-    fn take<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<InboxEntry>, StoreError>> {
+    fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Vec<InboxEntry>> {
         self.inner.take(session)
     }
 
-    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> BoxFuture<'_, Result<bool, StoreError>> {
+    fn settle(&self, key: InboxKey, refusal: Option<AgentError>) -> StoreFuture<'_, bool> {
         self.inner.settle(key, refusal)
     }
 
-    fn standing(&self, key: InboxKey) -> BoxFuture<'_, Result<InboxStanding, StoreError>> {
+    fn standing(&self, key: InboxKey) -> StoreFuture<'_, InboxStanding> {
         self.inner.standing(key)
     }
 
-    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> BoxFuture<'a, Result<Vec<Due>, StoreError>> {
+    fn due<'a>(&'a self, most: usize, known: &'a BTreeSet<SessionId>) -> StoreFuture<'a, Vec<Due>> {
         match self.is_notified.swap(false, Ordering::SeqCst) {
             true => self.inner.due(most, known),
             false => std::future::ready(Ok(Vec::new())).boxed(),

@@ -78,7 +78,6 @@ struct StreamOptions {
     include_usage: bool,
 }
 
-/// The body for one request.
 pub(super) fn render(attempt: &Attempt<'_>, request: &LlmRequest, can: &Capabilities, tools: &Tools) -> Vec<u8> {
     let name = attempt.model.model();
     let name = name.split_once("::").map_or(name, |(_namespace, name)| name);
@@ -271,7 +270,6 @@ fn user<'a>(parts: &'a [ContentPart], can: &Capabilities) -> Content<'a> {
     Content::Text(joined.into())
 }
 
-/// The calls of a message, under the names that the provider knows.
 struct Calls<'a> {
     request: &'a LlmRequest,
     calls: &'a [Arc<ToolCall>],

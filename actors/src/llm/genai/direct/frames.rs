@@ -9,11 +9,9 @@ const MOST_EVENT_BYTES: usize = 16 * 1024 * 1024;
 pub(in super::super) enum Unreadable {
     /// More than [`MOST_EVENT_BYTES`] without an end.
     Endless,
-    /// No UTF-8.
     NoText,
 }
 
-/// What was read of an event.
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     /// A line whose end has not come.
@@ -27,11 +25,8 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Takes in a read and hands on each event that is whole; returns how many were. An event without data counts,
-    /// as does a comment: they are signs of life.
-    ///
-    /// # Errors
-    /// When an event is too long or no UTF-8.
+    /// Takes in a read and hands on each event that is whole; returns how many were. An event without data counts, as
+    /// does a comment: they are signs of life. Errors: when an event is too long or no UTF-8.
     pub(super) fn read(&mut self, bytes: &[u8], mut on: impl FnMut(Option<&str>, &str)) -> Result<usize, Unreadable> {
         let (mut rest, mut whole) = (bytes, 0);
         if self.after_return
@@ -51,10 +46,7 @@ impl Frames {
         if self.bytes + self.line.len() > MOST_EVENT_BYTES { Err(Unreadable::Endless) } else { Ok(whole) }
     }
 
-    /// The end of the stream: an event that lacks its empty line counts.
-    ///
-    /// # Errors
-    /// When what is left is no UTF-8.
+    /// The end of the stream: an event that lacks its empty line counts. Errors: when what is left is no UTF-8.
     pub(super) fn end(&mut self, mut on: impl FnMut(Option<&str>, &str)) -> Result<usize, Unreadable> {
         self.take(b"", &mut on)?;
         Ok(usize::from(self.take(b"", &mut on)?))

@@ -10,7 +10,6 @@ use std::borrow::Cow;
 /// The most blocks that may be open at once.
 const MOST_OPEN: usize = 1_024;
 
-/// A block that has begun.
 #[derive(Debug)]
 pub(super) enum Block {
     Text,

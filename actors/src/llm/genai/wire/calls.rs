@@ -3,7 +3,6 @@
 use super::index::Index;
 use super::{Fault, MOST_CALLS};
 
-/// One call as far as it has arrived.
 #[derive(Debug, Default)]
 pub(in super::super) struct Begun {
     pub(super) index: Option<Index>,
@@ -22,7 +21,6 @@ pub(super) struct Piece<'a> {
     pub(super) arguments: &'a str,
 }
 
-/// The calls.
 #[derive(Debug, Default)]
 pub(in super::super) struct Calls(Vec<Begun>);
 

@@ -5,7 +5,6 @@ use super::json::Json;
 /// The longest index that is no number, in bytes; a longer one counts as missing.
 const MOST_BYTES: usize = 64;
 
-/// A name to find something again by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Index {
     /// A whole number, whether it came as one, as `1.0` or as `"1"`.

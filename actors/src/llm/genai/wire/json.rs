@@ -8,7 +8,6 @@ use serde_json::{Number, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Any JSON.
 #[derive(Debug)]
 pub(super) enum Json<'a> {
     Null,
@@ -21,7 +20,6 @@ pub(super) enum Json<'a> {
 }
 
 impl<'a> Json<'a> {
-    /// The field of an object.
     pub(super) fn get(&self, name: &str) -> Option<&Self> {
         match self {
             Self::Object(fields) => fields.iter().rev().find(|(field, _)| field == name).map(|(_, value)| value),
@@ -29,7 +27,6 @@ impl<'a> Json<'a> {
         }
     }
 
-    /// The field of a field, and so on.
     pub(super) fn at(&self, path: &[&str]) -> Option<&Self> {
         path.iter().try_fold(self, |value, name| value.get(name))
     }

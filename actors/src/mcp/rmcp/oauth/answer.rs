@@ -27,7 +27,6 @@ type Answer = Result<AuthorizationCallback, String>;
 
 const PATH: &str = "/callback";
 
-/// Listens on a free port of this machine.
 pub(super) struct Listener {
     listener: TcpListener,
     pub(super) redirect: String,
@@ -83,7 +82,6 @@ async fn asked(mut stream: TcpStream, state: &str) -> Option<Answer> {
     answer
 }
 
-/// The address that a request asks for, if it is one.
 async fn requested(stream: &mut TcpStream) -> Option<String> {
     let mut request = Vec::new();
     while !request.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -8,7 +8,6 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Shared};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What a token is needed for.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// The next request, if there is a token or an old one can be renewed.

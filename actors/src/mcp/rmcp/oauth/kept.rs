@@ -27,7 +27,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 const IS_LOCKED: &str = "cannot lock its tokens: another process is renewing them";
 
-/// What was got by signing in.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Kept {
     /// The hash of the address of the server that it is for, as the address may hold a key. Older files have the address.
@@ -132,7 +131,6 @@ impl Store {
         self.0.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What this process knows.
     pub(super) fn known(&self) -> Option<Kept> {
         self.memory().kept.clone()
     }
@@ -188,10 +186,7 @@ impl Store {
         Saving { store: self.clone(), client_secret: Some(client_secret) }
     }
 
-    /// Waits until no other process renews this server's token.
-    ///
-    /// # Errors
-    /// When there can be no lock, or none within 90 s.
+    /// Waits until no other process renews this server's token. Errors: when there can be no lock, or none within 90 s.
     pub(super) async fn lock(&self) -> Result<Locked, String> {
         let Some(file) = self.0.file.clone() else { return Ok(Locked(None)) };
         let opened = tokio::task::spawn_blocking(move || lock_of(&file));
@@ -238,7 +233,6 @@ fn unlocked(error: &io::Error) -> String {
     format!("cannot lock its tokens: {error}")
 }
 
-/// Takes the lock, if it is free.
 fn is_taken(lock: &File) -> Result<bool, String> {
     match lock.try_lock() {
         Ok(()) => Ok(true),

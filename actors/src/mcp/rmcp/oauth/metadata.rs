@@ -5,7 +5,6 @@ use reqwest::Url;
 use rmcp::transport::auth::{AuthorizationMetadata, AuthorizationMetadataResolution};
 use serde_json::Value;
 
-/// An authorization server that can be used.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
     pub(super) issuer: String,
@@ -16,9 +15,7 @@ pub(super) struct Found {
 }
 
 /// What is found at the address of a tool server.
-///
-/// # Errors
-/// Why it cannot be used; the text follows the tool server's name.
+/// Errors: why it cannot be used; the text follows the tool server's name.
 pub(super) fn found(resolution: &AuthorizationMetadataResolution, address: &Url) -> Result<Found, String> {
     if !resolution.source.is_discovered() {
         return Err("names no authorization server".to_owned());

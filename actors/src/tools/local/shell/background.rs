@@ -59,22 +59,16 @@ struct Output {
     is_late: AtomicBool,
 }
 
-/// What there is of a command now.
 pub(super) struct Look {
     /// How it ended; `None`: it runs.
     pub(super) exit: Option<Exit>,
     pub(super) lasted: Duration,
-    /// Whether its time limit ended it.
     pub(super) is_late: bool,
-    /// The output that was asked for.
     pub(super) output: String,
 }
 
 impl Jobs {
-    /// Starts a command for a session.
-    ///
-    /// # Errors
-    /// When too many run already, or it does not start.
+    /// Starts a command for a session. Errors: when too many run already, or it does not start.
     pub(super) fn start(
         &self,
         shell: &Shell,
@@ -130,10 +124,7 @@ impl Jobs {
         Ok(())
     }
 
-    /// The command of this number.
-    ///
-    /// # Errors
-    /// When the session has none, with those that it has.
+    /// The command of this number. Errors: when the session has none, with those that it has.
     pub(in crate::tools::local) fn get(&self, session: &SessionId, id: u32) -> Result<Arc<Job>, ToolError> {
         let sessions = self.lock();
         let jobs = sessions.get(session).map_or(&[][..], |of_session| &of_session.jobs);
@@ -147,7 +138,6 @@ impl Jobs {
         }))
     }
 
-    /// The commands of a session, in the order of their numbers.
     pub(in crate::tools::local) fn all(&self, session: &SessionId) -> Vec<Arc<Job>> {
         self.lock().get(session).map_or_else(Vec::new, |of_session| of_session.jobs.clone())
     }
@@ -193,7 +183,6 @@ impl Job {
         self.ended(TO_END.1).await;
     }
 
-    /// What a person is shown of it.
     pub(in crate::tools::local) fn shown(&self) -> BackgroundCommand {
         let ended = *self.output.ended.borrow();
         let lasted = ended.unwrap_or_else(Instant::now).duration_since(self.began);

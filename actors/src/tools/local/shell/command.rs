@@ -55,7 +55,6 @@ pub(in crate::tools::local) fn inherited(further: &[String]) -> Vec<(String, Str
     all.filter(|(name, _)| is_given(name)).collect()
 }
 
-/// What commands are started with.
 #[derive(Debug, Clone)]
 pub(in crate::tools::local) struct Shell {
     environment: Arc<[(String, String)]>,
@@ -63,7 +62,6 @@ pub(in crate::tools::local) struct Shell {
     pub(in crate::tools::local) sandbox: Arc<Sandbox>,
 }
 
-/// A command that was started, and the pipes from it.
 pub(super) struct Started {
     pub(super) running: Running,
     pub(super) stdout: Option<ChildStdout>,
@@ -113,7 +111,6 @@ impl Shell {
     }
 }
 
-/// How a command ended, in words.
 pub(super) fn ending(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
@@ -122,7 +119,6 @@ pub(super) fn ending(exit: Exit) -> String {
     }
 }
 
-/// The exit code, or the signal.
 pub(super) fn status(exit: Exit) -> (Option<i32>, Option<i32>) {
     match exit {
         Exit::Code(code) => (Some(code), None),

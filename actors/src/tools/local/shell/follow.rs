@@ -43,7 +43,6 @@ struct ShellStop {
     id: u32,
 }
 
-/// Starts a command for the session of this call, and says its number.
 pub(super) async fn start(
     shell: &Shell,
     jobs: &Jobs,

@@ -1,5 +1,4 @@
-//! What is kept of the output of a command: of one that is waited for the beginning and the end, of one in the background
-//! the end.
+//! What is kept of the output of a command: of one that is waited for the beginning and the end, else the end.
 
 use super::super::MAX_TEXT_BYTES;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -76,7 +75,6 @@ impl Whole {
         whole.push(title.as_bytes()).then_some(whole)
     }
 
-    /// Whether there was room for it.
     fn push(&mut self, bytes: &[u8]) -> bool {
         let (least, most) = ROOM_STEPS;
         if self.bytes.capacity() - self.bytes.len() < bytes.len() {
@@ -105,14 +103,11 @@ impl Whole {
     }
 }
 
-/// The beginning and the end of an output of any length.
 #[derive(Default)]
 pub(super) struct Kept {
-    /// What is in front of it.
     title: &'static str,
     head: Vec<u8>,
-    /// The last bytes after the head; up to twice as many as are shown, so that it
-    /// need not be moved at each read.
+    /// The last bytes after the head; up to twice as many as are shown, so that it need not be moved at each read.
     tail: Vec<u8>,
     /// How many bytes there were in all.
     total: usize,
@@ -167,7 +162,6 @@ impl Kept {
         self.whole.take().filter(|_| is_cut)?.text()
     }
 
-    /// The ends of it behind its title.
     pub(super) fn text(&self) -> String {
         let title = self.title;
         let tail = &self.tail[self.tail.len().saturating_sub(Self::HALF)..];

@@ -53,7 +53,6 @@ pub(super) struct SessionWork {
     unconfirmed: HashSet<RequestId>,
 }
 
-/// How the work on a session ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Ended {
     /// How many attempts failed one after the other that count.
@@ -62,13 +61,11 @@ pub(super) struct Ended {
     pub(super) rests: Option<bool>,
 }
 
-/// What runs now, and its end.
 struct Running {
     of: RunningOf,
     ends: BoxFuture<'static, Result<Vec<AgentRunResult>, AgentError>>,
 }
 
-/// What runs now.
 enum RunningOf {
     /// The turns that an earlier owner left open.
     LeftOpen,
@@ -76,7 +73,6 @@ enum RunningOf {
     Request(RequestId, CancellationToken),
 }
 
-/// The message whose turn is next.
 struct Next {
     request: RequestId,
     asked: InboxRequest,
@@ -85,11 +81,9 @@ struct Next {
     pool: Option<PoolName>,
 }
 
-/// What was found among the messages.
 #[derive(Default)]
 struct Found {
     next: Option<Next>,
-    /// Whether there is one that has to wait.
     waits: bool,
     /// Whether there is one that is to be tried again soon, though no message comes.
     again: bool,

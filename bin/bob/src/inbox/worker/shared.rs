@@ -21,7 +21,6 @@ pub struct Worked {
     pub result: Result<Box<TurnOutcome>, AgentError>,
 }
 
-/// What the tasks of sessions share.
 pub(super) struct Shared {
     pub(super) runtime: Runtime,
     pub(super) store: Arc<dyn SessionStore>,

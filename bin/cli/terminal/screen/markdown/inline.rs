@@ -5,7 +5,6 @@ use bob_config::sanitise;
 
 use super::super::look::Look;
 
-/// Running text that is being collected.
 pub(super) struct Inline {
     look: Look,
     text: String,
@@ -19,7 +18,6 @@ impl Inline {
         Self { look, text: String::new(), styles: Vec::new(), links: Vec::new() }
     }
 
-    /// A style begins, over those that hold already.
     pub(super) fn begin(&mut self, style: Style) {
         self.styles.push(style);
     }
@@ -29,7 +27,6 @@ impl Inline {
         self.styles.pop();
     }
 
-    /// A link begins.
     pub(super) fn begin_link(&mut self, to: &str) {
         self.links.push((to.to_owned(), self.text.len()));
         self.begin(Style::new().underline());
@@ -45,7 +42,6 @@ impl Inline {
         }
     }
 
-    /// Adds text.
     pub(super) fn text(&mut self, words: &str) {
         let style = self.styles.iter().fold(Style::new(), over);
         self.styled(words, style);
@@ -75,7 +71,6 @@ impl Inline {
     }
 }
 
-/// A style over another.
 fn over(below: Style, above: &Style) -> Style {
     below.effects(below.get_effects() | above.get_effects()).fg_color(above.get_fg_color().or(below.get_fg_color()))
 }

@@ -12,17 +12,14 @@ pub(super) struct Table {
 }
 
 impl Table {
-    /// The next cell of the row.
     pub(super) fn cell(&mut self, text: &str) {
         self.row.push(text.replace('\n', " "));
     }
 
-    /// The end of a row.
     pub(super) fn end_row(&mut self) {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// Renders the table within this width.
     pub(super) fn lines(&self, columns: usize) -> Vec<String> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or(0);
         let width = |at: usize| self.rows.iter().filter_map(|row| row.get(at)).map(|cell| display_width(cell)).max();

@@ -1,5 +1,3 @@
-//! Takes the messages of a session, and does with each what was decided.
-
 use super::{Found, Next, Rests, SessionWork};
 use crate::AgentRuntime;
 use crate::inbox::journal;
@@ -21,7 +19,6 @@ fn is_set<T>(change: &Change<T>) -> bool {
 }
 
 impl SessionWork {
-    /// The messages that wait.
     async fn take(&self) -> Result<Vec<InboxEntry>, Rests> {
         let mut waiting = self.shared.inbox.take(&self.due.session).await.map_err(|error| {
             tracing::warn!(session = %self.due.session, %error, "the messages to a session cannot be taken");
@@ -31,7 +28,6 @@ impl SessionWork {
         Ok(waiting)
     }
 
-    /// The requests whose cancellations wait.
     pub(super) async fn cancelled(&self) -> Result<Vec<RequestId>, Rests> {
         let waiting = self.take().await?;
         let cancels = waiting.iter().filter_map(|entry| match entry.request() {

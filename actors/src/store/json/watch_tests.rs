@@ -4,7 +4,6 @@ use crate::store::folder::{Inode, Seen};
 use std::fs::File;
 use std::io;
 
-/// Something that is done to the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Step {
     Make(String),
@@ -18,12 +17,9 @@ pub(super) enum Step {
     SyncNames,
 }
 
-/// Who looks on.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
-    /// What was done or tried.
     pub(super) steps: Vec<Step>,
-    /// How much was done or tried.
     pub(super) count: usize,
     /// Which fails, counted from 1, and with which error.
     pub(super) fails: Option<(usize, rustix::io::Errno)>,
@@ -55,7 +51,6 @@ impl Watch {
     }
 }
 
-/// Which file this is.
 pub(super) fn inode(file: &File) -> io::Result<Inode> {
     Ok(Seen::from(rustix::fs::fstat(file)?).inode)
 }

@@ -1,7 +1,7 @@
 //! A reader of the pieces of one answer, for tests of a model's port.
 
-use super::deltas::DeltaSink;
 use crate::feed::{Feed, Subscription};
+use crate::llm::deltas::DeltaSink;
 use bob_messages::event::{AgentEvent, Delta};
 use bob_messages::llm::LlmRequest;
 use bob_messages::reply::SoFar;

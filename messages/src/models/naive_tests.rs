@@ -54,7 +54,6 @@ fn rates(price: &ModelPrice, needs: &Needs) -> (f64, f64) {
     (input, output)
 }
 
-/// Whether `one` is better than `other`.
 fn beats(book: &ModelBook, selector: &ModelSelector, needs: &Needs, one: &ModelEntry, other: &ModelEntry) -> bool {
     let (a, b) = (badness(book, selector, needs, one), badness(book, selector, needs, other));
     a < b || (a == b && one.name.as_str() < other.name.as_str())
