@@ -110,7 +110,8 @@ fn figures_of(metrics: &Arc<Metrics>) -> Arc<dyn Fn() -> NodeFigures + Send + Sy
         NodeFigures {
             uptime_ms: counted.uptime_ms,
             waiting: counted.sessions.waiting as u64,
-            ended: counted.turns.ended(),
+            // A suspended turn has not ended.
+            ended: counted.turns.ended() - counted.turns.ends[FinishReason::Suspended],
             failed: counted.turns.ends[FinishReason::Error],
             steps: counted.steps,
             tool_calls: counted.tool_calls.values().sum(),

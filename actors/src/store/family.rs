@@ -19,7 +19,8 @@ pub async fn below<E, F>(
 where
     F: Future<Output = Result<SessionPage, E>>,
 {
-    let prefix = Some(name_below(session).to_owned());
+    // The dot keeps out those whose names only begin alike, which may be most of a store.
+    let prefix = Some(format!("{}.", name_below(session)));
     let filter = SessionFilter { prefix, limit: LARGE_PAGE, ..SessionFilter::default() };
     let (mut agents, mut cursor) = (Vec::new(), None);
     loop {

@@ -96,7 +96,7 @@ struct Ways {
     writers: [UnboundedSender<Job>; WRITERS],
     asks: UnboundedSender<Ask>,
     inbox: UnboundedSender<inbox::Ask>,
-    artifacts: UnboundedSender<contents::Write>,
+    artifacts: UnboundedSender<contents::Sent>,
 }
 
 impl std::fmt::Debug for Ways {
@@ -182,7 +182,7 @@ async fn serve(
     (asks, messages, contents): (
         UnboundedReceiver<Ask>,
         UnboundedReceiver<inbox::Ask>,
-        UnboundedReceiver<contents::Write>,
+        UnboundedReceiver<contents::Sent>,
     ),
     (shared, changed): (Arc<Shared>, Arc<Notify>),
     open: &Sender<Result<(), StoreError>>,

@@ -45,16 +45,17 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
         SessionsAction::List { limit, children, json } => {
             let page = listing.all(None).await?;
             let all = page.sessions.clone();
-            let interrupted = find::interrupted(&*store, &all).await;
             let mut page = SessionPage { sessions: family::ordered(page.sessions, *children, *json), ..page };
-            match (limit.unwrap_or(if *json { 0 } else { MOST_LISTED }), json) {
-                (0, false) => table(&page, &all, &interrupted, usize::MAX)?,
-                (most, false) => table(&page, &all, &interrupted, most)?,
-                (0, true) => print::json(&as_json(&page, &interrupted))?,
-                (most, true) => {
-                    page.sessions.truncate(most);
-                    print::json(&as_json(&page, &interrupted))?;
-                }
+            let most = match limit.unwrap_or(if *json { 0 } else { MOST_LISTED }) {
+                0 => usize::MAX,
+                most => most,
+            };
+            let interrupted = find::interrupted(&*store, page.sessions.iter().take(most)).await;
+            if *json {
+                page.sessions.truncate(most);
+                print::json(&as_json(&page, &interrupted))?;
+            } else {
+                table(&page, &all, &interrupted, most)?;
             }
         }
         SessionsAction::Search { text, limit, json } => {

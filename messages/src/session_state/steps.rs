@@ -96,7 +96,9 @@ impl Session {
             turn.spent.tokens = turn.usage.total_tokens;
             if usage.input_tokens > 0 && cost.prompt_bytes > 0 {
                 let (least, most) = crate::llm::TOKENS_PER_KB_BOUNDS;
-                self.tokens_per_kb = (usage.input_tokens.saturating_mul(1_000) / cost.prompt_bytes).clamp(least, most);
+                let counted = (usage.input_tokens.saturating_mul(1_000) / cost.prompt_bytes).clamp(least, most);
+                // The default means that nothing was counted, so that very count is kept as the one beside it.
+                self.tokens_per_kb = counted + u64::from(counted == crate::llm::TOKENS_PER_KB);
             }
         }
     }

@@ -82,7 +82,7 @@ impl Address {
                 )
             }
             Some(said) if *said.code() == SqlState::TOO_MANY_CONNECTIONS => format!(
-                "PostgreSQL on {server} accepts no more connections ({}); a process needs 4: raise max_connections",
+                "PostgreSQL on {server} accepts no more connections ({}); a process needs 5: raise max_connections",
                 said.message()
             ),
             Some(said) if said.message().contains("unsupported startup parameter") => self.pooled_text(),

@@ -8,7 +8,15 @@ use tokio_postgres::Error;
 /// Writes, and again when the connection broke or another statement was in the way: each of these statements may be repeated.
 /// Errors: `InDoubt` once an attempt was sent on a connection that broke: it may have been done.
 pub(super) async fn writing<T>(link: &Link, write: impl AsyncFn(Rc<Up>) -> Result<T, Unread>) -> Result<T, StoreError> {
-    let until = Instant::now() + PATIENCE;
+    writing_until(Instant::now() + PATIENCE, link, write).await
+}
+
+/// As [`writing`], which is repeated until another time.
+pub(super) async fn writing_until<T>(
+    until: Instant,
+    link: &Link,
+    write: impl AsyncFn(Rc<Up>) -> Result<T, Unread>,
+) -> Result<T, StoreError> {
     let mut in_doubt = false;
     let error = loop {
         let up = match link.to_write(until).await {

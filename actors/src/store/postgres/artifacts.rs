@@ -1,6 +1,6 @@
 //! The store of large parts, as the sessions beside it see it: what is asked goes to the tasks of the store's thread.
 
-use super::contents::{Read, Write};
+use super::contents::{Read, Sent, Write};
 use super::job::Ask;
 use crate::store::StoreFuture;
 use crate::store::artifacts::{ArtifactStorePort, StoredArtifact};
@@ -12,16 +12,17 @@ use futures_util::future::{BoxFuture, FutureExt};
 use std::ops::Range;
 use std::sync::Arc;
 use tokio::sync::mpsc::{UnboundedSender, WeakUnboundedSender};
+use tokio::time::Instant;
 
 /// The ways to the tasks, which it does not keep alive.
 #[derive(Debug)]
 pub(super) struct PostgresArtifacts {
     reads: WeakUnboundedSender<Ask>,
-    writes: WeakUnboundedSender<Write>,
+    writes: WeakUnboundedSender<Sent>,
 }
 
 impl PostgresArtifacts {
-    pub(super) fn of(reads: &UnboundedSender<Ask>, writes: &UnboundedSender<Write>) -> Arc<dyn ArtifactStorePort> {
+    pub(super) fn of(reads: &UnboundedSender<Ask>, writes: &UnboundedSender<Sent>) -> Arc<dyn ArtifactStorePort> {
         Arc::new(Self { reads: reads.downgrade(), writes: writes.downgrade() })
     }
 
@@ -36,7 +37,7 @@ impl PostgresArtifacts {
         &self,
         write: impl FnOnce(Reply<Result<T, StoreError>>) -> Write,
     ) -> StoreFuture<'static, T> {
-        sent(&self.writes, write)
+        sent(&self.writes, |reply| Sent { write: write(reply), at: Instant::now() })
     }
 }
 

@@ -156,6 +156,8 @@ async fn what_a_process_has_put_and_not_recorded_is_kept_until_nothing_is_known_
     let recorded = put(&ann, &one, b"recorded").await;
     port(&ann).recorded(&one, std::slice::from_ref(&recorded)).await;
     drop(ann);
+    // It renews its row no more.
+    schema.until("SELECT dead::text FROM bob_nodes WHERE name = 'ann'", |dead| dead == "true").await;
     let all = [left.clone(), named.clone(), recorded.clone()];
     assert_eq!(port(&ben).unrecorded(9).await, Ok(Vec::new()), "it may go on, as far as is known");
     port(&ben).delete_unrecorded(&one, &all).await.unwrap();
@@ -183,4 +185,36 @@ async fn a_process_that_enters_again_takes_along_what_it_has_put() {
     schema.run("UPDATE bob_nodes SET dead = true");
     let of = "SELECT (h.node = n.number AND NOT n.dead)::text FROM bob_artifact_holders h, bob_nodes n ORDER BY n.number DESC LIMIT 1";
     schema.until(of, |is_of_the_new_row| is_of_the_new_row == "true").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_stands_still_in_a_put_does_not_keep_its_rows_locked() {
+    let Some(schema) = schema("a_process_that_stands_still_in_a_put") else { return };
+    let (store, one) = (schema.open("ann", false), session("one"));
+    put(&store, &one, b"first").await;
+    schema.run(
+        "CREATE TABLE seen (timeout text);
+         CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+             INSERT INTO seen VALUES (current_setting('idle_in_transaction_session_timeout')); RETURN NULL; END $$;
+         CREATE TRIGGER see AFTER INSERT ON bob_artifact_pieces FOR EACH ROW EXECUTE FUNCTION see()",
+    );
+    put(&store, &one, b"second").await;
+    assert_eq!(schema.one("SELECT string_agg(timeout, ' ') FROM seen"), "3s");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_nobody_waits_for_any_more_is_not_put() {
+    let Some(schema) = schema("what_nobody_waits_for_any_more") else { return };
+    let (store, one) = (PostgresStore::open(&schema.url(), StoreOptions::default()).unwrap(), session("one"));
+    let put = |content: &[u8]| {
+        let (reply, answer) = Reply::channel();
+        let write = contents::Write::Put(one.clone(), ArtifactId::of(content), Arc::new(content.to_vec()), reply);
+        let at = tokio::time::Instant::now();
+        store.ways.as_ref().unwrap().artifacts.send(contents::Sent { write, at }).unwrap();
+        answer
+    };
+    drop(put(b"given up"));
+    assert_eq!(within(put(b"waited for")).await, Some(Ok(())));
+    let listed = store.artifacts().unwrap().list(&one).await.unwrap();
+    assert_eq!(listed.iter().map(|stored| &stored.id).collect::<Vec<_>>(), [&ArtifactId::of(b"waited for")]);
 }

@@ -8,7 +8,7 @@
 //! interrupted leaves nothing, and no append waits behind content. Both ways content goes in pieces, between which the
 //! thread does its other work.
 
-use super::again::{reading, writing};
+use super::again::{reading, writing, writing_until};
 use super::link::{Link, PATIENCE};
 use super::node::Node;
 use super::schema::HAS_ARTIFACTS;
@@ -36,6 +36,13 @@ pub(super) enum Write {
     DeleteAll(SessionId, Reply<Result<usize, StoreError>>),
 }
 
+/// What is written, and since when it waits: its patience begins there, and not behind what waits before it.
+pub(super) struct Sent {
+    pub(super) write: Write,
+    pub(super) at: Instant,
+}
+
+/// What is only read.
 pub(super) enum Read {
     Get(SessionId, ArtifactId, Range<u64>, Reply<Result<Option<Vec<u8>>, StoreError>>),
     List(SessionId, Reply<Result<Vec<StoredArtifact>, StoreError>>),
@@ -44,11 +51,15 @@ pub(super) enum Read {
 
 pub(super) type BySession = Vec<(SessionId, Vec<ArtifactId>)>;
 
-/// Writes until all senders are dropped.
-pub(super) async fn run(link: Link, node: Node, mut writes: UnboundedReceiver<Write>) {
-    while let Some(write) = writes.recv().await {
+/// Writes until all senders are dropped. What was to be put for somebody who is gone is not: no record would name it.
+pub(super) async fn run(link: Link, node: Node, mut writes: UnboundedReceiver<Sent>) {
+    while let Some(Sent { write, at }) = writes.recv().await {
         match write {
-            Write::Put(session, id, content, reply) => reply.send(put(&link, &node, &session, &id, &content).await),
+            Write::Put(session, id, content, mut reply) => {
+                if !reply.is_abandoned() {
+                    reply.send(put(&link, &node, &session, &id, &content, at + PATIENCE).await);
+                }
+            }
             Write::Share { from, to, ids, reply } => reply.send(share(&link, &node, [&from, &to], &ids).await),
             Write::Recorded(session, ids, reply) => reply.send(change(&link, RECORDED, &session, &ids).await),
             Write::Delete { session, ids, only_unrecorded, reply } => {
@@ -78,10 +89,19 @@ const WRITE_PIECE: &str = "INSERT INTO bob_artifact_pieces (artifact, start, con
 
 const UNMAKE: &str = "DELETE FROM bob_artifacts WHERE number = $1";
 
-async fn put(link: &Link, node: &Node, session: &SessionId, id: &ArtifactId, content: &[u8]) -> Result<(), StoreError> {
+async fn put(
+    link: &Link,
+    node: &Node,
+    session: &SessionId,
+    id: &ArtifactId,
+    content: &[u8],
+    until: Instant,
+) -> Result<(), StoreError> {
     let ours = node.ours().await?;
-    writing(link, async |up| {
-        up.ask(up.client.batch_execute("BEGIN")).await?;
+    writing_until(until, link, async |up| {
+        // A process that stands still in between keeps nobody from putting the same.
+        let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'";
+        up.ask(up.client.batch_execute(begin)).await?;
         let put = put_rows(&up, ours, session, id, content).await;
         if put.is_err() {
             // Where this fails as well, the connection is lost, which ends the transaction.

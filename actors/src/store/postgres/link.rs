@@ -143,7 +143,8 @@ impl Link {
                         set_config('lock_timeout', CASE current_setting('lock_timeout')
                           WHEN '0' THEN '1s'
                           ELSE round(1000 * least(5, extract(epoch FROM current_setting('lock_timeout')::interval)))
-                            || 'ms' END, false)";
+                            || 'ms' END, false),
+                        set_config('default_transaction_isolation', 'read committed', false)";
         let row = up.client.query_one(settings, &[]).await.map_err(failed)?;
         let refuse = |why: &str| Err((self.address.refuse(why), true));
         if row.get::<_, i32>(2) < OLDEST {

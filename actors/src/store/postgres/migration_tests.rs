@@ -189,3 +189,26 @@ async fn a_migration_that_ends_in_between_is_made_by_the_next_one() {
     assert_eq!(ben.claim(&session("a")).await.unwrap().version, 8);
     assert_eq!(within(ann.claim(&session("b"))).await.unwrap().version, 8, "the first one goes on, too");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn leases_are_renewed_while_a_migration_waits_for_a_reader() {
+    let Some(schema) = schema("leases_are_renewed_while_a_migration_waits") else { return };
+    schema.run(&version(3));
+    let old = OldWorker::enter(&schema.url()).await;
+    // As a dump of the database does, to its end.
+    let reader = connected(&schema.url()).await;
+    reader.batch_execute("BEGIN; LOCK TABLE bob_nodes IN ACCESS SHARE MODE").await.unwrap();
+    let ann = schema.open("ann", false);
+    let claimed = tokio::spawn(async move { ann.claim(&session("a")).await.map(|claim| claim.version) });
+    let waits = "SELECT count(*)::text FROM pg_locks WHERE NOT granted AND relation = 'bob_nodes'::regclass";
+    // Each time behind the lock that the migration waits for.
+    for _ in 0..2 {
+        schema.until(waits, |waiting| waiting != "0").await;
+        let renew = "SET lock_timeout = '10s'; UPDATE bob_nodes SET renewed_at = clock_timestamp() WHERE name = 'old'";
+        old.client.batch_execute(renew).await.unwrap();
+    }
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), "3");
+    reader.batch_execute("COMMIT").await.unwrap();
+    assert_eq!(within(claimed).await.unwrap(), Ok(8));
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), schema::STEPS.len().to_string());
+}

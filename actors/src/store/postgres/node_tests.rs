@@ -91,6 +91,8 @@ async fn all_processes_see_what_each_of_them_counts() {
     let figures = async || ben.overview().await.unwrap().unwrap().nodes[0].figures;
     assert_eq!(figures().await, Some(counted));
     drop(ann);
+    // It renews its row no more.
+    schema.until("SELECT dead::text FROM bob_nodes WHERE name = 'ann'", |dead| dead == "true").await;
     schema.run(r#"UPDATE bob_nodes SET figures = '{"ended": 8, "newer": 1}'"#);
     assert_eq!(figures().await, Some(NodeFigures { ended: 8, ..NodeFigures::default() }), "of a newer program");
     schema.run("UPDATE bob_nodes SET figures = 'other'");

@@ -5,12 +5,13 @@
 //! a journal file. `bob_nodes` has a row for each process that owns sessions, `bob_inbox` one for each message to a session.
 //! `bob_artifacts`, `bob_artifact_pieces` and `bob_artifact_holders` have the large parts of records, and whose they are.
 //!
-//! All tables are in the schema that the connection creates tables in (`search_path`): stores may share one.
+//! All tables are in the schema that the connection creates tables in (`search_path`): stores may share a database.
 
 use super::address::Address;
-use super::up::{Unread, Up};
+use super::up::{Unread, Up, is_in_the_way};
 use bob_messages::store::StoreError;
 use std::time::Duration;
+use tokio::time::{Instant, sleep};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
@@ -99,8 +100,7 @@ pub(super) const STEPS: &[&str] = &[
     );
     CREATE INDEX bob_artifact_holders_of ON bob_artifact_holders (artifact);
     CREATE INDEX bob_artifact_holders_new ON bob_artifact_holders (node) WHERE node IS NOT NULL;
-    ALTER TABLE bob_nodes ADD COLUMN figures text;
-    CREATE FUNCTION bob_session_deleted() RETURNS trigger LANGUAGE plpgsql AS $$
+    CREATE OR REPLACE FUNCTION bob_session_deleted() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
     BEGIN
         DELETE FROM bob_artifact_holders WHERE session = OLD.id;
         RETURN NULL;
@@ -108,7 +108,7 @@ pub(super) const STEPS: &[&str] = &[
     CREATE TRIGGER bob_session_deleted AFTER DELETE ON bob_sessions
         FOR EACH ROW EXECUTE FUNCTION bob_session_deleted();
     -- Of two that remove the last holders at once, the second one waits for the first, and sees what that left.
-    CREATE FUNCTION bob_artifact_released() RETURNS trigger LANGUAGE plpgsql AS $$
+    CREATE OR REPLACE FUNCTION bob_artifact_released() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
     BEGIN
         PERFORM FROM bob_artifacts a WHERE a.number IN (SELECT artifact FROM released) ORDER BY a.number FOR UPDATE;
         DELETE FROM bob_artifacts a WHERE a.number IN (SELECT artifact FROM released)
@@ -117,6 +117,7 @@ pub(super) const STEPS: &[&str] = &[
     END $$;
     CREATE TRIGGER bob_artifact_released AFTER DELETE ON bob_artifact_holders
         REFERENCING OLD TABLE AS released FOR EACH STATEMENT EXECUTE FUNCTION bob_artifact_released();
+    ALTER TABLE bob_nodes ADD COLUMN figures text;
 ",
 ];
 
@@ -198,42 +199,60 @@ fn is_of_others(error: &Error) -> bool {
     error.code().is_some_and(|code| codes.contains(code))
 }
 
-/// How long the tables of other processes are waited for, and how long a step may take.
+/// How long other processes that bring up the same tables are waited for, and how long a step may take.
 const MADE_WITHIN: Duration = Duration::from_secs(30);
 const STEP_WITHIN: Duration = Duration::from_secs(600);
 
-/// Brings the tables up to the newest step: once, wholly, in one transaction, while other processes wait.
-/// Errors: as [`nature`]; `Unavailable` when the user may not create tables.
+/// How long a step waits for a table that another transaction uses. Every statement that comes meanwhile waits behind it, the
+/// renewals of leases among them.
+const LOCKED_WITHIN: Duration = Duration::from_millis(300);
+
+/// How long nothing waits behind a step that did not get a table.
+const PAUSE: Duration = Duration::from_millis(700);
+
+/// Brings the tables up to the newest step: once, wholly, in one transaction, while other processes wait. A table that is
+/// in use is tried again.
+///
+/// # Errors
+/// As [`nature`]; `Unavailable` when the user may not create tables, or a table stays in use.
 pub(super) async fn bring_up(up: &Up, address: &Address) -> Result<(), StoreError> {
-    let done = up.ask_within(STEP_WITHIN, take_steps(up, address)).await;
-    if done.is_err() {
+    let until = Instant::now() + MADE_WITHIN;
+    loop {
+        let why = match up.ask_within(STEP_WITHIN, take_steps(up, address)).await {
+            Ok(()) => return Ok(()),
+            Err(why) => why,
+        };
         // The transaction may have begun, also when its first statement failed. If the rollback fails as well, the
         // connection is lost, which ends the transaction.
         let _ = up.ask(up.client.batch_execute("ROLLBACK")).await;
+        match why {
+            Unread::Failed(error) if is_in_the_way(&error) && Instant::now() < until => sleep(PAUSE).await,
+            Unread::Failed(error) => return Err(address.failed("create the tables of the store in", &error)),
+            Unread::Bad(error) => return Err(error),
+        }
     }
-    done
 }
 
-async fn take_steps(up: &Up, address: &Address) -> Result<(), StoreError> {
-    let failed = |error| address.failed("create the tables of the store in", &error);
+async fn take_steps(up: &Up, address: &Address) -> Result<(), Unread> {
     let begin = format!(
         "BEGIN; SET LOCAL client_min_messages = warning; SET LOCAL lock_timeout = '{}ms';
-         SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0)",
-        MADE_WITHIN.as_millis()
+         SELECT pg_advisory_xact_lock({LOCK_CLASS}, 0); SET LOCAL lock_timeout = '{}ms'",
+        MADE_WITHIN.as_millis(),
+        LOCKED_WITHIN.as_millis()
     );
-    up.ask_within(2 * MADE_WITHIN, up.client.batch_execute(&begin)).await.map_err(failed)?;
-    let have = match nature(up, address).await.map_err(|unread| unread.told(address))? {
+    up.ask_within(2 * MADE_WITHIN, up.client.batch_execute(&begin)).await?;
+    let have = match nature(up, address).await? {
         Nature::Empty => {
             let meta = "CREATE TABLE bob_meta (application text PRIMARY KEY, version integer NOT NULL);
                         INSERT INTO bob_meta VALUES ('bob', 0)";
-            up.client.batch_execute(meta).await.map_err(failed)?;
+            up.client.batch_execute(meta).await?;
             0
         }
         Nature::Ours(have) => have,
     };
     for step in STEPS.iter().skip(have) {
-        up.client.batch_execute(step).await.map_err(failed)?;
+        up.client.batch_execute(step).await?;
     }
     let taken = format!("UPDATE bob_meta SET version = {} WHERE application = 'bob'; COMMIT", STEPS.len());
-    up.client.batch_execute(&taken).await.map_err(failed)
+    Ok(up.client.batch_execute(&taken).await?)
 }

@@ -15,6 +15,9 @@ use std::time::Duration;
 /// How long the end of a runtime waits for latencies to be written.
 const KEPT_WITHIN: Duration = Duration::from_millis(500);
 
+/// How long a request waits for the first answer of a catalogue that a program brings: no limit of a turn counts yet.
+const SETTLED_WITHIN: Duration = Duration::from_secs(30);
+
 /// The catalogue, and the newest configuration of turns that was made with it.
 pub(super) struct Models {
     pub(super) catalogue: Arc<dyn ModelCatalogPort>,
@@ -84,7 +87,8 @@ impl Runtime {
         // A session may name a selector itself; those with a name are made for that.
         let selects = named.is_some() || self.0.turn_config.default_model.is_selector() || !book.aliases.is_empty();
         if selects && matches!(book.listing, Listing::Closed(_)) {
-            models.catalogue.settled().await;
+            // What the book holds then decides.
+            let _elapsed = tokio::time::timeout(SETTLED_WITHIN, models.catalogue.settled()).await;
         }
     }
 

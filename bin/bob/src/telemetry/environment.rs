@@ -119,8 +119,8 @@ impl TelemetrySettings {
         if self.traces.is_none() && self.metrics.is_none() {
             return Ok(None);
         }
-        if self.has_other_scheme().is_some() {
-            return Err(TelemetryError::of("OTEL_EXPORTER_OTLP_ENDPOINT", "must begin with http:// or https://"));
+        if let Some(of) = self.has_other_scheme() {
+            return Err(TelemetryError::Address { of });
         }
         let said = pairs("OTEL_RESOURCE_ATTRIBUTES", get("OTEL_RESOURCE_ATTRIBUTES"))?;
         let named = said.get(names::SERVICE).cloned();

@@ -82,7 +82,8 @@ fn figures(seen: &StoreOverview) -> String {
         text.push_str(&counts(&number.to_string(), figures, &times));
     }
     if told.len() > 1 {
-        text.push_str(&counts("all", &sum(seen), &[String::new(), String::new()]));
+        let name = if seen.all_nodes > seen.nodes.len() as u64 { "shown" } else { "all" };
+        text.push_str(&counts(name, &sum(seen), &[String::new(), String::new()]));
     }
     text
 }

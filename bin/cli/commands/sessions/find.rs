@@ -104,24 +104,36 @@ impl Listing<'_> {
     }
 }
 
-/// Whether a turn of a session in this state was interrupted: it has not ended, and no living process has the session.
+/// Whether a session in this state has an interrupted turn.
 pub(crate) async fn is_interrupted(store: &dyn SessionStore, session: &SessionId, state: Option<SessionState>) -> bool {
-    if state != Some(SessionState::Running) || !matches!(store.owner(session).await, Ok(None)) {
-        return false;
-    }
-    // The turn may have ended since its state was read, and its owner with it.
-    let (prefix, state) = (Some(session.as_str().to_owned()), Some(SessionState::Running));
-    let filter = SessionFilter { prefix, state, limit: LARGE_PAGE, ..SessionFilter::default() };
-    let running = store.list(&filter, None).await;
-    running.is_ok_and(|page| page.sessions.iter().any(|summary| summary.session == *session))
+    let summary = SessionSummary { state, ..SessionSummary::bare(session.clone(), 0, 0) };
+    !interrupted(store, [&summary]).await.is_empty()
 }
 
-pub(crate) async fn interrupted(store: &dyn SessionStore, sessions: &[SessionSummary]) -> BTreeSet<SessionId> {
-    let mut interrupted = BTreeSet::new();
+/// Those of the sessions that have an interrupted turn: it has not ended, and no living process has the session.
+pub(crate) async fn interrupted<'a>(
+    store: &dyn SessionStore,
+    sessions: impl IntoIterator<Item = &'a SessionSummary>,
+) -> BTreeSet<SessionId> {
+    let mut left = BTreeSet::new();
     for summary in sessions {
-        if is_interrupted(store, &summary.session, summary.state).await {
-            interrupted.insert(summary.session.clone());
+        if summary.state == Some(SessionState::Running) && matches!(store.owner(&summary.session).await, Ok(None)) {
+            left.insert(summary.session.clone());
         }
     }
-    interrupted
+    if left.is_empty() {
+        return left;
+    }
+    // A turn may have ended since its state was read, and its owner with it.
+    let filter = SessionFilter { state: Some(SessionState::Running), limit: LARGE_PAGE, ..SessionFilter::default() };
+    let (mut running, mut cursor) = (BTreeSet::new(), None::<String>);
+    loop {
+        let Ok(page) = store.list(&filter, cursor.as_deref()).await else { return BTreeSet::new() };
+        running.extend(page.sessions.into_iter().map(|summary| summary.session));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            break;
+        }
+    }
+    left.intersection(&running).cloned().collect()
 }
