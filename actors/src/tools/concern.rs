@@ -1,20 +1,21 @@
 //! Calls that need approval at any risk of their tool, and calls that no approval can allow.
 //!
 //! A tool looks at what a call names ([`ToolPort::concern`](super::port::ToolPort::concern)), which may touch a disk; the
-//! actor that owns the gate never waits for that. So the gate judges first and says in the same moment what a person would
-//! be asked, and both are held in a task until the tool has looked.
+//! actor that owns the gate never waits for that. So the gate judges first and keeps in the same moment what a person would
+//! be asked about, and both are held in a task until the tool has looked.
 
+use super::catalogue::Tool;
 use super::gate::{Gate, Judged};
 use super::port::Concern;
 use super::standing::{is_allowed_exactly, shown};
-use bob_messages::approvals::AskedTool;
 use bob_messages::tools::{CheckRequest, Risk, Verdict};
 use std::sync::Arc;
 
+/// What a person would be asked about: a call, and its tool as it was when the call was judged.
 #[derive(Debug)]
 pub(crate) struct Reserved {
-    is_allowed: bool,
-    tool: Arc<AskedTool>,
+    check: CheckRequest,
+    tool: Option<Arc<Tool>>,
 }
 
 impl Gate {
@@ -24,13 +25,7 @@ impl Gate {
 
     /// What a person would be asked about this call, should its tool be concerned.
     pub(crate) fn reserve(&self, check: &CheckRequest) -> Reserved {
-        let Some(tool) = self.tool(&check.call.name) else {
-            return Reserved { is_allowed: false, tool: Arc::default() };
-        };
-        let digest = tool.definition.digest();
-        let is_allowed = is_allowed_exactly(check, &digest);
-        // What is decided beyond this call is about exactly its arguments.
-        Reserved { is_allowed, tool: shown(check, &tool.descriptor, digest, (Vec::new(), true)) }
+        Reserved { check: check.clone(), tool: self.tool(&check.call.name).cloned() }
     }
 }
 
@@ -41,15 +36,24 @@ impl Reserved {
             None => judged,
             Some(Concern::Deny(reason)) => Judged::Told(Verdict::Deny { reason }),
             Some(Concern::Unknown(why)) => Judged::Told(Verdict::Unavailable { why: format!("not run: {why}") }),
-            Some(Concern::Ask(_)) if self.is_allowed => judged,
-            Some(Concern::Ask(reason)) => {
-                let reason = match judged {
-                    Judged::Told(Verdict::Ask { reason: also, .. }) => format!("it {reason}, and {also}"),
-                    Judged::Told(_) | Judged::MayRun(_) => format!("it {reason}"),
-                };
-                Judged::Told(Verdict::Ask { risk: Risk::High, reason, tool: self.tool })
-            }
+            Some(Concern::Ask(reason)) => self.asks(judged, &reason),
         }
+    }
+
+    /// The tool is concerned. It is described only now, since mostly it is not.
+    fn asks(self, judged: Judged, reason: &str) -> Judged {
+        let Self { check, tool } = self;
+        let tool = tool.map(|tool| (tool.definition.digest(), tool));
+        if tool.as_ref().is_some_and(|(digest, _)| is_allowed_exactly(&check, digest)) {
+            return judged;
+        }
+        let reason = match judged {
+            Judged::Told(Verdict::Ask { reason: also, .. }) => format!("it {reason}, and {also}"),
+            Judged::Told(_) | Judged::MayRun(_) => format!("it {reason}"),
+        };
+        // What is decided beyond this call is about exactly its arguments.
+        let shown = tool.map(|(digest, tool)| shown(&check, &tool.descriptor, digest, (Vec::new(), true)));
+        Judged::Told(Verdict::Ask { risk: Risk::High, reason, tool: shown.unwrap_or_default() })
     }
 }
 
