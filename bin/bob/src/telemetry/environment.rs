@@ -120,7 +120,15 @@ impl TelemetrySettings {
             return Ok(None);
         }
         if let Some(of) = self.has_other_scheme() {
-            return Err(TelemetryError::Address { of });
+            let own = match of {
+                "spans" => "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                _metrics => "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            };
+            let named = [own, "OTEL_EXPORTER_OTLP_ENDPOINT"].into_iter().find(|name| get(name).is_some());
+            return Err(match named {
+                Some(name) => TelemetryError::of(name, "must begin with http:// or https://"),
+                None => TelemetryError::Address { of },
+            });
         }
         let said = pairs("OTEL_RESOURCE_ATTRIBUTES", get("OTEL_RESOURCE_ATTRIBUTES"))?;
         let named = said.get(names::SERVICE).cloned();
