@@ -5,6 +5,7 @@
 //!
 //! | file | contents |
 //! |---|---|
+//! | `apart` | reads a large message apart |
 //! | `handshake` | accepts only the response to the handshake |
 //! | `lifecycle` | which version of the protocol a server speaks |
 //! | `changes` | notifications of a changed tool list |
@@ -19,6 +20,7 @@
 //! | `output` | a server's result as a tool's output |
 
 mod answers;
+mod apart;
 mod changes;
 mod errors;
 mod handler;
@@ -45,6 +47,7 @@ pub(super) use tools::{Listed, ToolFilter};
 use super::sieve::{LINE_TOO_LONG, Sieve};
 use crate::tools::Invocation;
 use answers::{Answers, Asker};
+use apart::Apart;
 use bob_messages::chat::ServerWait;
 use bob_messages::options::HttpSpec;
 use bob_messages::tools::ToolOutput;
@@ -139,10 +142,12 @@ impl Connection {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let read = Sieve::new(read, MAX_LINE_BYTES);
+        let is_large = read.is_large();
         // Here the end of a line counts, too.
         let transport = AsyncRwTransport::new_client(read, write).with_max_line_length(MAX_LINE_BYTES + 1);
         let mode = lifecycle::mode(discovery.as_ref());
-        Self::over(Handshake::new(transport, discovery), handler, mode, CancellationToken::new()).await
+        Self::over(Handshake::new(Apart::new(transport, is_large), discovery), handler, mode, CancellationToken::new())
+            .await
     }
 
     /// Agrees on a version with a server over HTTP, with a timeout for connecting and for the discovery; dropping the

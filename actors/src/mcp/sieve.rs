@@ -8,6 +8,8 @@
 use serde_json::{Map, Value, json};
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, ReadBuf};
 
@@ -22,6 +24,9 @@ pub(super) const LINE_TOO_LONG: i32 = -32_064;
 /// How much is read at once, in bytes.
 const CHUNK_BYTES: usize = 16 * 1024;
 
+/// A line of more bytes is large: parsing it takes a while.
+const LARGE_BYTES: usize = 1 << 20;
+
 /// How many bytes of a line's top level are recorded. A longer one belongs to no response that could be identified.
 const OUTLINE_BYTES: usize = 1024;
 
@@ -32,13 +37,21 @@ pub(super) struct Sieve<R> {
     sifted: Vec<u8>,
     /// How much of the filtered output was read.
     passed: usize,
+    /// Whether the line that is read is large.
+    is_large: Arc<AtomicBool>,
 }
 
 impl<R> Sieve<R> {
     /// A sieve over a pipe. A line may be `limit` bytes long without its end.
     pub(super) fn new(from: R, limit: usize) -> Self {
         let chunk = vec![0; CHUNK_BYTES].into_boxed_slice();
-        Self { from, chunk, line: Line::new(limit), sifted: Vec::with_capacity(CHUNK_BYTES), passed: 0 }
+        let sifted = Vec::with_capacity(CHUNK_BYTES);
+        Self { from, chunk, line: Line::new(limit), sifted, passed: 0, is_large: Arc::default() }
+    }
+
+    /// Whether the line that is read is large so far.
+    pub(super) fn is_large(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.is_large)
     }
 }
 
@@ -54,6 +67,7 @@ impl<R: AsyncRead + Unpin> AsyncRead for Sieve<R> {
             sieve.sifted.clear();
             sieve.passed = 0;
             sieve.line.sift(chunk.filled(), &mut sieve.sifted);
+            sieve.is_large.store(sieve.line.passed > LARGE_BYTES, Ordering::Relaxed);
         }
         let waiting = &sieve.sifted[sieve.passed..];
         let taken = waiting.len().min(into.remaining());

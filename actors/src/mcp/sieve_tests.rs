@@ -129,3 +129,23 @@ proptest! {
         prop_assert_eq!(sifted(bytes.as_bytes(), limit, piece), sifted(bytes.as_bytes(), limit, 1 << 20));
     }
 }
+
+#[tokio::test]
+async fn a_line_is_large_from_a_mebibyte_on_until_it_ends() {
+    let text = format!("\"{}\"\n{{}}\n", "x".repeat(2 * LARGE_BYTES));
+    let mut sieve = Sieve::new(text.as_bytes(), 64 << 20);
+    let is_large = sieve.is_large();
+    let (mut read, mut was_large) = (0, Vec::new());
+    let mut piece = vec![0; CHUNK_BYTES];
+    loop {
+        match sieve.read(&mut piece).await.expect("it reads") {
+            0 => break,
+            bytes => read += bytes,
+        }
+        was_large.push(is_large.load(Ordering::Relaxed));
+    }
+    assert_eq!(read, text.len());
+    let first = was_large.iter().position(|is_large| *is_large).expect("it is large");
+    assert_eq!(first, LARGE_BYTES / CHUNK_BYTES);
+    assert_eq!(was_large.last(), Some(&false), "the next line is small");
+}
