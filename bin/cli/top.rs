@@ -87,7 +87,8 @@ async fn show(
                     Some(UserAction::Request(question)) => drop(asks.try_send(question)),
                     None => {}
                 },
-                Some(_a_new_size_or_nothing_of_ours) => {}
+                Some(Event::Resize(columns, rows)) => model.size = (columns, rows),
+                Some(_nothing_of_ours) => {}
                 None => break Exit::Success,
             },
             caught = signals.next() => break caught.exit(),

@@ -271,7 +271,8 @@ impl Held {
         let connection = self.connection.take();
         match (connection, self.child.is_some()) {
             (Some(connection), false) => connection.close().await,
-            (connection, _) => drop(connection),
+            (Some(connection), true) => connection.gave_up().await,
+            (None, _) => {}
         }
         self.end_process(arguments).await;
     }

@@ -55,8 +55,7 @@ impl ToolPort for ServerPort {
     }
 
     fn give_up(&self, wait: &Arc<ServerWait>) {
-        let (caller, wait) = (self.caller.clone(), Arc::clone(wait));
-        tokio::spawn(async move { caller.give_up(&wait).await });
+        self.caller.give_up_in_background(wait);
     }
 }
 
@@ -121,7 +120,10 @@ impl ServerPort {
                 return Went::NotSent(why);
             }
             Err(Failure::Doubtful(why)) => {
-                self.signs.suspect.notify_one();
+                // The pipes of a process tell of its end.
+                if self.is_far {
+                    self.signs.suspect.notify_one();
+                }
                 Err(self.unknown(&why))
             }
             Err(Failure::Broken) => {

@@ -69,7 +69,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, RwLock};
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use trouble::clip;
@@ -104,6 +104,8 @@ pub(super) struct Connection {
     peer: Peer<RoleClient>,
     calls: OnTheirWay,
     answers: Arc<Answers>,
+    /// Locked to read while the server is told that a task is given up.
+    giving_up: Arc<RwLock<()>>,
     closes: DropGuard,
     gone: Gone,
 }
@@ -206,7 +208,7 @@ impl Connection {
             return Err(Misfit::new(format!("speaks version {spoken:?} of the protocol, which is not supported")));
         }
         let gone = async move { drop(service.waiting().await) }.boxed().shared();
-        Ok((Self { peer, calls, answers, closes, gone: gone.clone() }, gone))
+        Ok((Self { peer, calls, answers, giving_up: Arc::default(), closes, gone: gone.clone() }, gone))
     }
 
     /// Asks the server for a sign of life. Takes as long as the server does.
@@ -218,11 +220,18 @@ impl Connection {
         }
     }
 
-    /// Takes leave, where there is a way to do so: at most a second.
+    /// Takes leave, where there is a way to do so: at most a second. So long may it take the server to hear which tasks are
+    /// given up.
     pub(super) async fn close(self) {
+        self.gave_up().await;
         let Self { closes, gone, .. } = self;
         drop(closes);
         let _in_time_or_not = timeout(FAREWELL, gone).await;
+    }
+
+    /// Waits a moment until the server has heard which tasks are given up.
+    pub(super) async fn gave_up(&self) {
+        let _in_time_or_not = timeout(FAREWELL, self.giving_up.write()).await;
     }
 
     pub(super) fn server(&self) -> Option<String> {
@@ -277,7 +286,8 @@ impl Connection {
 
     /// The way to call tools over this connection, also when it has ended.
     pub(super) fn caller(&self) -> Caller {
-        Caller { peer: self.peer.clone(), calls: self.calls.clone(), answers: Arc::clone(&self.answers) }
+        let (answers, giving_up) = (Arc::clone(&self.answers), Arc::clone(&self.giving_up));
+        Caller { peer: self.peer.clone(), calls: self.calls.clone(), answers, giving_up }
     }
 }
 
@@ -286,6 +296,7 @@ pub(super) struct Caller {
     peer: Peer<RoleClient>,
     calls: OnTheirWay,
     answers: Arc<Answers>,
+    giving_up: Arc<RwLock<()>>,
 }
 
 #[derive(Debug)]

@@ -106,7 +106,11 @@ impl Host {
                 Ok(admitted) => self.run(admitted, call, context, Asker::Call(reply), owner),
                 Err(refusal) => reply.send(refusal_result(refusal)),
             },
-            ToolsMessage::GiveUp { wait, .. } => self.ports.0.iter().for_each(|port| port.give_up(&wait)),
+            // Another process may go on with the task.
+            ToolsMessage::GiveUp { session, wait, .. } if self.progress.runtime().holds_lease(&session) => {
+                self.ports.0.iter().for_each(|port| port.give_up(&wait));
+            }
+            ToolsMessage::GiveUp { .. } => {}
         }
     }
 

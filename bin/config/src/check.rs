@@ -115,8 +115,10 @@ fn providers(root: &Table<'_>, findings: &mut Findings) {
 
 fn shell_env(root: &Table<'_>, findings: &mut Findings) {
     let names = tree::get(root, "policy.shell_env").and_then(tree::list);
-    for name in names.into_iter().flatten().filter(|name| tree::text(name) == Some("*")) {
-        let text = "a lone `*` would hand every key of this environment to commands: name what they need";
+    let is_short = |name: &str| name.strip_suffix('*').is_some_and(|stem| stem.len() < 3);
+    for name in names.into_iter().flatten().filter(|name| tree::text(name).is_some_and(is_short)) {
+        let text = "a lone `*`, or one behind fewer than three characters, would hand keys of this environment to \
+                    commands: name what they need";
         findings.add(name.span(), text.to_owned());
     }
 }

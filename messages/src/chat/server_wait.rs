@@ -41,10 +41,14 @@ impl ServerWait {
                     let fields = fields.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
                     Some(format!("{name}: {message} ({fields})"))
                 });
-                let forms = forms.collect::<Vec<_>>().join("; ");
-                format!(
-                    "the tool server asks: {forms}. Reply with a JSON object of the fields, or decline{colon}{note}"
-                )
+                let forms: Vec<_> = forms.collect();
+                let reply = match forms.len() {
+                    0 | 1 => "a JSON object of the fields, or decline",
+                    _ => {
+                        "a JSON object that has, for each of these names, an object of its fields or \"decline\"; or decline"
+                    }
+                };
+                format!("the tool server asks: {}. Reply with {reply}{colon}{note}", forms.join("; "))
             }
         }
     }

@@ -171,9 +171,15 @@ impl OpenCall {
         self.outside.as_ref().filter(|_| self.result.is_none())?.server.as_ref()
     }
 
-    /// Whether its result is still waited for from outside.
+    /// Whether its result is still waited for from outside, and no person is asked about it before.
     pub fn waits_outside(&self) -> bool {
-        self.result.is_none() && self.outside.as_ref().is_some_and(|outside| outside.came.is_none())
+        let waits = self.outside.as_ref().is_some_and(|outside| outside.came.is_none());
+        self.result.is_none() && waits && self.is_permitted()
+    }
+
+    /// Whether no person was asked about it, or the last one said yes.
+    pub(crate) fn is_permitted(&self) -> bool {
+        self.approval.as_ref().is_none_or(|asked| asked.allowed == Some(true))
     }
 }
 

@@ -2,12 +2,14 @@
 
 use super::news::{configured, finished, in_doubt, steered};
 use super::{Effect, Turn};
+use crate::chat::ServerWait;
 use crate::error::AgentError;
-use crate::ids::{RequestId, Ticket, TurnId};
+use crate::ids::{RequestId, Ticket, ToolName, TurnId};
 use crate::outcome::TurnOutcome;
 use crate::store::StoreError;
 use crate::submission::TurnNews;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) enum Ack {
@@ -17,6 +19,11 @@ pub(super) enum Ack {
     Withdrawn(Box<TurnOutcome>),
     Configured(RequestId),
     Steered(RequestId),
+    /// A call of this tool ended without its server.
+    GivenUp {
+        tool: ToolName,
+        wait: Arc<ServerWait>,
+    },
     /// A reader of the journal waits until the records have gone to the store, durable or not.
     Flushed,
 }
@@ -82,7 +89,12 @@ impl Turn {
                 (Ack::Flushed, Settled::Durable) if outbox.has_unsent() => return true,
                 (Ack::Flushed, _) => Effect::Report(TurnNews::Flushed),
                 (_, Settled::Durable) if *version > outbox.durable => return true,
-                (Ack::Input(_), Settled::NotTaken { .. }) => return true,
+                (Ack::Input(_) | Ack::GivenUp { .. }, Settled::NotTaken { .. }) => return true,
+                // The next owner may go on with the task.
+                (Ack::GivenUp { .. }, Settled::Lost(_)) => return false,
+                (Ack::GivenUp { tool, wait }, Settled::Durable | Settled::Stopped) => {
+                    Effect::GiveUp { tool: tool.clone(), wait: Arc::clone(wait) }
+                }
                 (Ack::Input(_), Settled::Durable | Settled::Lost(_)) => return false,
                 // A cancel does not wait for a store that fails.
                 (Ack::Withdrawn(outcome), _) => {

@@ -136,7 +136,7 @@ impl Turn {
             Slot::Running(running) => !running.read_only && !is_agent(at),
             Slot::Granted { traits, .. } => !traits.read_only && !is_agent(at),
             Slot::Recording { .. } => !is_agent(at),
-            Slot::Checking { .. } | Slot::Asking(_) | Slot::Rejudging { .. } => true,
+            Slot::Checking { .. } | Slot::Asking(_) | Slot::Rejudging { .. } | Slot::Noting { .. } => true,
         };
         let behind = slots.iter().enumerate().position(is_alone).unwrap_or(slots.len());
         AtWork { left: turn_config.max_parallel_subagents.max(1).saturating_sub(working), are_agents, behind }

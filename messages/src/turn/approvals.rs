@@ -88,7 +88,7 @@ impl Turn {
                 // Read again: the person may have changed the arguments.
                 let call = self.call_at(at).unwrap_or_else(|| Arc::clone(&call));
                 let asked = self.open_calls().get(at).and_then(|open| open.approval.as_ref());
-                let (approved, standing) = (asked.map(approved), self.standing(&call));
+                let (approved, standing) = (asked.and_then(approved), self.standing(&call));
                 let context = self.context_of(&call.id, &calling.context);
                 let check = CheckRequest { call, approved, standing, run: false };
                 effects.push(Effect::Check { ticket, check, context });
@@ -260,8 +260,9 @@ impl Turn {
     }
 }
 
-pub(super) fn approved(asked: &OpenApproval) -> Box<Approved> {
-    Box::new(Approved { by: asked.id.clone(), tool: asked.tool.clone() })
+/// The approval of a call, with the tool as the person was shown it, if the person has said yes.
+pub(super) fn approved(asked: &OpenApproval) -> Option<Box<Approved>> {
+    (asked.allowed == Some(true)).then(|| Box::new(Approved { by: asked.id.clone(), tool: asked.tool.clone() }))
 }
 
 /// Turns an edit whose arguments are not an object into a denial.

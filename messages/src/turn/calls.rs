@@ -49,7 +49,7 @@ impl Turn {
             } else if let Some(below) = &open.below {
                 handed_down.extend(below.decided.is_some().then_some(at));
                 Slot::Waiting
-            } else if let Some(outside) = &open.outside {
+            } else if let Some(outside) = open.outside.as_ref().filter(|_| open.is_permitted()) {
                 let is_task = outside.server.as_ref().map(|wait| wait.is_task());
                 match (&outside.came, is_task) {
                     (Some(reply), None | Some(true)) if is_task.is_none() || !reply.is_empty() => {
@@ -81,7 +81,7 @@ impl Turn {
                     }
                     Some((asked, Some(false))) => {
                         let denied = ToolReturn::note(CallStatus::Denied, denied(&asked.reason));
-                        answers.push((Arc::clone(&open.call), self.not_run(&open.call, denied)));
+                        answers.push((Arc::clone(&open.call), denied));
                         Slot::Finished
                     }
                     Some((_, Some(true))) | None => {
@@ -102,7 +102,11 @@ impl Turn {
             calling.slots.push(slot);
         }
         for (call, returned) in answers {
-            self.answer(&call, returned, effects);
+            match returned.status {
+                // Its server may have begun.
+                CallStatus::Denied => self.refuse_call(&call, returned, effects),
+                _ended => self.answer(&call, returned, effects),
+            };
         }
         for at in asked_again {
             self.ask_person(at, effects);
@@ -139,6 +143,7 @@ impl Turn {
             Slot::Asking(_)
             | Slot::Granted { .. }
             | Slot::Recording { .. }
+            | Slot::Noting { .. }
             | Slot::Finished
             | Slot::Question
             | Slot::Waiting => false,
@@ -166,14 +171,14 @@ impl Turn {
                 if !is_running {
                     self.called(&call, CallState::Running, effects);
                 }
-                self.came_back(&call, *returned, &calling.context, effects)
+                self.came_back(&call, *returned, effects)
             }
             // The server has the call; it could only not be asked for the result.
             Some(Verdict::Unavailable { why }) if self.is_held(&call.id) => {
-                self.came_back(&call, ToolReturn::not_run(why), &calling.context, effects)
+                self.came_back(&call, ToolReturn::not_run(why), effects)
             }
             None if self.is_held(&call.id) => {
-                self.came_back(&call, ToolReturn::note(CallStatus::Unknown, GONE), &calling.context, effects)
+                self.came_back(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects)
             }
             None if is_running => self.answer(&call, ToolReturn::note(CallStatus::Unknown, GONE), effects),
             Some(Verdict::Allow { grant, traits }) if grant.call == call.id => Slot::Granted { grant, traits },
@@ -210,7 +215,7 @@ impl Turn {
             let mut returned = self.as_it_is_known(&calling.slots[at], returned);
             calling.slots[at] = match self.suspend_on_child(&call, &calling.slots[at], &mut returned, effects) {
                 Some(waits) => waits,
-                None => self.came_back(&call, self.counted_below(&call, returned), &calling.context, effects),
+                None => self.came_back(&call, self.counted_below(&call, returned), effects),
             };
             self.flush(effects);
             self.advance(calling, effects);
@@ -231,6 +236,14 @@ impl Turn {
         // once: with a full disk that would be an endless loop.
         let mut happened = result.is_ok();
         for at in 0..calling.slots.len() {
+            if let Slot::Noting { until } = calling.slots[at]
+                && (result.is_err() || until <= durable)
+            {
+                // Without the record the task is lost in a crash, and only there.
+                calling.slots[at] = self.follow(at, &calling.context, effects);
+                happened = true;
+                continue;
+            }
             let Slot::Recording { grant, until, doubted } = &calling.slots[at] else { continue };
             happened = true;
             let (grant, until, doubted) = (grant.clone(), *until, *doubted);
@@ -261,8 +274,10 @@ impl Turn {
         let suspends = self.approvals() == ApprovalsMode::Suspend;
         // A call may run that was judged and started at once, and one behind a question to a person
         // may be about to; one with side effects runs alone.
-        let may_run_behind =
-            |slot: &Slot| matches!(slot, Slot::Running(_) | Slot::Recording { .. } | Slot::Checking { run: true, .. });
+        let may_run_behind = |slot: &Slot| {
+            let is_begun = matches!(slot, Slot::Running(_) | Slot::Recording { .. } | Slot::Noting { .. });
+            is_begun || matches!(slot, Slot::Checking { run: true, .. })
+        };
         let (mut unfinished, mut blocked, mut person) = (false, false, None);
         let mut agents = self.agents_at_work(&calling.slots);
         for at in 0..calling.slots.len() {
@@ -270,9 +285,11 @@ impl Turn {
                 Slot::Finished => {}
                 Slot::Question | Slot::Waiting => person = person.or(Some(at)),
                 Slot::Asking(_) if suspends => person = person.or(Some(at)),
-                Slot::Checking { .. } | Slot::Asking(_) | Slot::Rejudging { .. } | Slot::Recording { .. } => {
-                    (unfinished, blocked) = (true, true);
-                }
+                Slot::Checking { .. }
+                | Slot::Asking(_)
+                | Slot::Rejudging { .. }
+                | Slot::Recording { .. }
+                | Slot::Noting { .. } => (unfinished, blocked) = (true, true),
                 Slot::Running(running) => (unfinished, blocked) = (true, blocked || !running.read_only),
                 Slot::Granted { grant, traits } => {
                     let (grant, traits) = (grant.clone(), *traits);
@@ -327,7 +344,7 @@ impl Turn {
     /// The question to the tools room about a call that waits to be judged.
     pub(super) fn check_of(&self, at: usize, run: bool) -> Option<CheckRequest> {
         let open = self.open_calls().get(at)?;
-        let (call, approved) = (Arc::clone(&open.call), open.approval.as_ref().map(approved));
+        let (call, approved) = (Arc::clone(&open.call), open.approval.as_ref().and_then(approved));
         Some(CheckRequest { call, approved, standing: self.standing(&open.call), run })
     }
 

@@ -52,7 +52,9 @@ impl Turn {
         let Some(at) = open.step.as_ref().and_then(|step| step.calls.get(at)) else { return };
         let call = &at.call;
         let asked = call.arguments.get("question").and_then(|question| question.as_str());
-        let (reason, question) = match (&at.below, &at.outside, asked) {
+        // A person who is asked about the call decides before anything goes on with it.
+        let outside = at.outside.as_ref().filter(|_| at.is_permitted());
+        let (reason, question) = match (&at.below, outside, asked) {
             (Some(below), _, _) => (SuspendReason::ApprovalRequired, below.question.clone()),
             (None, Some(outside), _) => (SuspendReason::ExternalWait, outside.what.clone()),
             (None, None, Some(question)) if call.name.is_ask_user() => (SuspendReason::AskUser, question.to_owned()),
@@ -108,7 +110,6 @@ impl Turn {
     /// Closes a suspended turn because its person went on to something else.
     pub(super) fn close_suspended(&mut self, effects: &mut Vec<Effect>) {
         self.give_up_tasks(effects);
-        self.give_up_waits(effects);
         let Some(open) = self.session.as_ref().and_then(|session| session.open.as_ref()) else { return };
         let submission = open.submission.clone();
         let (request_id, labels) = (None, std::collections::BTreeMap::new());

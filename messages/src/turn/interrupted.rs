@@ -8,6 +8,7 @@
 //! Of an answer of the model, what readers have seen is kept: it is part of the conversation, for the person and for the
 //! next prompt.
 
+use super::server_waits::given_up;
 use super::state::{Running, Slot, State};
 use super::{Effect, Turn};
 use crate::chat::{CallStatus, ToolCall, Usage};
@@ -26,7 +27,7 @@ const MOST_OUTPUT_BYTES: usize = 64 * 1024;
 impl Turn {
     /// Gives every open call a result, since the turn ends here; `slots` is how far its calls are, where that is known.
     pub(super) fn settle_calls(&mut self, slots: &[Slot], effects: &mut Vec<Effect>) {
-        self.give_up_waits(effects);
+        let given_up: Vec<_> = self.open_calls().iter().filter_map(given_up).collect();
         let lasted_ms = self.now.lasted_ms;
         self.settle(effects, |at, open| {
             let running = match slots.get(at) {
@@ -39,6 +40,7 @@ impl Turn {
             };
             Some(Self::ended_asking(open, returned))
         });
+        self.give_up(given_up);
     }
 
     /// Gives calls that may have run a result, unless they may run again.
@@ -82,7 +84,11 @@ impl Turn {
     /// The result of a call that is not sent to its tool. If it may have run before a crash, that stays unknown.
     pub(super) fn not_run(&self, call: &ToolCall, why: ToolReturn) -> ToolReturn {
         let open = self.open_call(&call.id);
-        if open.is_some_and(may_have_begun) { doubted(&why) } else { why }
+        match open.filter(|open| may_have_begun(open)) {
+            Some(open) if open.server_wait().is_some() => taken(&why),
+            Some(_) => doubted(&why),
+            None => why,
+        }
     }
 
     /// What came back of a call, with what only the machine knows of it.
@@ -103,6 +109,13 @@ impl Turn {
 /// The result of a call that may have run before a crash of the program.
 pub(super) fn doubted(why: &ToolReturn) -> ToolReturn {
     let text = format!("{PROGRAM_STOPPED}; it was not run again: {}", why.output.for_model());
+    ToolReturn::note(CallStatus::Unknown, text)
+}
+
+/// The result of a call that its server has taken, and that ends without its server.
+fn taken(why: &ToolReturn) -> ToolReturn {
+    let text =
+        format!("outcome unknown: the tool server had taken the call, which was given up: {}", why.output.for_model());
     ToolReturn::note(CallStatus::Unknown, text)
 }
 

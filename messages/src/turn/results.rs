@@ -1,12 +1,13 @@
 //! How a call is sent to its tool, and comes back with its one result or without one.
 
+use super::server_waits::given_up;
 use super::state::{Calling, Running, Slot};
 use super::{Effect, Turn, agents};
 use crate::chat::{CallStatus, ServerWait, ToolCall, ToolResult};
 use crate::event::{AgentEvent, CallState};
 use crate::ids::Ticket;
 use crate::store::Fact;
-use crate::tools::{CallContext, Grant, ToolReturn};
+use crate::tools::{Grant, ToolReturn};
 use std::sync::Arc;
 
 impl Turn {
@@ -48,26 +49,21 @@ impl Turn {
             // The child that it began before a crash gets no further.
             self.tell_orphan(call, effects);
         }
-        self.give_up_wait(&call.id, effects);
-        let returned = self.not_run(call, why);
-        self.answer(call, returned, effects)
+        let (given_up, returned) = (self.open_call(&call.id).and_then(given_up), self.not_run(call, why));
+        let slot = self.answer(call, returned, effects);
+        self.give_up(given_up);
+        slot
     }
 
     /// A call came back: with its result, or without one that comes from outside.
-    pub(super) fn came_back(
-        &mut self,
-        call: &Arc<ToolCall>,
-        returned: ToolReturn,
-        context: &Arc<CallContext>,
-        effects: &mut Vec<Effect>,
-    ) -> Slot {
+    pub(super) fn came_back(&mut self, call: &Arc<ToolCall>, returned: ToolReturn, effects: &mut Vec<Effect>) -> Slot {
         let mut returned = self.still_waits(&call.id, returned);
         let server = ServerWait::of(&returned.output);
         if let Some(answer) = self.skill_asked(call).filter(|_| returned.status == CallStatus::Ok) {
             return self.answer(call, answer, effects);
         }
         match returned.output.waits_for.take().filter(|_| returned.status == CallStatus::Ok) {
-            Some(what) => self.waits(call, (what, server), context, effects),
+            Some(what) => self.waits(call, (what, server), effects),
             None => {
                 let returned = self.task_asked(call).unwrap_or(returned);
                 self.answer(call, returned, effects)

@@ -8,6 +8,7 @@
 //! A server that asks for something suspends the turn. With the reply the tool is called again, so the intent of that is
 //! journaled before, as that of any call.
 
+use super::acks::Ack;
 use super::state::Slot;
 use super::{Effect, Turn, agents};
 use crate::chat::{CallStatus, ServerWait, ToolCall};
@@ -26,26 +27,28 @@ impl Turn {
         &mut self,
         call: &Arc<ToolCall>,
         (mut what, server): (String, Option<ServerWait>),
-        context: &Arc<CallContext>,
         effects: &mut Vec<Effect>,
     ) -> Slot {
         let server = server.filter(|_| is_of_server(&call.name)).map(Arc::new);
         let is_first = server.as_ref().is_some_and(|wait| wait.is_task()) && !self.is_task(&call.id);
         if self.is_sub_agent() && !is_first {
-            self.give_up_wait(&call.id, effects);
-            return self.answer(call, ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE), effects);
+            let why = ToolReturn::note(CallStatus::Error, agents::NOTHING_OUTSIDE);
+            return match self.is_task(&call.id) {
+                true => self.refuse_call(call, why, effects),
+                false => self.answer(call, why, effects),
+            };
         }
         what.truncate(what.floor_char_boundary(MOST_WORDS_BYTES));
         self.record_in_turn(Fact::Waits { call: call.id.clone(), what, child: None, server });
-        if is_first { self.follow(call, context, effects) } else { Slot::Waiting }
+        if is_first { Slot::Noting { until: self.await_durable() } } else { Slot::Waiting }
     }
 
-    /// Asks for the result of a call. The host of the tool judges the call as if it were to run.
-    fn follow(&mut self, call: &Arc<ToolCall>, context: &Arc<CallContext>, effects: &mut Vec<Effect>) -> Slot {
-        let (ticket, run) = (self.ticket(), self.only_reads(call));
-        let at = self.open_calls().iter().position(|open| open.call.id == call.id);
-        let Some(check) = at.and_then(|at| self.check_of(at, run)) else { return Slot::Waiting };
-        effects.push(Effect::Check { ticket, check, context: self.context_of(&call.id, context) });
+    /// Asks for the result of the call of this number. The host of the tool judges the call as if it were to run.
+    pub(super) fn follow(&mut self, at: usize, context: &Arc<CallContext>, effects: &mut Vec<Effect>) -> Slot {
+        let run = self.call_at(at).is_some_and(|call| self.only_reads(&call));
+        let Some(check) = self.check_of(at, run) else { return Slot::Waiting };
+        let (ticket, context) = (self.ticket(), self.context_of(&check.call.id, context));
+        effects.push(Effect::Check { ticket, check, context });
         Slot::Checking { ticket, run }
     }
 
@@ -82,16 +85,10 @@ impl Turn {
         }
     }
 
-    /// A call ends without its server, whose task is given up.
-    pub(super) fn give_up_wait(&self, call: &CallId, effects: &mut Vec<Effect>) {
-        effects.extend(self.open_call(call).and_then(given_up));
-    }
-
-    /// All open calls end without their servers.
-    pub(super) fn give_up_waits(&self, effects: &mut Vec<Effect>) {
-        let open = self.session.as_ref().and_then(|session| session.open.as_ref());
-        let calls = open.and_then(|open| open.step.as_ref()).into_iter().flat_map(|step| &step.calls);
-        effects.extend(calls.filter_map(given_up));
+    /// Calls have ended without their servers, which are told once that is durable: until then another owner of the session
+    /// may go on with the tasks.
+    pub(super) fn give_up(&mut self, tasks: impl IntoIterator<Item = Ack>) {
+        tasks.into_iter().for_each(|task| self.acknowledge(task));
     }
 }
 
@@ -102,9 +99,10 @@ fn held(open: &OpenCall) -> Option<&Arc<ServerWait>> {
     (wait.is_task() || !is_sent).then_some(wait)
 }
 
-fn given_up(open: &OpenCall) -> Option<Effect> {
+/// What is to be told when this call ends without its server.
+pub(super) fn given_up(open: &OpenCall) -> Option<Ack> {
     let wait = Arc::clone(open.server_wait().filter(|wait| wait.is_task())?);
-    Some(Effect::GiveUp { tool: open.call.name.clone(), wait })
+    Some(Ack::GivenUp { tool: open.call.name.clone(), wait })
 }
 
 fn is_of_server(tool: &ToolName) -> bool {

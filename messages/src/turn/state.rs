@@ -144,6 +144,11 @@ pub(super) enum Slot {
         until: u64,
         doubted: bool,
     },
+    /// What its server gave instead of the result is being journaled; the server is asked for the result when version `until`
+    /// is durable.
+    Noting {
+        until: u64,
+    },
     Running(Running),
     Finished,
     /// It is a question to the user.
@@ -176,6 +181,7 @@ impl Slot {
             Self::Checking { .. }
             | Self::Granted { .. }
             | Self::Recording { .. }
+            | Self::Noting { .. }
             | Self::Running(_)
             | Self::Finished
             | Self::Question

@@ -18,7 +18,7 @@ use crate::turn::{Recover, TurnMessage};
 use std::sync::Arc;
 
 /// A sub-agent in a line of them.
-fn child_of(line: &[&str]) -> ParentTurn {
+pub(super) fn child_of(line: &[&str]) -> ParentTurn {
     let agents = line.iter().map(|name| (*name).to_owned()).collect();
     ParentTurn {
         session: SessionId::parse("above").unwrap(),

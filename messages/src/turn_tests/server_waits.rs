@@ -1,11 +1,16 @@
 //! Calls that a tool server takes as tasks: the result is asked for, and the tool is called once.
 
-use super::world::World;
+mod approvals;
+
+use super::below_asks::child_of;
+use super::world::{Question, World};
 use crate::chat::{CallStatus, FinishReason, ServerWait};
 use crate::ids::TurnId;
-use crate::input::{ApprovalsMode, ResumeReply};
+use crate::input::{ApprovalsMode, ResumeReply, TurnInput};
+use crate::options::SessionOptions;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::replay::replay;
+use crate::store::StoreError;
 use crate::submission::TurnNews;
 use crate::tools::ToolReturn;
 use crate::turn::tests::stories::{Setup, native, told};
@@ -38,11 +43,22 @@ fn comes_back(world: &mut World, id: &str, returned: ToolReturn) {
 }
 
 fn replies(world: &mut World, name: &str, reply: &str) {
+    resumes(world, name, ResumeReply::Answer(reply.into()));
+}
+
+/// Another process resumes the turn.
+fn resumes(world: &mut World, name: &str, reply: ResumeReply) {
     let token = last(world).token.clone().expect("it is suspended");
     world.crash();
     let (submission, turn_config) = (TurnId::new(name), Arc::clone(&world.turn_config));
-    let reply = Box::new(ResumeReply::Answer(reply.into()));
-    world.say(TurnMessage::Resume { submission, token, reply, parent: None, turn_config });
+    world.say(TurnMessage::Resume { submission, token, reply: Box::new(reply), parent: None, turn_config });
+    world.settle();
+}
+
+/// The actor is gone, and another one goes on.
+fn wakes(world: &mut World) {
+    world.crash();
+    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
     world.settle();
 }
 
@@ -84,6 +100,30 @@ fn the_result_of_a_task_is_asked_for_at_once() {
     assert_eq!(world.dispatched, ["c00000001", "c00000001 is followed"]);
     world.tool("1", CallStatus::Ok, "42");
     assert_ends(&mut world, CallStatus::Ok, "42");
+}
+
+#[test]
+fn a_task_is_asked_about_once_its_name_is_durable_or_the_store_refuses_it() {
+    for is_stored in [true, false] {
+        let mut world = world("calls mcp/far/write {\"a\":1}");
+        let output = ServerWait::Task { id: "task-7".into() }.output("it is working");
+        let returned = world.returns("1", ToolReturn { status: CallStatus::Ok, output, duration_ms: 1 });
+        world.say(returned);
+        assert!(!world.questions.iter().any(|asked| matches!(asked, Question::Check(..))), "it is not durable");
+        let append = world.questions.iter().position(|asked| matches!(asked, Question::Append(..)));
+        let append = world.questions.remove(append.expect("it is stored at once"));
+        let answer = match (&append, is_stored) {
+            (Question::Append(ticket, ..), false) => {
+                TurnMessage::Saved { ticket: *ticket, result: Err(StoreError::Unavailable("no space".into())) }
+            }
+            _ => world.works(&append).expect("it is confirmed"),
+        };
+        world.say(answer);
+        assert!(world.questions.iter().any(|asked| matches!(asked, Question::Check(..))), "stored: {is_stored}");
+        world.settle();
+        world.tool("1", CallStatus::Ok, "42");
+        assert_ends(&mut world, CallStatus::Ok, "42");
+    }
 }
 
 #[test]
@@ -129,9 +169,7 @@ fn a_server_that_cannot_be_asked_leaves_the_turn_suspended() {
 fn after_a_crash_the_task_goes_on_and_the_tool_is_not_called_again() {
     let mut world = world("calls mcp/far/write {\"a\":1}");
     is_task(&mut world, "1");
-    world.crash();
-    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
-    world.settle();
+    wakes(&mut world);
     assert_eq!(world.dispatched, ["c00000001", "c00000001 is followed", "c00000001 is followed"]);
     world.tool("1", CallStatus::Ok, "42");
     assert_ends(&mut world, CallStatus::Ok, "42");
@@ -168,6 +206,61 @@ fn a_turn_that_ends_gives_the_task_up() {
 }
 
 #[test]
+fn a_task_is_given_up_once_that_is_durable_and_not_by_an_owner_that_is_none_any_more() {
+    for is_owner in [true, false] {
+        let mut world = world("calls mcp/far/write {\"a\":1}");
+        is_task(&mut world, "1");
+        is_task(&mut world, "1");
+        world.dispatched.clear();
+        let input = super::world::input(7, "never mind", crate::limits::Limits::default());
+        world.say(TurnMessage::Start { input: Arc::new(input), turn_config: Arc::clone(&world.turn_config) });
+        let append = world.questions.iter().position(|asked| matches!(asked, Question::Append(..)));
+        let append = world.questions.remove(append.expect("it is stored at once"));
+        assert_eq!(world.dispatched, [""; 0], "it is not durable");
+        let answer = match (&append, is_owner) {
+            (Question::Append(ticket, ..), false) => {
+                TurnMessage::Saved { ticket: *ticket, result: Err(StoreError::Fenced { epoch: 9 }) }
+            }
+            _ => world.works(&append).expect("it is confirmed"),
+        };
+        world.say(answer);
+        world.settle();
+        let told: &[&str] = if is_owner { &["mcp/far/write is given up"] } else { &[] };
+        assert_eq!(world.dispatched, told);
+    }
+}
+
+#[test]
+fn a_sub_agent_gives_a_task_up_that_outlives_its_call_and_its_outcome_is_unknown() {
+    let mut world = of_a_sub_agent("mcp/far/write");
+    is_task(&mut world, "1");
+    is_task(&mut world, "1");
+    assert_eq!(world.dispatched, ["c00000001", "c00000001 is followed", "mcp/far/write is given up"]);
+    let why = "outcome unknown: the tool server had taken the call, which was given up: the tool waits for something \
+               outside, which an agent that works for another one cannot; say so in your answer";
+    assert_ends(&mut world, CallStatus::Unknown, why);
+    // What only reads has changed nothing.
+    let mut world = of_a_sub_agent("mcp/far/read");
+    is_task(&mut world, "1");
+    is_task(&mut world, "1");
+    let why = "the tool waits for something outside, which an agent that works for another one cannot; say so in your \
+               answer";
+    assert_ends(&mut world, CallStatus::Error, why);
+}
+
+/// The session of a sub-agent whose model has called this tool.
+fn of_a_sub_agent(tool: &str) -> World {
+    let mut world = World::new(native().turn_config);
+    let options = SessionOptions { parent: Some(child_of(&["plan"])), ..SessionOptions::default() };
+    let input = super::world::input(1, "go", crate::limits::Limits::default());
+    let input = Arc::new(TurnInput { options: Some(Arc::new(options)), ..input });
+    world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
+    world.settle();
+    world.llm(Ok(super::world::answer("", &[(tool.replace('/', "__").as_str(), "{}")])));
+    world
+}
+
+#[test]
 fn a_tool_of_this_program_has_no_task() {
     let mut world = world("calls local__write {\"a\":1}");
     is_task(&mut world, "1");
@@ -200,9 +293,7 @@ fn a_reply_that_may_have_been_sent_before_a_crash_is_not_sent_again() {
     let mut world = world("calls mcp/far/write {\"a\":1}");
     asks(&mut world, "1");
     replies(&mut world, "one", "decline");
-    world.crash();
-    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
-    world.settle();
+    wakes(&mut world);
     assert_eq!(world.dispatched.len(), 2, "{:?}", world.dispatched);
     assert_ends(&mut world, CallStatus::Unknown, "outcome unknown: the program stopped while the tool was running");
 }
@@ -216,9 +307,7 @@ fn a_crash_before_the_reply_keeps_the_question() {
     // The reply is durable, and the intent is not.
     world.stored.truncate(reply + 1);
     world.dispatched.clear();
-    world.crash();
-    world.say(TurnMessage::Wake { turn_config: Arc::clone(&world.turn_config), recover: Recover::Continue });
-    world.settle();
+    wakes(&mut world);
     assert_eq!(world.dispatched, ["c00000001 goes on with decline"]);
     world.tool("1", CallStatus::Ok, "42");
     assert_ends(&mut world, CallStatus::Ok, "42");

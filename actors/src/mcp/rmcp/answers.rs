@@ -139,8 +139,11 @@ impl Answers {
         (bytes <= LEFT_BYTES).then_some(wait)
     }
 
-    /// The answers that a reply has: the fields of the one form, or of each form by the name of its question.
-    /// Errors: what the reply is not.
+    /// The answers that a reply has: the fields of the one form, or for each form, by the name of its question, its fields or
+    /// that it is declined.
+    ///
+    /// # Errors
+    /// What the reply is not.
     pub(super) fn of_reply(&self, questions: &Value, reply: &str) -> Result<InputResponses, String> {
         let asked: InputRequests = serde_json::from_value(questions.clone())
             .map_err(|error| format!("its questions are not known: {error}"))?;
@@ -152,7 +155,18 @@ impl Answers {
             },
         };
         let is_declined = matches!(reply.trim(), "" | DECLINE);
-        let forms = asked.values().filter(|asked| is_form(asked)).count();
+        let names: Vec<_> = asked.iter().filter(|(_, asked)| is_form(asked)).map(|(name, _)| name.as_str()).collect();
+        let forms = names.len();
+        if forms > 1 && !is_declined {
+            let is_answer = |said: &Value| said.is_object() || *said == DECLINE;
+            let answers_all = names.iter().all(|name| said.get(*name).is_some_and(is_answer));
+            if !answers_all || said.len() > forms {
+                let names = names.join(", ");
+                return Err(format!(
+                    "the reply has not exactly one object of fields, or {DECLINE:?}, for each of {names}"
+                ));
+            }
+        }
         let answer = |(name, asked): (String, InputRequest)| {
             let InputRequest::Elicitation(asked) = asked else { return (name, serde_json::to_value(self.roots())) };
             let own = if forms == 1 { Some(&said) } else { said.get(&name).and_then(Value::as_object) };

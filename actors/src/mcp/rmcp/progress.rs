@@ -3,16 +3,19 @@
 //! rmcp gives each request a progress token. While a call is running, its token is registered here; notifications
 //! with other tokens are ignored.
 
+use super::tasks;
 use crate::tools::ProgressSink;
 use futures_util::FutureExt;
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, CancelledNotificationParam, ClientRequest, ProgressNotificationParam,
-    ProgressToken, RequestId, ServerResult,
+    CallToolRequest, CallToolRequestParams, CancelledNotificationMethod, CancelledNotificationParam,
+    ClientNotification, ClientRequest, ConstString, CustomNotification, ProgressNotificationParam, ProgressToken,
+    ServerResult,
 };
-use rmcp::service::{PeerRequestOptions, ServiceError};
+use rmcp::service::{PeerRequestOptions, RequestHandle, ServiceError};
 use rmcp::{Peer, RoleClient};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::Handle;
 
 /// The calls of one connection that are on their way, by their tokens.
 #[derive(Clone, Default)]
@@ -31,10 +34,10 @@ impl OnTheirWay {
     }
 }
 
-/// A pending call. Dropping it before the response sends a cancel notification.
+/// A pending call. Dropping it before the response sends a cancel notification; a task that the server makes of it all the
+/// same is given up.
 struct Waiting {
-    peer: Peer<RoleClient>,
-    request: Option<RequestId>,
+    request: Option<RequestHandle<RoleClient>>,
     calls: OnTheirWay,
     token: ProgressToken,
 }
@@ -42,11 +45,20 @@ struct Waiting {
 impl Drop for Waiting {
     fn drop(&mut self) {
         self.calls.all().remove(&self.token);
-        if let Some(request) = self.request.take() {
-            let why = "the call was abandoned".to_owned();
-            let taken_back = CancelledNotificationParam::new(Some(request), Some(why));
-            // Polled once, the notification is queued; its delivery is not awaited.
-            let _handed_over = self.peer.notify_cancelled(taken_back).now_or_never();
+        let Some(request) = self.request.take() else { return };
+        let why = "the call was abandoned".to_owned();
+        let taken_back = CancelledNotificationParam::new(Some(request.id.clone()), Some(why));
+        let late = Handle::try_current().ok().filter(|_| tasks::has_tasks(&request.peer));
+        // Polled once, the notification is queued; its delivery is not awaited.
+        match late {
+            None => drop(request.peer.notify_cancelled(taken_back).now_or_never()),
+            Some(runtime) => {
+                // Of a notification that rmcp knows, it takes the response for its own.
+                let params = serde_json::to_value(&taken_back).ok();
+                let plain = CustomNotification::new(CancelledNotificationMethod::VALUE, params);
+                drop(request.peer.send_notification(ClientNotification::CustomNotification(plain)).now_or_never());
+                runtime.spawn(tasks::give_up_late(request, taken_back));
+            }
         }
     }
 }
@@ -62,8 +74,9 @@ pub(super) async fn call(
     let handle = peer.send_request_with_option(request, PeerRequestOptions::no_options()).await?;
     let token = handle.progress_token.clone();
     calls.all().insert(token.clone(), progress);
-    let mut waiting = Waiting { peer: peer.clone(), request: Some(handle.id.clone()), calls: calls.clone(), token };
-    let result = handle.await_response().await;
+    let waiting = &mut Waiting { request: Some(handle), calls: calls.clone(), token };
+    let Some(handle) = &mut waiting.request else { return Err(ServiceError::TransportClosed) };
+    let result = (&mut handle.rx).await;
     waiting.request = None;
-    result
+    result.unwrap_or(Err(ServiceError::TransportClosed))
 }

@@ -16,6 +16,40 @@ fn left(reply: Option<&str>) -> ServerWait {
     ServerWait::Asks { questions: Arc::new(questions), state: Some("one".into()), reply: reply.map(Arc::from) }
 }
 
+#[tokio::test]
+async fn a_reply_to_several_forms_is_about_each_of_them() {
+    let questions = json!({"who": form("Who?"), "sure": form("Sure?"), "where": {"method": "roots/list"}});
+    let wait = |reply: &str| ServerWait::Asks {
+        questions: Arc::new(questions.clone()),
+        state: Some("one".into()),
+        reply: Some(reply.into()),
+    };
+    let (_far, connection, _changed) = newest(None).await;
+    for reply in [
+        "{\"name\": \"Grace\"}",
+        "{}",
+        "{\"who\": {}}",
+        "{\"who\": {}, \"sure\": 1}",
+        "{\"who\": {}, \"sure\": {}, \"name\": \"Grace\"}",
+    ] {
+        let output = soon(calling(&connection, Some(wait(reply)))).await.expect("it ends").expect("an output");
+        let what = output.waits_for.expect("it waits");
+        assert!(what.contains("Reply with a JSON object that has, for each of these names, an object"), "{what}");
+        assert!(what.ends_with("\"decline\", for each of sure, who"), "{reply}: {what}");
+    }
+    let (accepted, declined) =
+        (json!({"action": "accept", "content": {"name": "Grace"}}), json!({"action": "decline"}));
+    for (reply, who) in [("{\"who\": {\"name\": \"Grace\"}, \"sure\": \"decline\"}", &accepted), ("decline", &declined)]
+    {
+        let (mut far, connection, _changed) = newest(None).await;
+        let calling = calling(&connection, Some(wait(reply)));
+        let asked = far.expect("tools/call").await;
+        let answers = &asked["params"]["inputResponses"];
+        assert_eq!((&answers["who"], &answers["sure"]), (who, &declined), "{reply}");
+        calling.abort();
+    }
+}
+
 type Calling = tokio::task::JoinHandle<Result<ToolOutput, Failure>>;
 
 fn calling(connection: &Connection, wait: Option<ServerWait>) -> Calling {

@@ -1,5 +1,7 @@
 //! Tasks: the server takes the call, is asked for the result, and hears when the task is given up.
 
+mod task_errors;
+
 use super::*;
 use bob_messages::chat::ServerWait;
 
@@ -129,4 +131,47 @@ async fn a_task_that_is_given_up_is_cancelled_and_one_that_is_left_is_not() {
     assert_eq!((&asked["method"], &asked["params"]["taskId"]), (&json!("tasks/cancel"), &json!("t-1")));
     far.answer(&asked, json!({"resultType": "complete"})).await;
     soon(given_up).await.expect("it ends");
+}
+
+#[tokio::test]
+async fn the_end_of_the_connection_waits_until_the_server_has_heard_what_is_given_up() {
+    let (mut far, connection, _changed) = newest(None).await;
+    connection.caller().give_up_in_background(&Arc::new(wait()));
+    let closing = tokio::spawn(connection.close());
+    let asked = far.next().await;
+    assert_eq!(asked["method"], "tasks/cancel");
+    far.answer(&asked, json!({"resultType": "complete"})).await;
+    soon(closing).await.expect("it ends");
+}
+
+#[tokio::test]
+async fn a_task_that_a_server_makes_of_a_cancelled_call_is_given_up() {
+    let (mut far, connection, _changed) = newest(None).await;
+    let caller = connection.caller();
+    let calling = tokio::spawn(async move { caller.call(&invocation(json!({"a": 1})), false).await });
+    let asked = far.expect("tools/call").await;
+    calling.abort();
+    let cancelled = far.next().await;
+    assert_eq!(
+        (&cancelled["method"], &cancelled["params"]["requestId"]),
+        (&json!("notifications/cancelled"), &asked["id"])
+    );
+    far.answer(&asked, task("working", json!({"resultType": "task"}))).await;
+    let given_up = far.next().await;
+    assert_eq!((&given_up["method"], &given_up["params"]["taskId"]), (&json!("tasks/cancel"), &json!("t-1")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_call_without_a_response_is_waited_for_a_moment_only() {
+    let (mut far, connection, _changed) = newest(None).await;
+    let caller = connection.caller();
+    let calling = tokio::spawn(async move { caller.call(&invocation(json!({"a": 1})), false).await });
+    let asked = far.expect("tools/call").await;
+    calling.abort();
+    far.expect("notifications/cancelled").await;
+    far.expect("notifications/cancelled").await;
+    far.answer(&asked, task("working", json!({"resultType": "task"}))).await;
+    let pinged = tokio::spawn(async move { connection.ping().await.map(|()| connection) });
+    assert_eq!(far.next().await["method"], "ping");
+    pinged.abort();
 }

@@ -21,9 +21,13 @@ use bob_messages::reply::Reply;
 use bob_messages::store::StoreError;
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::time::Instant;
 use tokio_postgres::{Error, Row};
+
+/// How long what has waited for long is repeated all the same.
+const LEAST_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The most bytes that one statement writes or reads.
 const PIECE: usize = 1 << 20;
@@ -57,7 +61,8 @@ pub(super) async fn run(link: Link, node: Node, mut writes: UnboundedReceiver<Se
         match write {
             Write::Put(session, id, content, mut reply) => {
                 if !reply.is_abandoned() {
-                    reply.send(put(&link, &node, &session, &id, &content, at + PATIENCE).await);
+                    let until = (at + PATIENCE).max(Instant::now() + LEAST_PATIENCE);
+                    reply.send(put(&link, &node, &session, &id, &content, until).await);
                 }
             }
             Write::Share { from, to, ids, reply } => reply.send(share(&link, &node, [&from, &to], &ids).await),
@@ -99,8 +104,9 @@ async fn put(
 ) -> Result<(), StoreError> {
     let ours = node.ours().await?;
     writing_until(until, link, async |up| {
-        // A process that stands still in between keeps nobody from putting the same.
-        let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '3s'";
+        // A process that stands still in between keeps nobody for long from putting the same. A piece may be longer on its
+        // way than a moment: the server counts that, too.
+        let begin = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = '15s'";
         up.ask(up.client.batch_execute(begin)).await?;
         let put = put_rows(&up, ours, session, id, content).await;
         if put.is_err() {

@@ -101,7 +101,13 @@ pub(super) fn is_broken(error: &Error) -> bool {
     match error.as_db_error() {
         None => true,
         Some(said) => {
-            [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN, SqlState::CANNOT_CONNECT_NOW].contains(said.code())
+            let ends = [
+                SqlState::ADMIN_SHUTDOWN,
+                SqlState::CRASH_SHUTDOWN,
+                SqlState::CANNOT_CONNECT_NOW,
+                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
+            ];
+            ends.contains(said.code())
         }
     }
 }

@@ -125,7 +125,10 @@ pub(crate) async fn interrupted<'a>(
         return left;
     }
     // A turn may have ended since its state was read, and its owner with it.
-    let filter = SessionFilter { state: Some(SessionState::Running), limit: LARGE_PAGE, ..SessionFilter::default() };
+    let state = Some(SessionState::Running);
+    // A store that lists a folder opens the files that the prefix leaves.
+    let prefix = left.first().filter(|_| left.len() == 1).map(|only| only.as_str().to_owned());
+    let filter = SessionFilter { prefix, state, limit: LARGE_PAGE, ..SessionFilter::default() };
     let (mut running, mut cursor) = (BTreeSet::new(), None::<String>);
     loop {
         let Ok(page) = store.list(&filter, cursor.as_deref()).await else { return BTreeSet::new() };
