@@ -92,7 +92,7 @@ fn the_variables_say_where_and_what() {
     }
     let own = read(&[HERE, ("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "127.0.0.1:4317")]).expect_err("refused");
     assert!(own.to_string().starts_with("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT must"), "{own}");
-    let in_code = TelemetrySettings::new("http://127.0.0.1:1").traces_to("127.0.0.1:4317");
+    let in_code = TelemetrySettings::new("http://127.0.0.1:1", "agent").traces_to("127.0.0.1:4317");
     let in_code = in_code.overridden_by(&|_| None).expect_err("refused").to_string();
     assert!(in_code.contains("the receiver of spans"), "no variable is named that is not set: {in_code}");
 }
