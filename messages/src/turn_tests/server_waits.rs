@@ -256,7 +256,7 @@ fn of_a_sub_agent(tool: &str) -> World {
     let input = Arc::new(TurnInput { options: Some(Arc::new(options)), ..input });
     world.say(TurnMessage::Start { input, turn_config: Arc::clone(&world.turn_config) });
     world.settle();
-    world.llm(Ok(super::world::answer("", &[(tool.replace('/', "__").as_str(), "{}")])));
+    world.llm(Ok(super::world::answer("", &[(tool, "{}")])));
     world
 }
 
