@@ -9,10 +9,10 @@
 //! - `link`: a connection, made again when it broke; `up`: while it is up; `tls`: its security
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
 //! - `node`: this process as an owner; `held`: the sessions that it holds
-//! - `writer`: a connection that writes; `stages`: the order on it; `appends`, `claims` and `owners`: the statements; `job`: what is asked for
+//! - `writer`: a connection that writes; `stages`: the order on it; `appends`, `claims` and `owners`: the statements; `item`: an append on its way; `job`: what is asked for
 //! - `reader`: loads and listings; `overview`: all processes and messages
 //! - `artifacts`: the port of large parts; `contents`: their rows
-//! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated
+//! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated; `together`: those that are sent as one
 //! - `pooler`: what stands between here and the database
 
 mod address;
@@ -24,6 +24,7 @@ mod contents;
 mod due;
 mod held;
 mod inbox;
+mod item;
 mod job;
 mod link;
 mod node;
@@ -35,6 +36,7 @@ mod schema;
 mod stages;
 mod tables;
 mod tls;
+mod together;
 mod up;
 mod writer;
 
@@ -93,7 +95,7 @@ pub struct PostgresStore {
 /// The ways to the tasks of the thread.
 #[derive(Clone)]
 struct Ways {
-    writers: [UnboundedSender<Job>; WRITERS],
+    writers: [UnboundedSender<Vec<Job>>; WRITERS],
     asks: UnboundedSender<Ask>,
     inbox: UnboundedSender<inbox::Ask>,
     artifacts: UnboundedSender<contents::Sent>,
@@ -106,15 +108,25 @@ impl std::fmt::Debug for Ways {
 }
 
 impl Ways {
-    fn writer(&self, session: &SessionId) -> &UnboundedSender<Job> {
-        // The same for a session as long as the process lives.
-        let hash = FixedState::with_seed(0).hash_one(session);
-        if hash.is_multiple_of(2) { &self.writers[0] } else { &self.writers[1] }
+    /// Which of the writers has a session: the same one as long as the process lives.
+    fn of(session: &SessionId) -> usize {
+        FixedState::with_seed(0).hash_one(session) as usize % WRITERS
     }
 
-    fn append(&self, encoded: Encoded, reply: Reply<Result<u64, StoreError>>) {
+    fn write(&self, job: Job) {
         // A task that ended drops the job, which answers it.
-        drop(self.writer(&encoded.append.session).send(Job::Append(encoded, reply)));
+        drop(self.writers[Self::of(job.session())].send(vec![job]));
+    }
+
+    /// As one message for each writer, so that it finds all of them when it wakes.
+    fn append(&self, appends: impl IntoIterator<Item = (Encoded, Reply<Result<u64, StoreError>>)>) {
+        let mut jobs: [Vec<Job>; WRITERS] = Default::default();
+        for (encoded, reply) in appends {
+            jobs[Self::of(&encoded.append.session)].push(Job::Append(encoded, reply));
+        }
+        for (writer, jobs) in self.writers.iter().zip(jobs).filter(|(_, jobs)| !jobs.is_empty()) {
+            drop(writer.send(jobs));
+        }
     }
 }
 
@@ -170,7 +182,7 @@ impl PostgresStore {
     }
 
     fn claim_span(&self, session: &SessionId, span: Span) -> StoreFuture<'static, Claim> {
-        self.put(|ways, reply| drop(ways.writer(session).send(Job::Claim(session.clone(), span, reply))))
+        self.put(|ways, reply| ways.write(Job::Claim(session.clone(), span, reply)))
     }
 }
 
@@ -178,7 +190,7 @@ impl PostgresStore {
 async fn serve(
     address: Address,
     options: StoreOptions,
-    [first, second]: [UnboundedReceiver<Job>; WRITERS],
+    [first, second]: [UnboundedReceiver<Vec<Job>>; WRITERS],
     (asks, messages, contents): (
         UnboundedReceiver<Ask>,
         UnboundedReceiver<inbox::Ask>,
@@ -188,7 +200,7 @@ async fn serve(
     open: &Sender<Result<(), StoreError>>,
 ) {
     let link = || Link::new(address.clone());
-    let (reading, writing) = (Rc::new(link()), link());
+    let (reading, writing) = (Rc::new(link()), Link::writing(address.clone()));
     let opened = pooler::refuse(&reading, &writing).await;
     let is_open = opened.is_ok();
     // Its asker waits for it.
@@ -201,7 +213,7 @@ async fn serve(
     let pools = options.pools.clone();
     let writers = [
         spawn_local(stages::run(Writer::new(writing, node.clone(), options.clone()), first)),
-        spawn_local(stages::run(Writer::new(link(), node.clone(), options), second)),
+        spawn_local(stages::run(Writer::new(Link::writing(address.clone()), node.clone(), options), second)),
     ];
     let inbox = spawn_local(inbox::run(Rc::clone(&reading), (node.clone(), pools), changed, messages));
     let artifacts = spawn_local(contents::run(link(), node.clone(), contents));
@@ -243,15 +255,16 @@ async fn store(ways: Option<Ways>, batch: Vec<Append>) -> Vec<Stored> {
         let ways = ways.clone();
         // What ends without an answer answers by being dropped.
         tokio::task::spawn_blocking(move || {
-            appends.into_iter().for_each(|(append, reply)| ways.append(Encoded::of(append), reply));
+            ways.append(appends.into_iter().map(|(append, reply)| (Encoded::of(append), reply)));
         });
     }
     let mut answers: Vec<(usize, Answer<Result<u64, StoreError>>)> = Vec::new();
-    for (place, append) in split.together {
+    let asked = split.together.into_iter().map(|(place, append)| {
         let (reply, answer) = Reply::channel();
-        ways.append(Encoded::of(append), reply);
         answers.push((place, answer));
-    }
+        (Encoded::of(append), reply)
+    });
+    ways.append(asked);
     for (place, answer) in answers {
         stored[place] = Stored::Now(answer.await.unwrap_or_else(|| Err(ended())));
     }
@@ -294,7 +307,7 @@ impl SessionStore for PostgresStore {
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {
         let (reply, answer) = Reply::channel();
         if let Some(ways) = &self.ways {
-            drop(ways.writer(session).send(Job::Release(session.clone(), epoch, reply)));
+            ways.write(Job::Release(session.clone(), epoch, reply));
         }
         answer.map(drop).boxed()
     }
@@ -304,7 +317,7 @@ impl SessionStore for PostgresStore {
     }
 
     fn take<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Option<SessionOwner>> {
-        self.put(|ways, reply| drop(ways.writer(session).send(Job::Take(session.clone(), reply))))
+        self.put(|ways, reply| ways.write(Job::Take(session.clone(), reply)))
     }
 
     fn tell_figures(&self, figures: Arc<dyn Fn() -> NodeFigures + Send + Sync>) {
@@ -321,7 +334,7 @@ impl SessionStore for PostgresStore {
     }
 
     fn delete<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, bool> {
-        self.put(|ways, reply| drop(ways.writer(session).send(Job::Delete(session.clone(), reply))))
+        self.put(|ways, reply| ways.write(Job::Delete(session.clone(), reply)))
     }
 
     fn artifacts(&self) -> Option<Arc<dyn ArtifactStorePort>> {

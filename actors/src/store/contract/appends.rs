@@ -149,5 +149,25 @@ pub async fn one_that_fails_does_not_touch_the_others_of_its_batch(store: Arc<dy
     assert_eq!(store.append(batch).await, [Ok(1), conflict, fenced(0), Ok(3), fenced(first), Ok(1)]);
     assert_eq!(stored(&store, &one).await.len(), 3);
     assert_eq!(stored(&store, &two).await.len(), 1);
+    // Those of one session go on behind each other, as far as they are in order.
+    let mut twice = record(&two, second, 3, "again").as_ref().clone();
+    twice.version = 4;
+    let batch = vec![
+        append(&two, second, 1, 1),
+        append(&one, first, 3, 1),
+        Append { records: vec![record(&two, second, 3, "again"), Arc::new(twice)], ..append(&two, second, 2, 0) },
+        append(&two, second, 2, 1),
+        append(&one, first, 4, 2),
+        append(&two, second, 4, 1),
+        append(&two, second, 3, 1),
+        append(&one, first, 3, 3),
+        append(&one, first, 6, 0),
+        append(&one, first, 6, 1),
+    ];
+    let conflict = |version| Err(StoreError::Conflict { version });
+    let expected = [Ok(2), Ok(4), conflict(2), Ok(3), Ok(6), conflict(3), Ok(4), Ok(6), Ok(6), Ok(7)];
+    assert_eq!(store.append(batch).await, expected);
+    assert_eq!(stored(&store, &one).await.len(), 7);
+    assert_eq!(stored(&store, &two).await.len(), 4);
     assert!(store.append(Vec::new()).await.is_empty());
 }

@@ -4,19 +4,17 @@
 //! store is looked at again, from its own rows. So is what was sent when the connection broke, and the ids of the
 //! records that are there say whether it was stored.
 
+use super::item::{Item, Ruled};
 use super::link::PATIENCE;
 use super::reader::find;
 use super::tables::{damaged, epoch, records, signed};
 use super::up::{Unread, Up, is_broken, is_in_the_way, is_locked};
 use super::writer::Writer;
 use crate::store::Ledger;
-use crate::store::encoded::Encoded;
 use bob_messages::ids::{PoolName, SessionId, TenantId};
-use bob_messages::reply::Reply;
-use bob_messages::store::{Append, Fact, Glance, Record, StoreError};
+use bob_messages::store::{Append, StoreError};
 use futures_util::future::join_all;
 use std::collections::HashSet;
-use std::sync::Arc;
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -24,66 +22,13 @@ use tokio_postgres::{Error, Row};
 /// How often an append is looked at again because others wrote meanwhile.
 const MAX_ROUNDS: usize = 32;
 
-pub(super) struct Item {
-    encoded: Encoded,
-    reply: Reply<Result<u64, StoreError>>,
-    /// It was sent on a connection that broke, so it may be stored.
-    in_doubt: bool,
-}
-
-impl Item {
-    pub(super) fn new(encoded: Encoded, reply: Reply<Result<u64, StoreError>>) -> Self {
-        Self { encoded, reply, in_doubt: false }
-    }
-
-    pub(super) fn bytes(&self) -> usize {
-        self.encoded.lines.iter().flatten().map(Vec::len).sum()
-    }
-
-    fn session(&self) -> &SessionId {
-        &self.encoded.append.session
-    }
-
-    /// Answers that it was not done, or that this is not known.
-    fn give_up(self, error: &StoreError) {
-        let error = match error {
-            StoreError::Unavailable(why) if self.in_doubt => StoreError::InDoubt(why.clone()),
-            other => other.clone(),
-        };
-        self.reply.send(Err(error));
-    }
-}
-
-/// An append of which is known what is new.
-struct Ruled {
-    item: Item,
-    /// How many of its records are stored.
-    stored: usize,
-    version: u64,
-    /// The version of the session before.
-    expected: u64,
-    glance: Glance,
-    shows: bool,
-    snapshot: Option<u64>,
-}
-
-impl Ruled {
-    fn fresh(&self) -> &[Arc<Record>] {
-        self.item.encoded.append.records.get(self.stored..).unwrap_or_default()
-    }
-
-    fn lines(&self) -> &[Vec<u8>] {
-        self.item.encoded.lines.as_ref().ok().and_then(|lines| lines.get(self.stored..)).unwrap_or_default()
-    }
-}
-
 const APPEND: &str = concat!(
     "
     WITH input AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[],
-            $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::text[])
+            $8::text[], $9::text[], $10::bigint[], $11::text[], $12::text[], $13::bigint[], $14::text[], $15::text[], $16::text[])
             WITH ORDINALITY AS r(id, epoch, expected, count, bytes, snapshot, shows,
-                title, state, turns, parent, cwd, created_at, tenant, pool, place)
+                title, state, turns, parent, cwd, created_at, tenant, pool, lines, place)
     ), grown AS (
         UPDATE bob_sessions s SET version = s.version + r.count, bytes = s.bytes + r.bytes,
             updated_at = CASE WHEN r.count > 0 THEN (extract(epoch FROM clock_timestamp()) * 1000)::bigint
@@ -99,11 +44,11 @@ const APPEND: &str = concat!(
         FROM input r WHERE s.id = r.id AND s.version = r.expected AND s.damage IS NULL AND r.epoch = ",
     epoch!(),
     "
-        RETURNING s.number, r.place
+        RETURNING s.number, r.place, r.expected, r.lines
     ), written AS (
         INSERT INTO bob_records (session, version, line)
-        SELECT grown.number, l.version, l.line
-        FROM unnest($16::bigint[], $17::bigint[], $18::text[]) AS l(place, version, line) JOIN grown USING (place)
+        SELECT grown.number, grown.expected + l.nth, l.line
+        FROM grown, unnest(string_to_array(grown.lines, chr(10))) WITH ORDINALITY AS l(line, nth)
     )
     SELECT place FROM grown"
 );
@@ -157,18 +102,15 @@ impl Writer {
             }
         });
         let looked = join_all(looked).await;
-        let (mut ruled, mut again) = (Vec::new(), Vec::new());
+        let (mut ruled, mut again, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for (item, ledger) in looked {
             match ledger {
                 Ok(read) => {
                     let session = item.session().clone();
                     let read = read.or_else(|| self.known.borrow_mut().remove(&session)).unwrap_or_default();
-                    match rule(item, &read) {
+                    match Ruled::of(item, &read) {
                         Ok(one) => ruled.push(one),
-                        Err(refused) => {
-                            let (item, error) = *refused;
-                            item.give_up(&error);
-                        }
+                        Err(refused) => refusals.push(*refused),
                     }
                     self.known.borrow_mut().insert(session, read);
                 }
@@ -177,7 +119,20 @@ impl Writer {
                 Err(Unread::Failed(error)) => item.give_up(&self.link.address.failed("read", &error)),
             }
         }
+        for (item, error) in refusals {
+            self.one_by_one(item, &error).await;
+        }
         (ruled, again)
+    }
+
+    /// Answers an item that was refused with this error; of one that was joined, each part is sent by itself first.
+    async fn one_by_one(&self, item: Item, error: &StoreError) {
+        if !item.is_joined() {
+            return item.give_up(error);
+        }
+        for part in item.parts() {
+            Box::pin(self.append(vec![part])).await;
+        }
     }
 
     /// What the database has of the session, as far as this append may be stored already.
@@ -210,10 +165,8 @@ impl Writer {
                 rest.push(one);
                 continue;
             }
-            if let Some(known) = self.known.borrow_mut().get_mut(one.item.session()) {
-                one.fresh().iter().for_each(|record| known.stored(record));
-            }
-            one.item.reply.send(Ok(one.version));
+            let session = one.item.session().clone();
+            one.done(self.known.borrow_mut().get_mut(&session));
         }
         self.refused(rest)
     }
@@ -253,7 +206,7 @@ impl Writer {
     /// It is not known whether these were stored.
     fn doubted(&self, ruled: Vec<Ruled>) -> Vec<Item> {
         let items = self.refused(ruled);
-        items.into_iter().map(|item| Item { in_doubt: true, ..item }).collect()
+        items.into_iter().map(Item::in_doubt).collect()
     }
 
     /// The statement failed, and with it all of its appends: each gets one of its own, and the error where it is alone.
@@ -262,28 +215,11 @@ impl Writer {
         let is_alone = items.len() == 1;
         for item in items {
             match is_alone {
-                true => item.give_up(&self.link.address.failed("write", error)),
+                true => self.one_by_one(item, &self.link.address.failed("write", error)).await,
                 false => Box::pin(self.append(vec![item])).await,
             }
         }
     }
-}
-
-fn rule(item: Item, ledger: &Ledger) -> Result<Ruled, Box<(Item, StoreError)>> {
-    let ruling = match ledger.rule(&item.encoded.append) {
-        Ok(ruling) => ruling,
-        Err(error) => return Err(Box::new((item, error))),
-    };
-    let fresh = item.encoded.append.records.get(ruling.stored..).unwrap_or_default();
-    if let (false, Err(error)) = (fresh.is_empty(), &item.encoded.lines) {
-        let error = error.clone();
-        return Err(Box::new((item, error)));
-    }
-    let mut glance = ledger.glance().clone();
-    fresh.iter().for_each(|record| glance.note(record));
-    let snapshot = fresh.iter().rfind(|record| matches!(record.fact, Fact::Snapshot(_))).map(|record| record.version);
-    let (expected, shows) = (ledger.version(), glance != *ledger.glance());
-    Ok(Ruled { item, stored: ruling.stored, version: ruling.version, expected, glance, shows, snapshot })
 }
 
 /// Sends them in one statement. Answers the places, from 1 on, of those that are stored.
@@ -307,18 +243,11 @@ async fn send(up: &Up, ruled: &[Ruled]) -> Result<Vec<Row>, Error> {
     let created = column(ruled, |one| one.glance.created_at);
     let tenants = column(ruled, |one| text(one.glance.tenant.as_ref().map(TenantId::as_str)));
     let pools = column(ruled, |one| one.glance.pool.as_ref().map(PoolName::as_str));
-    let (mut places, mut versions, mut lines) = (Vec::new(), Vec::new(), Vec::new());
-    for (place, one) in (1_i64..).zip(ruled) {
-        for (record, line) in one.fresh().iter().zip(one.lines()) {
-            places.push(place);
-            versions.push(signed(record.version));
-            // JSON of this program: it is UTF-8, and escapes the character 0.
-            lines.push(std::str::from_utf8(line).unwrap_or_default());
-        }
-    }
-    let values: [&(dyn ToSql + Sync); 18] = [
+    // JSON of this program: it is UTF-8, has no line ends, and escapes the character 0.
+    let lines = column(ruled, |one| String::from_utf8(one.lines().join(&b'\n')).unwrap_or_default());
+    let values: [&(dyn ToSql + Sync); 16] = [
         &ids, &epochs, &expected, &counts, &bytes, &snapshots, &shows, &titles, &states, &turns, &parents, &cwds,
-        &created, &tenants, &pools, &places, &versions, &lines,
+        &created, &tenants, &pools, &lines,
     ];
     up.ask(up.client.query(&statement, &values)).await
 }

@@ -13,6 +13,7 @@ use crate::store::Ledger;
 use crate::store::span::Span;
 use bob_messages::ids::{PoolName, SessionId};
 use bob_messages::store::{Claim, Pools, StoreError};
+use std::collections::HashMap;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Error;
@@ -23,33 +24,42 @@ pub(super) struct Claimed {
     pub(super) claim: Claim,
 }
 
-/// Whether the session `s` may be claimed: it has no owner, its owner is `$2` or noted as dead, or it is to be taken over (`$3`).
+/// Whether the session `s` may be claimed: it has no owner, its owner is this process or noted as dead, or it is to be taken over.
 macro_rules! is_free {
-    () => {
-        "(s.node IS NULL OR s.node = $2 OR $3
-          OR NOT EXISTS (SELECT FROM bob_nodes n WHERE n.number = s.node AND NOT n.dead))"
+    ($ours:literal, $takes_over:literal) => {
+        concat!(
+            "(s.node IS NULL OR s.node = ",
+            $ours,
+            " OR ",
+            $takes_over,
+            " OR NOT EXISTS (SELECT FROM bob_nodes n WHERE n.number = s.node AND NOT n.dead))"
+        )
     };
 }
 
-/// A row that another transaction has locked is not waited for, which would hold up all that is behind it on the connection:
-/// nothing is claimed then.
+/// Claims sessions. A row that another transaction has locked is not waited for, which would hold up all that is behind it on the
+/// connection: it is not claimed then. New ones come in the order of their ids, so that two processes with the same ones do not
+/// wait for each other.
 const CLAIM: &str = concat!(
-    "WITH unlocked AS MATERIALIZED (SELECT number FROM bob_sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED)
+    "WITH input AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::integer[]) AS i(id, node)),
+     unlocked AS MATERIALIZED (SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED)
      INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
-     SELECT $1, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $2
+     SELECT i.id, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, i.node FROM input i
      WHERE (SELECT version FROM bob_meta WHERE application = 'bob') <= $4
-     AND (EXISTS (SELECT FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1))
-     ON CONFLICT (id) DO UPDATE SET epoch = s.epoch + 1, node = $2 WHERE s.damage IS NULL
+     AND (i.id IN (SELECT id FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions x WHERE x.id = i.id))
+     ORDER BY i.id
+     ON CONFLICT (id) DO UPDATE SET epoch = s.epoch + 1, node = EXCLUDED.node WHERE s.damage IS NULL
          AND (s.pool IS NULL OR $5 OR s.pool = ANY ($6)) AND ",
-    is_free!(),
+    is_free!("EXCLUDED.node", "s.id = ANY ($3)"),
     " RETURNING ",
-    entry_columns!()
+    entry_columns!(),
+    ", s.id AS claimed"
 );
 
 /// With its records and messages, as far as the statement sees them.
 const DELETE: &str = concat!(
     "WITH gone AS (DELETE FROM bob_sessions s WHERE s.id = $1 AND ",
-    is_free!(),
+    is_free!("$2", "$3"),
     " RETURNING s.number),
      records AS (DELETE FROM bob_records WHERE session IN (SELECT number FROM gone)),
      messages AS (DELETE FROM bob_inbox WHERE session = $1
@@ -60,15 +70,18 @@ const DELETE: &str = concat!(
 /// What was appended after the deletion began and before it had the row. The number is not given again.
 const DELETE_LATE: &str = "DELETE FROM bob_records WHERE session = $1";
 
-/// Answers whether it is done. A row that is locked is not waited for, as with a claim.
+/// Ends ownerships, and answers of each whether it is done, and whether there was one. A row that is locked is not waited for, as
+/// with a claim.
 const RELEASE: &str = concat!(
-    "WITH unlocked AS MATERIALIZED (SELECT number FROM bob_sessions WHERE id = $1 FOR NO KEY UPDATE SKIP LOCKED),
-     released AS (UPDATE bob_sessions s SET node = NULL FROM unlocked WHERE s.number = unlocked.number AND s.node = $3
-         AND $2 = ",
+    "WITH input AS MATERIALIZED (
+         SELECT * FROM unnest($1::text[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS i(id, epoch, node, place)),
+     unlocked AS MATERIALIZED (SELECT id, number FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED),
+     released AS (UPDATE bob_sessions s SET node = NULL FROM unlocked u JOIN input i ON i.id = u.id
+         WHERE s.number = u.number AND s.node = i.node AND i.epoch = ",
     epoch!(),
-    " RETURNING s.number)
-     SELECT EXISTS (SELECT FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions WHERE id = $1),
-         EXISTS (SELECT FROM released)"
+    " RETURNING s.id)
+     SELECT i.id IN (SELECT id FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions x WHERE x.id = i.id),
+         i.id IN (SELECT id FROM released) FROM input i ORDER BY i.place"
 );
 
 /// Between two attempts at a session that is not to be had for a moment.
@@ -82,6 +95,22 @@ const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE 
 
 /// Ends the ownership that a claim began, which cannot be used.
 const GIVE_BACK: &str = concat!("UPDATE bob_sessions s SET node = NULL WHERE s.number = $1 AND $2 = ", epoch!());
+
+/// A claim on its way into a statement.
+#[derive(Clone)]
+pub(super) struct Claiming {
+    session: SessionId,
+    node: i32,
+    takes_over: bool,
+}
+
+/// The end of an ownership on its way into a statement.
+#[derive(Clone)]
+pub(super) struct Releasing {
+    session: SessionId,
+    epoch: u64,
+    node: i32,
+}
 
 enum Held {
     /// It is free by now.
@@ -123,20 +152,18 @@ impl Writer {
         node: i32,
         span: Span,
     ) -> Result<Result<Claimed, Held>, Unread> {
-        let turn = self.beside.acquire().await;
-        let statement = up.prepared(CLAIM).await?;
-        let takes_over = self.takes_over(session);
-        let known = STEPS.len() as i32;
-        let (is_in_all, pools) = names(&self.options.pools);
-        let values: [&(dyn ToSql + Sync); 6] = [&session.as_str(), &node, &takes_over, &known, &is_in_all, &pools];
-        let row = up.ask(up.client.query_opt(&statement, &values)).await?;
-        let Some(entry) = row.map(|row| Entry::of(&row)) else {
-            // Looking at its owner takes a while.
-            drop(turn);
+        let claim = Claiming { session: session.clone(), node, takes_over: self.takes_over(session) };
+        let claimed = self.claims.ask(claim.clone(), async |claims| self.send_claims(up, &claims).await).await?;
+        let claimed = match claimed {
+            Some(claimed) => claimed,
+            None => self.send_claims(up, &[claim]).await?.pop().flatten(),
+        };
+        let Some(entry) = claimed else {
             // A newer program has been here since the connection was made.
             schema::nature(up, &self.link.address).await?;
             return Ok(Err(self.held(up, session, &self.options.pools).await?));
         };
+        let _turn = self.beside.acquire().await;
         match records(up, &self.link.address, session, entry.number, entry.bounds(span)).await {
             // It was deleted as soon as it was claimed.
             Ok(None) => Ok(Err(Held::Free)),
@@ -159,6 +186,22 @@ impl Writer {
             }
             Err(failed) => Err(failed),
         }
+    }
+
+    /// Claims sessions in one statement, and answers for each whether it was given.
+    async fn send_claims(&self, up: &Up, claims: &[Claiming]) -> Result<Vec<Option<Entry>>, Error> {
+        let _turn = self.beside.acquire().await;
+        let statement = up.prepared(CLAIM).await?;
+        let ids: Vec<&str> = claims.iter().map(|claim| claim.session.as_str()).collect();
+        let nodes: Vec<i32> = claims.iter().map(|claim| claim.node).collect();
+        let taken_over = claims.iter().filter(|claim| claim.takes_over).map(|claim| claim.session.as_str());
+        let taken_over: Vec<&str> = taken_over.collect();
+        let known = STEPS.len() as i32;
+        let (is_in_all, pools) = names(&self.options.pools);
+        let values: [&(dyn ToSql + Sync); 6] = [&ids, &nodes, &taken_over, &known, &is_in_all, &pools];
+        let rows = up.ask(up.client.query(&statement, &values)).await?;
+        let mut given: HashMap<&str, Entry> = rows.iter().map(|row| (row.get("claimed"), Entry::of(row))).collect();
+        Ok(ids.iter().map(|id| given.remove(id)).collect())
     }
 
     /// Why a session was not given to a process of these pools; its owner is looked at.
@@ -208,14 +251,13 @@ impl Writer {
         loop {
             let up = self.link.to_write(until).await?;
             let node = self.node.known().unwrap_or_default();
-            let released = async {
-                let _turn = self.beside.acquire().await;
-                let statement = up.prepared(RELEASE).await?;
-                let values: [&(dyn ToSql + Sync); 3] = [&session.as_str(), &signed(epoch), &node];
-                let row = up.ask(up.client.query_one(&statement, &values)).await?;
-                Ok::<(bool, bool), Error>((row.get(0), row.get(1)))
+            let one = Releasing { session: session.clone(), epoch, node };
+            let together = self.releases.ask(one.clone(), async |all| self.send_releases(&up, &all).await).await;
+            let released = match together {
+                Ok(None) => self.send_releases(&up, &[one]).await.map(|answers| answers.first().copied()),
+                answered => answered,
             };
-            match released.await {
+            match released.map(|released| released.unwrap_or((false, false))) {
                 Ok((false, _)) if Instant::now() < until => sleep(PAUSE).await,
                 Ok((false, _)) => return Err(self.locked(session)),
                 // This process entered again meanwhile, and took the session along.
@@ -225,6 +267,17 @@ impl Writer {
                 Err(error) => return Err(self.link.address.failed("write", &error)),
             }
         }
+    }
+
+    /// Ends ownerships in one statement. Of each: whether it is done, and whether there was one.
+    async fn send_releases(&self, up: &Up, releases: &[Releasing]) -> Result<Vec<(bool, bool)>, Error> {
+        let _turn = self.beside.acquire().await;
+        let statement = up.prepared(RELEASE).await?;
+        let ids: Vec<&str> = releases.iter().map(|one| one.session.as_str()).collect();
+        let epochs: Vec<i64> = releases.iter().map(|one| signed(one.epoch)).collect();
+        let nodes: Vec<i32> = releases.iter().map(|one| one.node).collect();
+        let rows = up.ask(up.client.query(&statement, &[&ids, &epochs, &nodes])).await?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
     /// Removes a session that is no other living process's.

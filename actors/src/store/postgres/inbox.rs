@@ -8,7 +8,8 @@ use super::due;
 use super::link::Link;
 use super::node::{Node, lives};
 use super::schema::HAS_INBOX;
-use super::up::Unread;
+use super::together::Together;
+use super::up::{Unread, Up};
 use crate::store::StoreFuture;
 use crate::store::inbox::{Due, Inbox, MOST_WAITING, full};
 use bob_messages::error::AgentError;
@@ -17,7 +18,7 @@ use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::reply::Reply;
 use bob_messages::store::{Pools, StoreError};
 use futures_util::future::{BoxFuture, FutureExt};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +26,10 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender};
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, sleep};
-use tokio_postgres::Row;
+use tokio_postgres::{Error, Row};
+
+/// Messages that are removed, and whether they were there.
+type Settled = Together<InboxKey, bool>;
 
 /// Between two notifications.
 const NOTIFIED_EACH: Duration = Duration::from_millis(20);
@@ -101,14 +105,14 @@ pub(super) async fn run(
     changed: Arc<Notify>,
     mut asks: UnboundedReceiver<Ask>,
 ) {
-    let walk = Rc::new(due::Walk::of(pools));
+    let (walk, settled) = (Rc::new(due::Walk::of(pools)), Rc::<Settled>::default());
     let untold = Rc::new(Notify::new());
     let notifying = spawn_local(notify_others(Rc::clone(&link), Rc::clone(&untold)));
     let suspects = due::Suspects::new(changed);
     let mut asked = JoinSet::new();
     while let Some(ask) = asks.recv().await {
         let (link, node, untold, suspects) = (Rc::clone(&link), node.clone(), Rc::clone(&untold), suspects.clone());
-        let walk = Rc::clone(&walk);
+        let (walk, settled) = (Rc::clone(&walk), Rc::clone(&settled));
         asked.spawn_local(async move {
             match ask {
                 Ask::Put(message, reply) => {
@@ -117,7 +121,7 @@ pub(super) async fn run(
                 }
                 Ask::Take(session, reply) => reply.send(take(&link, &session).await),
                 Ask::Settle(key, refusal, reply) => {
-                    reply.send(settle(&link, &node, &key, refusal.as_ref()).await);
+                    reply.send(settle(&link, (&node, &settled), &key, refusal.as_ref()).await);
                     untold.notify_one();
                 }
                 Ask::Standing(key, reply) => reply.send(standing(&link, &key).await),
@@ -203,7 +207,8 @@ async fn take(link: &Link, session: &SessionId) -> Result<Vec<InboxEntry>, Store
     .await
 }
 
-const DONE: &str = "DELETE FROM bob_inbox WHERE session = $1 AND request = $2";
+const DONE: &str = "DELETE FROM bob_inbox i USING unnest($1::text[], $2::text[]) AS k(session, request)
+    WHERE i.session = k.session AND i.request = k.request RETURNING i.session, i.request";
 
 /// Not while another process owns the session, which runs the message itself.
 const REFUSE: &str = concat!(
@@ -214,25 +219,40 @@ const REFUSE: &str = concat!(
     ")"
 );
 
-async fn settle(link: &Link, node: &Node, key: &InboxKey, refusal: Option<&AgentError>) -> Result<bool, StoreError> {
+async fn settle(
+    link: &Link,
+    (node, settled): (&Node, &Settled),
+    key: &InboxKey,
+    refusal: Option<&AgentError>,
+) -> Result<bool, StoreError> {
     let why = refusal.map(serde_json::to_string).transpose();
     let why = why.map_err(|error| StoreError::Unavailable(format!("the refusal cannot be written: {error}")))?;
     let (session, request) = (key.session.as_str(), key.request.as_str());
-    writing(link, async |up| {
-        let settled = match &why {
-            None => {
-                let statement = up.prepared(DONE).await?;
-                up.ask(up.client.execute(&statement, &[&session, &request])).await?
+    writing(link, async |up| match &why {
+        None => {
+            let together = settled.ask(key.clone(), async |keys| remove(&up, &keys).await).await?;
+            match together {
+                Some(was_there) => Ok(was_there),
+                None => Ok(remove(&up, std::slice::from_ref(key)).await? == [true]),
             }
-            Some(why) => {
-                let statement = up.prepared(REFUSE).await?;
-                let ours = node.known().unwrap_or_default();
-                up.ask(up.client.execute(&statement, &[&session, &request, why, &ours])).await?
-            }
-        };
-        Ok(settled > 0)
+        }
+        Some(why) => {
+            let statement = up.prepared(REFUSE).await?;
+            let ours = node.known().unwrap_or_default();
+            Ok(up.ask(up.client.execute(&statement, &[&session, &request, why, &ours])).await? > 0)
+        }
     })
     .await
+}
+
+/// Removes messages in one statement. Answers of each whether it was there.
+async fn remove(up: &Up, keys: &[InboxKey]) -> Result<Vec<bool>, Error> {
+    let statement = up.prepared(DONE).await?;
+    let sessions: Vec<&str> = keys.iter().map(|key| key.session.as_str()).collect();
+    let requests: Vec<&str> = keys.iter().map(|key| key.request.as_str()).collect();
+    let rows = up.ask(up.client.query(&statement, &[&sessions, &requests])).await?;
+    let removed: HashSet<(&str, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    Ok(sessions.into_iter().zip(requests).map(|key| removed.contains(&key)).collect())
 }
 
 async fn standing(link: &Link, key: &InboxKey) -> Result<InboxStanding, StoreError> {

@@ -29,6 +29,10 @@ pub(super) const CHANNEL: &str = "'bob_' || to_hex(hashtext(current_schema())::b
 /// The oldest server whose SQL has what is used here: 12.
 const OLDEST: i32 = 120_000;
 
+/// A plan that knows no values expects fewer or more rows than there are, and would read whole tables for that.
+const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+    SET enable_hashjoin = off; SET enable_mergejoin = off";
+
 /// A connection, while there is one.
 #[derive(Debug)]
 pub(super) struct Link {
@@ -38,6 +42,8 @@ pub(super) struct Link {
     ended: Arc<Notify>,
     /// Notified when another process says that something changed, on a connection that listens.
     changed: Option<Arc<Notify>>,
+    /// Whether statements are planned once, for whatever they are given.
+    plans_once: bool,
 }
 
 #[derive(Debug)]
@@ -48,7 +54,13 @@ struct Held {
 
 impl Link {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, held: Mutex::default(), ended: Arc::default(), changed: None }
+        Self { address, held: Mutex::default(), ended: Arc::default(), changed: None, plans_once: false }
+    }
+
+    /// One for what writes: its statements look up single rows by an index, however many there are, so that planning
+    /// them anew for each set of values, which takes the server longer than an append does, finds nothing better.
+    pub(super) fn writing(address: Address) -> Self {
+        Self { plans_once: true, ..Self::new(address) }
     }
 
     /// One whose connections listen to the notifications of all processes.
@@ -155,6 +167,9 @@ impl Link {
         }
         if row.get(4) {
             return Err((self.address.refuse("is a replica that cannot be written; name the primary"), false));
+        }
+        if self.plans_once {
+            up.client.batch_execute(PLANNED_ONCE).await.map_err(failed)?;
         }
         let nature = schema::nature(&up, &self.address).await.map_err(|unread| match unread {
             Unread::Bad(error) => (error, true),

@@ -1,22 +1,22 @@
 //! The order of what is written on a connection.
 //!
-//! Appends that wait while a statement runs go together into the next one. A claim, a release, a taking and a deletion are
+//! Appends that wait while a statement runs go together into the next one, those of one session as one. A claim, a release, a taking and a deletion are
 //! each a task of their own, so that one that waits for a row, or for news of an owner, delays no other session. Jobs of one
 //! session keep their order: what comes while such a task has the session waits for its end.
 
-use super::appends::Item;
 use super::claims::Claimed;
+use super::item::Item;
 use super::job::Job;
 use super::writer::Writer;
 use bob_messages::ids::SessionId;
 use futures_util::future::FutureExt;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::rc::Rc;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::task::{JoinError, JoinSet};
 
-/// The most jobs that are taken at once.
+/// From so many jobs on no more are taken at once.
 const MAX_JOBS: usize = 4_096;
 
 /// The most appends in one statement, and the most bytes of lines: enough for one sync to serve many, little enough that
@@ -25,21 +25,21 @@ const MAX_APPENDS: usize = 500;
 const MAX_BYTES: usize = 8 << 20;
 
 /// Works until all senders are dropped, and until what they sent is done. A panic loses only answers.
-pub(super) async fn run(writer: Writer, mut jobs: UnboundedReceiver<Job>) {
+pub(super) async fn run(writer: Writer, mut jobs: UnboundedReceiver<Vec<Job>>) {
     let mut stages = Stages::new(writer);
     loop {
         let mut ready = tokio::select! {
             Some(ended) = stages.beside.join_next() => stages.ended(ended),
-            Some(job) = jobs.recv() => vec![job],
+            Some(jobs) = jobs.recv() => jobs,
             else => break,
         };
         while let Some(ended) = stages.beside.try_join_next() {
             ready.extend(stages.ended(ended));
         }
         while ready.len() < MAX_JOBS
-            && let Ok(job) = jobs.try_recv()
+            && let Ok(more) = jobs.try_recv()
         {
-            ready.push(job);
+            ready.extend(more);
         }
         if AssertUnwindSafe(stages.work(ready)).catch_unwind().await.is_err() {
             tracing::error!("the store panicked while it wrote; what it wrote is in doubt");
@@ -52,9 +52,9 @@ pub(super) async fn run(writer: Writer, mut jobs: UnboundedReceiver<Job>) {
 
 struct Stages {
     writer: Rc<Writer>,
-    /// Appends that are not sent yet, each of another session.
+    /// Appends that are not sent yet, each of another session, and which of them is whose.
     appends: Vec<Item>,
-    sessions: HashSet<SessionId>,
+    sessions: HashMap<SessionId, usize>,
     /// The tasks, each for another session, which it answers.
     beside: JoinSet<SessionId>,
     /// The sessions of the tasks, with the jobs that came meanwhile.
@@ -80,18 +80,31 @@ impl Stages {
                 behind.push(job);
                 continue;
             }
-            if self.sessions.contains(&session) {
-                self.append().await;
-            }
+            let before = self.sessions.get(&session).copied();
             match job {
-                Job::Append(encoded, reply) => {
-                    self.sessions.insert(session);
-                    self.appends.push(Item::new(encoded, reply));
+                Job::Append(encoded, reply) => self.enqueue(session, Item::new(encoded, reply), before).await,
+                job => {
+                    if before.is_some() {
+                        self.append().await;
+                    }
+                    self.begin(session, job);
                 }
-                job => self.begin(session, job),
             }
         }
         self.append().await;
+    }
+
+    /// Puts an append to those that are sent next: to the one of its session, or behind all of them.
+    async fn enqueue(&mut self, session: SessionId, mut item: Item, before: Option<usize>) {
+        if let Some(before) = before.and_then(|before| self.appends.get_mut(before)) {
+            match before.join(item) {
+                Ok(()) => return,
+                Err(other) => item = other,
+            }
+            self.append().await;
+        }
+        self.sessions.insert(session, self.appends.len());
+        self.appends.push(item);
     }
 
     async fn append(&mut self) {

@@ -1,7 +1,10 @@
 //! One of the connections that write, and what is known of the sessions that are written on it.
 
+use super::claims::{Claiming, Releasing};
 use super::link::Link;
 use super::node::Node;
+use super::tables::Entry;
+use super::together::Together;
 use crate::store::{Ledger, StoreOptions};
 use bob_messages::ids::SessionId;
 use std::cell::RefCell;
@@ -22,11 +25,13 @@ pub(super) struct Writer {
     pub(super) taken: RefCell<HashSet<SessionId>>,
     /// Held while a claim or a release is sent and answered, and not between two attempts.
     pub(super) beside: Semaphore,
+    pub(super) claims: Together<Claiming, Option<Entry>>,
+    pub(super) releases: Together<Releasing, (bool, bool)>,
 }
 
 impl Writer {
     pub(super) fn new(link: Link, node: Node, options: StoreOptions) -> Self {
-        let (known, taken) = (RefCell::default(), RefCell::default());
-        Self { link, node, options, known, taken, beside: Semaphore::new(BESIDE) }
+        let (known, taken, claims, releases) = Default::default();
+        Self { link, node, options, known, taken, beside: Semaphore::new(BESIDE), claims, releases }
     }
 }
