@@ -14,6 +14,8 @@ mod migration;
 mod node_tests;
 #[path = "postgres/outage_tests.rs"]
 mod outage;
+#[path = "postgres/plans_tests.rs"]
+mod plans;
 #[path = "postgres/pooler_tests.rs"]
 mod pooler;
 #[path = "postgres/pools_tests.rs"]

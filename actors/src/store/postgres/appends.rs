@@ -22,7 +22,9 @@ use tokio_postgres::{Error, Row};
 /// How often an append is looked at again because others wrote meanwhile.
 const MAX_ROUNDS: usize = 32;
 
-const APPEND: &str = concat!(
+/// The rows are looked up by their ids: no other index has a condition that stands here (`damage IS NULL` would be one), since
+/// this is planned once, when the tables may be empty and all indexes cost the same.
+pub(super) const APPEND: &str = concat!(
     "
     WITH input AS MATERIALIZED (
         SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::boolean[],
@@ -41,7 +43,7 @@ const APPEND: &str = concat!(
             cwd = CASE WHEN r.shows THEN r.cwd ELSE s.cwd END,
             pool = CASE WHEN r.shows THEN r.pool ELSE s.pool END,
             created_at = coalesce(r.created_at, s.created_at), tenant = coalesce(r.tenant, s.tenant)
-        FROM input r WHERE s.id = r.id AND s.version = r.expected AND s.damage IS NULL AND r.epoch = ",
+        FROM input r WHERE s.id = r.id AND s.version = r.expected AND coalesce(s.damage, '') = '' AND r.epoch = ",
     epoch!(),
     "
         RETURNING s.number, r.place, r.expected, r.lines

@@ -40,7 +40,7 @@ macro_rules! is_free {
 /// Claims sessions. A row that another transaction has locked is not waited for, which would hold up all that is behind it on the
 /// connection: it is not claimed then. New ones come in the order of their ids, so that two processes with the same ones do not
 /// wait for each other.
-const CLAIM: &str = concat!(
+pub(super) const CLAIM: &str = concat!(
     "WITH input AS MATERIALIZED (SELECT * FROM unnest($1::text[], $2::integer[]) AS i(id, node)),
      unlocked AS MATERIALIZED (SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED)
      INSERT INTO bob_sessions AS s (id, epoch, version, bytes, updated_at, node)
@@ -57,7 +57,7 @@ const CLAIM: &str = concat!(
 );
 
 /// With its records and messages, as far as the statement sees them.
-const DELETE: &str = concat!(
+pub(super) const DELETE: &str = concat!(
     "WITH gone AS (DELETE FROM bob_sessions s WHERE s.id = $1 AND ",
     is_free!("$2", "$3"),
     " RETURNING s.number),
@@ -68,16 +68,16 @@ const DELETE: &str = concat!(
 );
 
 /// What was appended after the deletion began and before it had the row. The number is not given again.
-const DELETE_LATE: &str = "DELETE FROM bob_records WHERE session = $1";
+pub(super) const DELETE_LATE: &str = "DELETE FROM bob_records WHERE session = $1";
 
 /// Ends ownerships, and answers of each whether it is done, and whether there was one. A row that is locked is not waited for, as
-/// with a claim.
-const RELEASE: &str = concat!(
+/// with a claim. The rows are looked up by their numbers, and not by the index of owned ones, which has all of this process.
+pub(super) const RELEASE: &str = concat!(
     "WITH input AS MATERIALIZED (
          SELECT * FROM unnest($1::text[], $2::bigint[], $3::integer[]) WITH ORDINALITY AS i(id, epoch, node, place)),
      unlocked AS MATERIALIZED (SELECT id, number FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED),
      released AS (UPDATE bob_sessions s SET node = NULL FROM unlocked u JOIN input i ON i.id = u.id
-         WHERE s.number = u.number AND s.node = i.node AND i.epoch = ",
+         WHERE s.number = u.number AND s.node + 0 = i.node AND i.epoch = ",
     epoch!(),
     " RETURNING s.id)
      SELECT i.id IN (SELECT id FROM unlocked) OR NOT EXISTS (SELECT FROM bob_sessions x WHERE x.id = i.id),

@@ -30,10 +30,10 @@ macro_rules! walked {
     };
 }
 
-/// How many sessions one look considers at most.
+/// How many sessions one look considers at most: those that are taken, and as many as two other processes take of the same ones.
 macro_rules! considered {
     () => {
-        300
+        "least(300, 3 * $2::bigint + 16)"
     };
 }
 

@@ -29,9 +29,13 @@ pub(super) const CHANNEL: &str = "'bob_' || to_hex(hashtext(current_schema())::b
 /// The oldest server whose SQL has what is used here: 12.
 const OLDEST: i32 = 120_000;
 
+/// A plan that was made while a table was empty reads all of it, also when it has grown: all that is asked often has an index.
+/// Where there is none the plan counts as one of great cost, for which the server would compile the statement each time.
+pub(super) const LOOKED_UP: &str = "SET enable_seqscan = off; SET jit = off";
+
 /// A plan that knows no values expects fewer or more rows than there are, and would read whole tables for that.
-const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
-    SET enable_hashjoin = off; SET enable_mergejoin = off";
+pub(super) const PLANNED_ONCE: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off;
+    SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
 
 /// A connection, while there is one.
 #[derive(Debug)]
@@ -42,8 +46,8 @@ pub(super) struct Link {
     ended: Arc<Notify>,
     /// Notified when another process says that something changed, on a connection that listens.
     changed: Option<Arc<Notify>>,
-    /// Whether statements are planned once, for whatever they are given.
-    plans_once: bool,
+    /// How the server is to plan its statements.
+    planned: &'static str,
 }
 
 #[derive(Debug)]
@@ -54,13 +58,13 @@ struct Held {
 
 impl Link {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, held: Mutex::default(), ended: Arc::default(), changed: None, plans_once: false }
+        Self { address, held: Mutex::default(), ended: Arc::default(), changed: None, planned: LOOKED_UP }
     }
 
     /// One for what writes: its statements look up single rows by an index, however many there are, so that planning
     /// them anew for each set of values, which takes the server longer than an append does, finds nothing better.
     pub(super) fn writing(address: Address) -> Self {
-        Self { plans_once: true, ..Self::new(address) }
+        Self { planned: PLANNED_ONCE, ..Self::new(address) }
     }
 
     /// One whose connections listen to the notifications of all processes.
@@ -168,9 +172,7 @@ impl Link {
         if row.get(4) {
             return Err((self.address.refuse("is a replica that cannot be written; name the primary"), false));
         }
-        if self.plans_once {
-            up.client.batch_execute(PLANNED_ONCE).await.map_err(failed)?;
-        }
+        up.client.batch_execute(self.planned).await.map_err(failed)?;
         let nature = schema::nature(&up, &self.address).await.map_err(|unread| match unread {
             Unread::Bad(error) => (error, true),
             Unread::Failed(error) => failed(error),

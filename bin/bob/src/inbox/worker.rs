@@ -35,6 +35,11 @@ const SWEPT_EACH: Duration = Duration::from_millis(250);
 const APART: Duration = Duration::from_millis(50);
 const MOST_AT_ONCE: usize = 100;
 
+/// Behind a look that began as many as it could: for each of them, so that there are no more than those a second, and at least.
+/// Others may wait for the places that become free.
+const APART_EACH: Duration = Duration::from_micros(500);
+const APART_LEAST: Duration = Duration::from_millis(20);
+
 /// Between two looks at the list of sessions, in a store that does not tell of turns that were left open.
 const LISTED_EACH: Duration = Duration::from_secs(2);
 
@@ -105,7 +110,7 @@ impl Worker {
                 biased;
                 // What the store gives after that is given back with all that this process owns.
                 () = until.cancelled() => break,
-                () = at_work.look(&mut looked) => looked.at = Instant::now(),
+                apart = at_work.look(&mut looked) => looked.next = Instant::now() + apart,
             }
         }
         self.shared.until.cancel();
@@ -127,7 +132,8 @@ impl Worker {
 /// When was looked for something to do, and whether that worked.
 #[derive(Debug)]
 struct Looked {
-    at: Instant,
+    /// When the next look may be.
+    next: Instant,
     listed: Option<Instant>,
     /// Where the list of sessions goes on.
     cursor: Option<String>,
@@ -138,7 +144,7 @@ struct Looked {
 
 impl Default for Looked {
     fn default() -> Self {
-        Self { at: Instant::now() - APART, listed: None, cursor: None, failed: false, soon: false }
+        Self { next: Instant::now(), listed: None, cursor: None, failed: false, soon: false }
     }
 }
 
@@ -150,7 +156,7 @@ impl Looked {
             false if self.soon => {}
             false => drop(timeout(SWEPT_EACH, inbox.woken()).await),
         }
-        sleep_until(self.at + APART).await;
+        sleep_until(self.next).await;
     }
 }
 
@@ -226,13 +232,15 @@ impl AtWork {
         self.most.saturating_sub(self.sessions.len())
     }
 
-    async fn look(&mut self, looked: &mut Looked) {
+    /// Looks once, and answers how long the next look is to wait.
+    async fn look(&mut self, looked: &mut Looked) -> Duration {
         looked.soon = false;
         let now = Instant::now();
         self.resting.retain(|_, resting| now < resting.until + FORGOTTEN_AFTER);
         let resting = self.resting.iter().filter(|(_, resting)| now < resting.until);
         let known = self.sessions.keys().chain(resting.map(|(session, _)| session)).cloned().collect();
-        let due = self.shared.inbox.due(self.free().min(MOST_AT_ONCE), &known).await;
+        let (before, asked) = (self.free(), self.free().min(MOST_AT_ONCE));
+        let due = self.shared.inbox.due(asked, &known).await;
         match due {
             Ok(due) => {
                 looked.failed = false;
@@ -249,6 +257,13 @@ impl AtWork {
             looked.listed = Some(Instant::now());
             self.look_for_open_turns(looked).await;
         }
+        let begun = before.saturating_sub(self.free());
+        if asked == 0 || begun < asked {
+            return APART;
+        }
+        looked.soon |= self.free() > 0;
+        // At most `MOST_AT_ONCE`.
+        (APART_EACH * begun as u32).max(APART_LEAST)
     }
 
     /// Turns that were left open, a page of them at a time; those of living processes are refused as busy, and rest.
