@@ -60,14 +60,14 @@ class Database:
             if line == "end-of-answer\n":
                 return rows
             rows.append(line.rstrip("\n"))
-        sys.exit("takeover.py: psql ended")
+        sys.exit(f"{os.path.basename(sys.argv[0])}: psql ended")
 
 
 def until(what, is_so):
     end = time.monotonic() + 120
     while not is_so():
         if time.monotonic() > end:
-            sys.exit(f"takeover.py: {what} did not come")
+            sys.exit(f"{os.path.basename(sys.argv[0])}: {what} did not come")
         time.sleep(0.02)
 
 

@@ -8,6 +8,8 @@ mod database;
 mod fixtures;
 #[path = "postgres/inbox_tests.rs"]
 mod inbox_tests;
+#[path = "postgres/listing_tests.rs"]
+mod listing;
 #[path = "postgres/migration_tests.rs"]
 mod migration;
 #[path = "postgres/node_tests.rs"]

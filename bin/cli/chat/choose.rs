@@ -46,7 +46,7 @@ pub(super) async fn session(
     let interrupted = alive::interrupted(opened, &sessions).await;
     let list = |shown: &[&SessionSummary]| {
         let shown: Vec<SessionSummary> = shown.iter().copied().cloned().collect();
-        rows::rows(&shown, &sessions, &interrupted, First::Number, Some(Look::now().columns))
+        rows::rows(&shown, Some(&sessions), &interrupted, First::Number, Some(Look::now().columns))
     };
     Ok(match one_of(&sessions, list, is_about, source, signals).await? {
         Chosen::This(summary) => Chosen::This(summary.session.clone()),

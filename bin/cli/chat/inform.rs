@@ -141,12 +141,14 @@ impl View<'_> {
     }
 
     async fn sessions(self) -> Result<String, Failure> {
-        let mut all = Listing::Runtime(&self.opened.runtime).all(None).await?.sessions;
+        let newest = Listing::Runtime(&self.opened.runtime).newest(SESSIONS_SHOWN).await?;
+        let mut all = newest.page.sessions;
         all.retain(|summary| summary.parent.is_none());
         let sessions = &all[..all.len().min(SESSIONS_SHOWN)];
         let columns = self.is_person.then(|| Look::now().columns);
         let interrupted = alive::interrupted(self.opened, sessions).await;
-        Ok(rows::rows(sessions, &all, &interrupted, First::Time, columns).into_iter().map(|row| row + "\n").collect())
+        let all = newest.is_all.then_some(&all[..]);
+        Ok(rows::rows(sessions, all, &interrupted, First::Time, columns).into_iter().map(|row| row + "\n").collect())
     }
 
     /// The model of the next turn, as far as this chat knows.

@@ -33,7 +33,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 pub(crate) use change::title;
-use find::Listing;
+use find::{Listing, Newest};
 use rows::First;
 use show::Seen;
 
@@ -43,19 +43,19 @@ pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result
     let listing = Listing::Store(&*store);
     match action {
         SessionsAction::List { limit, children, json } => {
-            let page = listing.all(None).await?;
-            let all = page.sessions.clone();
-            let mut page = SessionPage { sessions: family::ordered(page.sessions, *children, *json), ..page };
             let most = match limit.unwrap_or(if *json { 0 } else { MOST_LISTED }) {
                 0 => usize::MAX,
                 most => most,
             };
+            let Newest { page, is_all } = listing.newest(if *children { usize::MAX } else { most }).await?;
+            let all = is_all.then(|| page.sessions.clone());
+            let mut page = SessionPage { sessions: family::ordered(page.sessions, *children, *json), ..page };
             let interrupted = find::interrupted(&*store, page.sessions.iter().take(most)).await;
             if *json {
                 page.sessions.truncate(most);
                 print::json(&as_json(&page, &interrupted))?;
             } else {
-                table(&page, &all, &interrupted, most)?;
+                table(&page, all.as_deref(), &interrupted, most)?;
             }
         }
         SessionsAction::Search { text, limit, json } => {
@@ -211,7 +211,7 @@ pub(crate) fn no_such(id: &SessionId) -> Failure {
 
 fn table(
     page: &SessionPage,
-    every: &[SessionSummary],
+    every: Option<&[SessionSummary]>,
     interrupted: &BTreeSet<SessionId>,
     most: usize,
 ) -> Result<(), Failure> {
@@ -224,6 +224,7 @@ fn table(
     }
     match all {
         0 if page.quarantined.is_empty() => print::note("no sessions yet"),
+        _ if every.is_none() => print::note(&format!("the last {most} of many sessions; --limit 0 lists all")),
         _ if all > most => print::note(&format!("{most} of {all} sessions; --limit 0 lists all")),
         _all_of_them => {}
     }

@@ -88,7 +88,8 @@ async fn of_two_that_remove_the_last_holders_at_once_one_removes_the_content() {
         tokio::spawn(
             async move { second.batch_execute("DELETE FROM bob_artifact_holders WHERE session = 'two'").await },
         );
-    let waits = format!("SELECT (wait_event_type = 'Lock')::text FROM pg_stat_activity WHERE pid = {pid}");
+    let waits =
+        format!("SELECT coalesce(wait_event_type = 'Lock', false)::text FROM pg_stat_activity WHERE pid = {pid}");
     schema.until(&waits, |waits| waits == "true").await;
     first.batch_execute("COMMIT").await.unwrap();
     within(removed).await.unwrap().unwrap();

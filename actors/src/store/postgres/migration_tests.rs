@@ -71,6 +71,34 @@ async fn sessions_and_messages_outlive_the_step_to_artifacts() {
     assert!(matches!(ben.claim(&session("d")).await, Err(StoreError::Unreachable { .. })), "it is bound to a pool");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn the_same_is_listed_before_and_behind_the_step_to_indexes_of_filters() {
+    let Some(schema) = schema("the_same_is_listed_before_and_behind_the_step") else { return };
+    schema.run(&version(4));
+    // As an operator does before, so that nothing waits for it.
+    schema.run(
+        "CREATE INDEX CONCURRENTLY bob_sessions_of_tenant ON bob_sessions (tenant, updated_at DESC, id)
+         WHERE tenant IS NOT NULL AND damage IS NULL",
+    );
+    let ann = schema.open("ann", false);
+    let listed = async || {
+        let of = async |filter: SessionFilter| {
+            let page = ann.list(&filter, None).await.unwrap();
+            let mut ids: Vec<_> = page.sessions.into_iter().map(|summary| summary.session.to_string()).collect();
+            ids.sort_unstable();
+            ids.concat()
+        };
+        let tenant = of(SessionFilter { tenant: Some("acme".into()), ..SessionFilter::default() }).await;
+        (tenant, of(SessionFilter { parent: Some(session("a")), ..SessionFilter::default() }).await)
+    };
+    let expected = ("ab".to_owned(), "c".to_owned());
+    assert_eq!(listed().await, expected);
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), "4", "what only reads changes nothing");
+    ann.claim(&session("b")).await.unwrap();
+    assert_eq!(schema.one("SELECT version::text FROM bob_meta"), schema::STEPS.len().to_string());
+    assert_eq!(listed().await, expected);
+}
+
 /// A process of the first version, as far as the database sees it: its row, its lock, and its statements.
 struct OldWorker {
     /// Has its lock.

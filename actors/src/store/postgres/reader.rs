@@ -60,27 +60,61 @@ async fn load(link: &Link, session: &SessionId, span: Span) -> Result<Vec<Arc<Re
     .await
 }
 
+/// The page behind a session that was written at a time.
 const LIST: &str =
     "SELECT id, updated_at, bytes, title, state, turns, parent, cwd, created_at, tenant FROM bob_sessions
-    WHERE damage IS NULL AND updated_at <= $1 AND (updated_at < $1 OR id > $2) AND starts_with(id, $3)
-      AND ($5::text IS NULL OR state = $5) AND ($6::text IS NULL OR parent = $6) AND ($7::text IS NULL OR tenant = $7)
-    ORDER BY updated_at DESC, id LIMIT $4";
+    WHERE damage IS NULL AND updated_at <= $1 AND (updated_at < $1 OR id > $2)";
+
+/// A statement with its values.
+pub(super) struct Query {
+    pub(super) text: String,
+    values: Vec<Box<dyn ToSql + Sync + Send>>,
+}
+
+impl Query {
+    fn add(&mut self, condition: &str, value: impl ToSql + Sync + Send + 'static) {
+        self.values.push(Box::new(value));
+        self.text += &format!(" {condition} ${}", self.values.len());
+    }
+
+    pub(super) fn values(&self) -> Vec<&(dyn ToSql + Sync)> {
+        self.values.iter().map(|value| &**value as &(dyn ToSql + Sync)).collect()
+    }
+}
+
+/// A page of so many sessions. It has a condition for each filter that is set and for no other one, and is planned for its values:
+/// a filter that few sessions pass is looked up in an index of its own, and the others in that of time.
+pub(super) fn query(filter: &SessionFilter, (at, behind): (Millis, &str), most: i64) -> Query {
+    let mut query = Query { text: LIST.to_owned(), values: vec![Box::new(at), Box::new(behind.to_owned())] };
+    if let Some(prefix) = filter.prefix.as_deref().filter(|prefix| !prefix.is_empty()) {
+        query.add("AND id >=", prefix.to_owned());
+        // The last character that there is: ids are compared by their bytes.
+        query.add("AND id <", format!("{prefix}{}", char::MAX));
+    }
+    if let Some(state) = filter.state {
+        query.add("AND state =", state.as_str());
+    }
+    if let Some(parent) = &filter.parent {
+        query.add("AND parent =", parent.as_str().to_owned());
+    }
+    if let Some(tenant) = &filter.tenant {
+        query.add("AND tenant =", tenant.as_str().to_owned());
+    }
+    query.add("ORDER BY updated_at DESC, id LIMIT", most);
+    query
+}
 
 const DAMAGED: &str =
     "SELECT id, damage FROM bob_sessions WHERE damage IS NOT NULL AND starts_with(id, $1) ORDER BY id";
 
 async fn list(link: &Link, filter: &SessionFilter, cursor: Option<&str>) -> Result<SessionPage, StoreError> {
     // A cursor that is none is refused also while there is nothing to list.
-    let (at, behind) = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
+    let behind = listing::after(cursor)?.unwrap_or((Millis::MAX, ""));
     let (prefix, limit) = (filter.prefix.as_deref().unwrap_or_default(), listing::limit(filter));
-    let state = filter.state.map(SessionState::as_str);
-    let parent = filter.parent.as_ref().map(SessionId::as_str);
-    let tenant = filter.tenant.as_ref().map(TenantId::as_str);
+    let query = query(filter, behind, signed(limit as u64).saturating_add(1));
     reading(link, 1, SessionPage::default, async |up| {
-        let more = signed(limit as u64).saturating_add(1);
-        let statement = up.prepared(LIST).await?;
-        let values: [&(dyn ToSql + Sync); 7] = [&at, &behind, &prefix, &more, &state, &parent, &tenant];
-        let wanted = up.ask(up.client.query(&statement, &values)).await?;
+        // Not prepared: the plan of a prepared one is soon the same for all values.
+        let wanted = up.ask(up.client.query(&query.text, &query.values())).await?;
         let sessions = wanted.iter().take(limit).filter_map(summary).collect();
         let mut page = listing::page_of_cut(sessions, wanted.len() > limit);
         if cursor.is_none() {

@@ -119,6 +119,15 @@ pub(super) const STEPS: &[&str] = &[
         REFERENCING OLD TABLE AS released FOR EACH STATEMENT EXECUTE FUNCTION bob_artifact_released();
     ALTER TABLE bob_nodes ADD COLUMN figures text;
 ",
+    // Who has very many sessions makes these indexes before, by the same names and without a lock (CONCURRENTLY).
+    "
+    CREATE INDEX IF NOT EXISTS bob_sessions_of_tenant ON bob_sessions (tenant, updated_at DESC, id)
+        WHERE tenant IS NOT NULL AND damage IS NULL;
+    CREATE INDEX IF NOT EXISTS bob_sessions_of_parent ON bob_sessions (parent, updated_at DESC, id)
+        WHERE parent IS NOT NULL AND damage IS NULL;
+    CREATE INDEX IF NOT EXISTS bob_sessions_waiting ON bob_sessions (state, updated_at DESC, id)
+        WHERE state NOT IN ('idle', 'running') AND damage IS NULL;
+",
 ];
 
 /// The version since which there is an inbox.
@@ -253,6 +262,9 @@ async fn take_steps(up: &Up, address: &Address) -> Result<(), Unread> {
     for step in STEPS.iter().skip(have) {
         up.client.batch_execute(step).await?;
     }
-    let taken = format!("UPDATE bob_meta SET version = {} WHERE application = 'bob'; COMMIT", STEPS.len());
-    Ok(up.client.batch_execute(&taken).await?)
+    if have < STEPS.len() {
+        let taken = format!("UPDATE bob_meta SET version = {} WHERE application = 'bob'", STEPS.len());
+        up.client.batch_execute(&taken).await?;
+    }
+    Ok(up.client.batch_execute("COMMIT").await?)
 }

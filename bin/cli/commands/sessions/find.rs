@@ -15,6 +15,17 @@ const MOST_NAMED: usize = 8;
 /// Page size of listings: a store that lists a folder looks at all of it for each page.
 const LARGE_PAGE: usize = 100_000;
 
+/// Page size where the sessions that were used last are looked for, which are mostly on the first page: a database answers that
+/// without the others.
+const FIRST_PAGE: usize = 1_000;
+
+/// The sessions that were used last.
+pub(crate) struct Newest {
+    pub(crate) page: SessionPage,
+    /// Whether these are all that there are. Where not, those that work for others are left out.
+    pub(crate) is_all: bool,
+}
+
 #[derive(Clone, Copy)]
 pub(crate) enum Listing<'a> {
     Store(&'a dyn SessionStore),
@@ -51,6 +62,27 @@ impl Listing<'_> {
         }
     }
 
+    /// So many sessions at least that do not work for others, the last used first, and all of a small store.
+    /// Errors: when the store cannot be read.
+    pub(crate) async fn newest(self, least: usize) -> Result<Newest, Failure> {
+        let mut newest = SessionPage::default();
+        let (mut limit, mut cursor) = (if least < FIRST_PAGE { FIRST_PAGE } else { LARGE_PAGE }, None::<String>);
+        loop {
+            let filter = SessionFilter { limit, ..SessionFilter::default() };
+            let page = self.page(filter, cursor.as_deref()).await?;
+            newest.sessions.extend(page.sessions);
+            if cursor.is_none() {
+                newest.quarantined = page.quarantined;
+            }
+            let Some(next) = page.cursor else { return Ok(Newest { page: newest, is_all: true }) };
+            if newest.sessions.iter().filter(|summary| summary.parent.is_none()).count() >= least {
+                newest.sessions.retain(|summary| summary.parent.is_none());
+                return Ok(Newest { page: newest, is_all: false });
+            }
+            (limit, cursor) = (LARGE_PAGE, Some(next));
+        }
+    }
+
     /// The session with this id, or the only one whose id begins so. When there is none, the text as an id.
     /// Errors: a text that begins no id, or several of them; when the store cannot be read.
     pub(crate) async fn find(self, text: &str) -> Result<SessionId, Failure> {
@@ -79,10 +111,11 @@ impl Listing<'_> {
     /// The session that was used last; where a folder is given, of those that work in it.
     /// Errors: when there is none, or the store cannot be read.
     pub(crate) async fn last(self, folder: Option<&str>) -> Result<SessionId, Failure> {
-        let filter = SessionFilter { limit: LARGE_PAGE, ..SessionFilter::default() };
-        let mut cursor: Option<String> = None;
+        let (mut limit, mut cursor) = (FIRST_PAGE, None::<String>);
         loop {
-            let page = self.page(filter.clone(), cursor.as_deref()).await?;
+            let filter = SessionFilter { limit, ..SessionFilter::default() };
+            let page = self.page(filter, cursor.as_deref()).await?;
+            limit = LARGE_PAGE;
             // A child session is continued by its parent.
             let works_here =
                 |summary: &SessionSummary| folder.is_none_or(|folder| summary.cwd.as_deref() == Some(folder));
@@ -139,4 +172,29 @@ pub(crate) async fn interrupted<'a>(
         }
     }
     left.intersection(&running).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob::store::{Append, FORMAT, Fact, MemoryStore, Record, RecordId};
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn the_last_ones_are_a_page_of_many_and_all_of_few() {
+        let store = MemoryStore::new();
+        for number in 0..=FIRST_PAGE {
+            let session = SessionId::parse(&format!("s{number}")).unwrap();
+            let epoch = store.claim(&session).await.unwrap().epoch;
+            let (id, fact) = (RecordId::new(format!("r{number}")), Fact::Options(Arc::default()));
+            let record =
+                Record { format: FORMAT, id, session: session.clone(), version: 1, epoch, turn: None, at: 1, fact };
+            let append = Append { session, epoch, expected_version: 0, records: vec![Arc::new(record)] };
+            assert_eq!(store.append(vec![append]).await, [Ok(1)]);
+        }
+        for (least, expected) in [(30, (FIRST_PAGE, false)), (FIRST_PAGE, (FIRST_PAGE + 1, true))] {
+            let newest = Listing::Store(&*store).newest(least).await.unwrap();
+            assert_eq!((newest.page.sessions.len(), newest.is_all), expected, "at least {least}");
+        }
+    }
 }

@@ -40,16 +40,18 @@ pub(crate) enum First {
 }
 
 /// One line for each session: time, id, title, and in brackets a state other than idle and the working folder.
-/// `all` are the sessions of the store, among which the shown ids are unique; `interrupted` are those that no process runs.
+/// `all` are the sessions of the store, among which the shown ids are unique; ids are whole where these are not known. `interrupted`
+/// are those that no process runs.
 /// `columns` is the width of the terminal; `None` cuts nothing.
 pub(crate) fn rows(
     sessions: &[SessionSummary],
-    all: &[SessionSummary],
+    all: Option<&[SessionSummary]>,
     interrupted: &BTreeSet<SessionId>,
     first: First,
     columns: Option<usize>,
 ) -> Vec<String> {
-    let ids = short(sessions, all);
+    let whole = || sessions.iter().map(|summary| summary.session.to_string()).collect();
+    let ids = all.map_or_else(whole, |all| short(sessions, all));
     let widest = ids.iter().map(|id| id.width()).max().unwrap_or(0);
     let now = clock::now();
     let digits = sessions.len().to_string().len();
@@ -191,16 +193,19 @@ mod tests {
         let none = BTreeSet::new();
         for columns in [120, 80, 40] {
             for first in [First::Time, First::Number] {
-                for row in rows(&all, &all, &none, first, Some(columns)) {
+                for row in rows(&all, Some(&all), &none, first, Some(columns)) {
                     assert!(row.width() <= columns, "{columns}: {row}");
                 }
             }
         }
-        assert_eq!(rows(&all, &all, &none, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
-        let row = &rows(&all[..1], &all[..1], &none, First::Number, Some(80))[0];
+        assert_eq!(rows(&all, Some(&all), &none, First::Time, Some(40))[1], "     2 h  01a20425-934d  another one an…");
+        assert!(
+            rows(&all, None, &none, First::Time, None)[1].contains("  01a20425-934d-739d-9131-5ddc0d65aef1  another")
+        );
+        let row = &rows(&all[..1], Some(&all[..1]), &none, First::Number, Some(80))[0];
         assert_eq!(row, "1       2 h  01a20425  a long title a long title a …  […a/a/deep/folder/of/work]");
         let interrupted = BTreeSet::from([all[2].session.clone()]);
-        let row = &rows(&all[2..], &all[2..], &interrupted, First::Time, Some(40))[0];
+        let row = &rows(&all[2..], Some(&all[2..]), &interrupted, First::Time, Some(40))[0];
         assert_eq!(row, "     2 h  notes  [interrupted] 漢字漢字…");
     }
 }

@@ -63,7 +63,8 @@ pub(super) async fn search(
     }
     let summaries: Vec<_> = found.iter().map(|found| found.summary.clone()).collect();
     let interrupted = find::interrupted(store, &summaries).await;
-    for (row, found) in rows::rows(&summaries, sessions, &interrupted, First::Time, columns()).iter().zip(&found) {
+    for (row, found) in rows::rows(&summaries, Some(sessions), &interrupted, First::Time, columns()).iter().zip(&found)
+    {
         print::line(row)?;
         for (who, line) in &found.lines {
             print::line(&look::cut(&format!("    {who}: {line}"), columns().unwrap_or(USUAL)))?;
