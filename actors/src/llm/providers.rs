@@ -112,6 +112,22 @@ pub struct CapabilityOverrides {
     pub audio: Option<bool>,
 }
 
+impl CapabilityOverrides {
+    /// What is said here, and the rest of what was known before.
+    #[must_use]
+    pub fn over(self, known: Capabilities) -> Capabilities {
+        let Capabilities { native_tools, json_schema, system_role, context_tokens, images, audio } = known;
+        Capabilities {
+            native_tools: self.native_tools.unwrap_or(native_tools),
+            json_schema: self.json_schema.unwrap_or(json_schema),
+            system_role: self.system_role.unwrap_or(system_role),
+            context_tokens: self.context_tokens.unwrap_or(context_tokens),
+            images: self.images.unwrap_or(images),
+            audio: self.audio.unwrap_or(audio),
+        }
+    }
+}
+
 /// A provider as it is used: every question answered.
 #[derive(Debug, Clone)]
 pub struct Provider {
@@ -203,20 +219,14 @@ impl Provider {
             true => profiles::profile(self.kind, model.model()),
             false => Capabilities::default(),
         };
-        let Capabilities { native_tools, json_schema, system_role, context_tokens, images, audio } = profile;
-        let own = self.overrides;
-        // A local server keeps a smaller context than its model could.
-        let known_context = known.context_tokens.filter(|_| self.kind != ProviderKind::Ollama);
-        // A schema is only sent in formats that have a place for it.
-        let known_schema = known.json_schema.filter(|_| profiles::takes_schemas(self.kind));
-        Ok(Capabilities {
-            native_tools: own.native_tools.or(known.native_tools).unwrap_or(native_tools),
-            json_schema: own.json_schema.or(known_schema).unwrap_or(json_schema),
-            system_role: own.system_role.or(known.system_role).unwrap_or(system_role),
-            context_tokens: own.context_tokens.or(known_context).unwrap_or(context_tokens),
-            images: own.images.or(known.images).unwrap_or(images),
-            audio: own.audio.or(known.audio).unwrap_or(audio),
-        })
+        let known = CapabilityOverrides {
+            // A local server keeps a smaller context than its model could.
+            context_tokens: known.context_tokens.filter(|_| self.kind != ProviderKind::Ollama),
+            // A schema is only sent in formats that have a place for it.
+            json_schema: known.json_schema.filter(|_| profiles::takes_schemas(self.kind)),
+            ..known
+        };
+        Ok(self.overrides.over(known.over(profile)))
     }
 }
 

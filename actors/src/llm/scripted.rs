@@ -69,6 +69,12 @@ impl ScriptedLlm {
         Self { capabilities, ..self }
     }
 
+    /// Replaces the limits: how long it may be silent, which bounds `delay_ms` and a stall, and how many calls it has at once.
+    #[must_use]
+    pub fn with_limits(self, limits: ProviderLimits) -> Self {
+        Self { limits, ..self }
+    }
+
     fn reply(&self, request: &LlmRequest) -> Result<Step, LlmError> {
         match &self.script {
             Script::Function(answer) => Ok(Step { reply: answer(request), delay_ms: 0, stall: false }),

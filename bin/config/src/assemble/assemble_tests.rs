@@ -78,6 +78,20 @@ fn a_script_that_is_missing_or_broken_is_named() {
 }
 
 #[test]
+fn a_scripted_model_can_do_what_is_written() {
+    let text = "[providers.demo]\nkind = \"scripted\"\nscript = \"demo.json\"\ntimeout_ms = 99\nmax_concurrent = 2\n\
+                capabilities = { native_tools = false, context_tokens = 512, images = true }\n";
+    in_folder(text, |folder, config| {
+        fs::write(folder.join("demo.json"), r#"[{"replies":[{"text":"hi"}]}]"#).unwrap();
+        let model = model(&config, &nothing, ModelServers::default()).unwrap();
+        let able = model.capabilities(&ModelName::parse("demo:any").unwrap()).unwrap();
+        assert_eq!((able.native_tools, able.context_tokens, able.images), (false, 512, true));
+        assert!(able.json_schema && !able.audio, "what is not written stays");
+        assert_eq!((model.limits("demo").timeout_ms, model.limits("demo").max_concurrent), (99, 2));
+    });
+}
+
+#[test]
 fn the_texts_and_files_of_a_prompt_are_what_was_written() {
     let text = "[prompt]\ninstructions = \"Be kind.\"\nfiles = [\"SOUL.md\"]\nbootstrap = \"Here.\"\nmemory = \"\"\n";
     in_folder(text, |folder, config| {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bob::AgentError;
 use bob::model::catalogue::ModelFacts;
 use bob::model::server::ModelServers;
-use bob::model::{LlmPort, Router, ScriptedLlm};
+use bob::model::{LlmPort, ProviderLimits, Router, ScriptedLlm};
 
 use crate::{Config, Provider, ProviderKind};
 
@@ -59,7 +59,16 @@ fn scripted(config: &Config, name: &str, provider: &Provider) -> Result<Scripted
     let path = config.resolve(script);
     let text = std::fs::read_to_string(&path)
         .map_err(|error| refuse(format!("cannot read the script {}: {error}", path.display())))?;
-    ScriptedLlm::from_json(&text).map_err(|error| refuse(format!("{}: {error}", path.display())))
+    let scripted = ScriptedLlm::from_json(&text).map_err(|error| refuse(format!("{}: {error}", path.display())))?;
+    let known = ProviderLimits::default();
+    let limits = ProviderLimits {
+        timeout_ms: provider.timeout_ms.unwrap_or(config.llm.timeout_ms),
+        max_concurrent: provider.max_concurrent.unwrap_or(known.max_concurrent),
+    };
+    // Those of a script are the same for each name.
+    let any = super::model_name(&format!("{name}:any"))?;
+    let capabilities = provider.capabilities.over(scripted.capabilities(&any)?);
+    Ok(scripted.with_capabilities(capabilities).with_limits(limits))
 }
 
 #[cfg(not(feature = "genai"))]
