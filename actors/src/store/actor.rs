@@ -1,6 +1,6 @@
 //! The StoreActor: the order of what is asked of the store, and the batches.
 //!
-//! It owns what waits. Appends that arrive while a batch is in flight wait and go together in the next one; a session
+//! It owns what waits. Appends that arrive while the batches are in flight that the store takes wait and go together in the next one; a session
 //! that the store cannot write now leaves its batch and delays no other. Every other operation on a session keeps its
 //! place among that session's appends. A handler never waits for a disk: the store's future is polled once where it is
 //! made, which is all a store in memory needs, and goes on in a task of its own otherwise. Of a record it looks only at
@@ -70,7 +70,8 @@ type Left = Vec<(SessionId, BoxFuture<'static, ()>)>;
 
 /// What a task tells when it is done, whether it answered or panicked.
 enum Ended {
-    Batch(Left),
+    /// The batch of this number.
+    Batch(u64, Left),
     One(SessionId),
     /// Something that holds no lane up.
     Aside,
@@ -91,7 +92,8 @@ impl Actor for StoreActor {
         if store.artifacts().is_some() {
             tokio::spawn(sweep(Arc::clone(&store)));
         }
-        Ok(StoreState { store: Port(store), lanes: Lanes::default(), ended, tell })
+        let lanes = Lanes::of(store.batches_at_once());
+        Ok(StoreState { store: Port(store), lanes, ended, tell })
     }
 
     fn handle(
@@ -150,7 +152,7 @@ impl StoreState {
 
     fn one_ended(&mut self, myself: &ActorRef<StoreMessage>, ended: Ended) {
         match ended {
-            Ended::Batch(left) => self.batch_ended(myself, left),
+            Ended::Batch(batch, left) => self.batch_ended(myself, batch, left),
             Ended::One(session) => self.lanes.one_ended(&session),
             Ended::Aside => {}
         }
@@ -178,22 +180,17 @@ impl StoreState {
             Ok(Err(append)) => append,
             Err(_panic) => return tracing::error!("the store panicked; its asker gets no answer"),
         };
-        let session = append.session.clone();
+        let batch = self.lanes.batch_started(append.session.clone());
         let work = store_batch(Arc::clone(&self.store.0), vec![append], vec![reply]);
-        match self.run(myself, work, || Ended::Batch(Left::new())) {
-            Some(left) if left.is_empty() => {}
-            Some(left) => {
-                self.lanes.batch_started(session);
-                self.batch_ended(myself, left);
-            }
-            None => self.lanes.batch_started(session),
+        if let Some(left) = self.run(myself, work, || Ended::Batch(batch, Left::new())) {
+            self.batch_ended(myself, batch, left);
         }
     }
 
     /// The next batch may start; what this one left behind goes on in tasks.
-    fn batch_ended(&mut self, myself: &ActorRef<StoreMessage>, left: Left) {
+    fn batch_ended(&mut self, myself: &ActorRef<StoreMessage>, batch: u64, left: Left) {
         let sessions: Vec<_> = left.iter().map(|(session, _)| session.clone()).collect();
-        self.lanes.batch_ended(&sessions);
+        self.lanes.batch_ended(batch, &sessions);
         for (session, rest) in left {
             self.go_on_in_task(myself, alone(rest), Ended::One(session));
         }
@@ -202,10 +199,10 @@ impl StoreState {
     fn go_on(&mut self, myself: &ActorRef<StoreMessage>) {
         while let Some(start) = self.lanes.start() {
             match start {
-                Start::Batch(appends, replies) => {
+                Start::Batch(batch, appends, replies) => {
                     let work = store_batch(Arc::clone(&self.store.0), appends, replies);
-                    if let Some(left) = self.run(myself, work, || Ended::Batch(Left::new())) {
-                        self.batch_ended(myself, left);
+                    if let Some(left) = self.run(myself, work, || Ended::Batch(batch, Left::new())) {
+                        self.batch_ended(myself, batch, left);
                     }
                 }
                 Start::One(session, work) => {
@@ -242,7 +239,7 @@ impl StoreState {
         tokio::spawn(async move {
             let left = AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|_panic| panicked());
             let ended = match ended {
-                Ended::Batch(_) => Ended::Batch(left),
+                Ended::Batch(batch, _) => Ended::Batch(batch, left),
                 Ended::One(_) | Ended::Aside => ended,
             };
             // Either fails only when the actor has ended, which is no error here.

@@ -104,6 +104,13 @@ pub trait SessionStore: Send + Sync + 'static {
         self.append(batch).map(|answers| answers.into_iter().map(Stored::Now).collect()).boxed()
     }
 
+    /// How many batches may be on their way at a time, which have no session in common; at least 1, which is the
+    /// default: what comes meanwhile goes together in the next one. More are for a store in which one batch waits for
+    /// what another one does not need.
+    fn batches_at_once(&self) -> usize {
+        1
+    }
+
     /// Stores one append and answers it, where that takes no waiting; gives it back
     /// otherwise, untouched. For stores in memory: a store that has to wait keeps this default.
     ///

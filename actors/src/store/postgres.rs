@@ -75,6 +75,10 @@ use writer::Writer;
 /// How many connections write. A session is always written on the same one.
 const WRITERS: usize = 2;
 
+/// How many batches are on their way: while one writer waits for the disk, the other one has something to write, and both
+/// have their next statement, into which goes what comes meanwhile.
+const BATCHES: usize = 2 * WRITERS;
+
 /// How long dropping the store waits for what is being written, and for the end of its ownership.
 const CLOSED_WITHIN: Duration = Duration::from_secs(1);
 
@@ -302,6 +306,10 @@ impl SessionStore for PostgresStore {
 
     fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
         store(self.ways.clone(), batch).boxed()
+    }
+
+    fn batches_at_once(&self) -> usize {
+        BATCHES
     }
 
     fn release<'a>(&'a self, session: &'a SessionId, epoch: u64) -> BoxFuture<'a, ()> {

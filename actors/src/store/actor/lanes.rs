@@ -2,7 +2,8 @@
 //!
 //! Each session has a lane: its operations in the order they came, one at a time,
 //! except that the appends at a lane's head go together. Sessions whose head is an
-//! append wait for the next batch; there is one batch at a time. Pure bookkeeping.
+//! append wait for the next batch; there are as many at a time as the store takes. Pure
+//! bookkeeping.
 
 use bob_messages::ids::SessionId;
 use bob_messages::reply::Reply;
@@ -28,7 +29,8 @@ pub(super) enum Work {
 
 #[derive(Debug)]
 pub(super) enum Start {
-    Batch(Vec<Append>, Vec<Reply<Result<u64, StoreError>>>),
+    /// With its number.
+    Batch(u64, Vec<Append>, Vec<Reply<Result<u64, StoreError>>>),
     One(SessionId, Work),
 }
 
@@ -40,8 +42,11 @@ pub(super) struct Lanes {
     batchable: VecDeque<SessionId>,
     /// Sessions whose head is something else.
     startable: VecDeque<SessionId>,
-    /// The sessions of the batch in flight.
-    in_batch: Option<Vec<SessionId>>,
+    /// The batches in flight by their numbers, each with its sessions, and how many there may be.
+    batches: HashMap<u64, Vec<SessionId>, RandomState>,
+    most: usize,
+    /// How many batches were started.
+    started: u64,
     /// How much was accepted and has not ended.
     outstanding: usize,
 }
@@ -54,6 +59,11 @@ struct Lane {
 }
 
 impl Lanes {
+    /// Lanes of a store that takes so many batches at a time.
+    pub(super) fn of(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.lanes.is_empty()
     }
@@ -71,11 +81,17 @@ impl Lanes {
         }
     }
 
-    /// Notes a batch of one session that was started before it was ever queued.
-    pub(super) fn batch_started(&mut self, session: SessionId) {
+    /// Notes a batch of one session that starts before it was ever queued, and answers its number.
+    pub(super) fn batch_started(&mut self, session: SessionId) -> u64 {
         self.outstanding += 1;
         self.lanes.entry(session.clone()).or_default().running += 1;
-        self.in_batch = Some(vec![session]);
+        self.number(vec![session])
+    }
+
+    fn number(&mut self, sessions: Vec<SessionId>) -> u64 {
+        self.started += 1;
+        self.batches.insert(self.started, sessions);
+        self.started
     }
 
     /// Takes out what may start next. What it returns is running from then on.
@@ -86,7 +102,7 @@ impl Lanes {
             lane.running += 1;
             return Some(Start::One(session, work));
         }
-        if self.in_batch.is_some() || self.batchable.is_empty() {
+        if self.batches.len() >= self.most.max(1) || self.batchable.is_empty() {
             return None;
         }
         let (mut appends, mut replies, mut sessions) = (Vec::new(), Vec::new(), Vec::new());
@@ -109,14 +125,13 @@ impl Lanes {
             }
             sessions.push(session);
         }
-        self.in_batch = Some(sessions);
-        Some(Start::Batch(appends, replies))
+        Some(Start::Batch(self.number(sessions), appends, replies))
     }
 
-    /// The batch has ended, but for these sessions: each of them goes on by itself
+    /// A batch has ended, but for these sessions: each of them goes on by itself
     /// until [`one_ended`](Self::one_ended), and the next batch may start.
-    pub(super) fn batch_ended(&mut self, left: &[SessionId]) {
-        for session in self.in_batch.take().unwrap_or_default() {
+    pub(super) fn batch_ended(&mut self, batch: u64, left: &[SessionId]) {
+        for session in self.batches.remove(&batch).unwrap_or_default() {
             if !left.contains(&session) {
                 self.one_ended(&session);
             }

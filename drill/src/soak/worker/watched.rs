@@ -151,6 +151,10 @@ impl SessionStore for Watched {
         .boxed()
     }
 
+    fn batches_at_once(&self) -> usize {
+        self.inner.batches_at_once()
+    }
+
     fn append_apart(&self, batch: Vec<Append>) -> BoxFuture<'_, Vec<Stored>> {
         match self.of_appends() {
             None => self.inner.append_apart(batch),
