@@ -80,7 +80,8 @@ async fn cost(kind: ProviderKind, what: What, bytes: usize, piece: usize) -> (Du
     (cost, is_answer)
 }
 
-/// Arguments cost as much as text: their work grows with their size and not with its square. It was 80 times as much.
+/// Arguments cost about as much as text: their work grows with their size and not with its square. It was 80 times as much.
+/// Those of Anthropic are copied by genai at each piece, which beside programs that fill the caches is four times as much.
 #[tokio::test]
 async fn l15_arguments_and_reasoning_cost_what_text_costs() {
     for (kind, bytes, piece) in [
@@ -95,7 +96,7 @@ async fn l15_arguments_and_reasoning_cost_what_text_costs() {
         for what in [What::Reasoning, What::Arguments] {
             let (work, is_answer) = cost(kind, what, bytes, piece).await;
             assert!(is_answer, "{kind:?} {what:?}");
-            assert!(work < text * 4, "{kind:?}: {bytes} bytes of {what:?} cost {work:?}, of text {text:?}");
+            assert!(work < text * 8, "{kind:?}: {bytes} bytes of {what:?} cost {work:?}, of text {text:?}");
         }
     }
 }
