@@ -36,6 +36,8 @@ mod help;
 mod hooks;
 #[path = "cli/limits.rs"]
 pub(crate) mod limits;
+#[path = "cli/log.rs"]
+mod log;
 #[path = "cli/memory.rs"]
 mod memory;
 #[path = "cli/models.rs"]

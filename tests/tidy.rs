@@ -87,6 +87,33 @@ fn comments_are_plain() {
     assert!(vague.is_empty(), "say what it is or does, in plain technical English:\n{}", vague.join("\n"));
 }
 
+/// A fuzz test begins with the inputs in `__fuzz__/NAME/corpus` beside it. Without a name of its own it would look for them
+/// under the path of its module, and miss them once that changes.
+#[test]
+fn each_fuzz_test_has_kept_inputs_and_all_kept_inputs_have_one() {
+    const CHECK: &str = concat!("bolero", "::check!(");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let (mut wanted, mut kept) = (BTreeSet::new(), BTreeSet::new());
+    for folder in SHORT.0 {
+        for (file, text) in sources(folder) {
+            let beside = root.join(folder).join(&file).with_file_name("__fuzz__");
+            for check in text.split(CHECK).skip(1) {
+                let name = check.strip_prefix("name = \"").and_then(|rest| rest.split('"').next());
+                let name = name.unwrap_or_else(|| panic!("{folder}/{file}: a fuzz test without a name of its own"));
+                assert!(wanted.insert(beside.join(name)), "{folder}/{file}: two fuzz tests are named {name}");
+            }
+            let names = fs::read_dir(&beside).into_iter().flatten().flatten();
+            kept.extend(names.map(|name| name.path()));
+        }
+    }
+    assert!(wanted.len() > 10, "{wanted:?}");
+    assert_eq!(wanted, kept, "folders of kept inputs: what fuzz tests read, and what is there");
+    for folder in kept {
+        let inputs = fs::read_dir(folder.join("corpus")).into_iter().flatten().flatten();
+        assert!(inputs.filter(|input| input.path().is_file()).count() > 0, "{} has no inputs", folder.display());
+    }
+}
+
 #[test]
 fn a_circle_that_is_planted_is_found() {
     let plant = |files: &[(&str, &str)]| {

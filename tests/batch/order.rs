@@ -24,6 +24,17 @@ fn a_result_is_the_object_of_a_run_and_the_number_of_its_line() {
 }
 
 #[test]
+fn a_result_has_the_labels_of_its_line() {
+    let home = home();
+    let labels = json!({ "channel": "slack", "thread": "C024:169.2" });
+    let lines = format!("{}\n{}", json!({ "session": "s", "prompt": "hi", "labels": labels }), line("s", "again"));
+    let run = home.agent(["batch", "-"]).stdin(&lines).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+    let told: Vec<Value> = results(&run).iter().map(|result| result["labels"].clone()).collect();
+    assert_eq!(told, [labels, json!({})]);
+}
+
+#[test]
 fn stdin_is_read_as_it_comes() {
     let home = home();
     let mut running = home.agent(["batch", "-"]).open_stdin().spawn();

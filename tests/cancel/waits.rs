@@ -175,6 +175,22 @@ async fn a_token_holds_nothing_when_its_turn_is_over() {
     .await;
 }
 
+/// A turn that is watched by a token is none that keeps the tree alive.
+#[tokio::test]
+async fn a_runtime_whose_last_handle_goes_ends_with_a_turn_that_has_a_token() {
+    let (entered, let_go) = (Arc::<Notify>::default(), Arc::<Notify>::default());
+    let builder = scripted(vec![ScriptedReply::call("test/endless", json!({}))]);
+    let runtime = build(builder.tools(Arc::new(endless(&entered, &let_go)))).await;
+    let token = CancellationToken::new();
+    let request = AgentRequest { cancel: Some(token.clone()), ..say("go") };
+    let stream = within(runtime.run_stream(request)).await.expect("the request is taken");
+    within(entered.notified()).await;
+    drop(stream);
+    drop(runtime);
+    within(let_go.notified()).await;
+    assert!(!token.is_cancelled());
+}
+
 #[tokio::test]
 async fn c3_cancelling_nothing_says_so() {
     let runtime = build(over(stalls_when_asked())).await;

@@ -10,7 +10,7 @@ use bob_actors::llm::providers::ProviderKind::{self, Anthropic, DeepSeek, Gemini
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tokio::runtime::Runtime;
 
-/// DeepSeek and Mistral stand for those that genai's reader of OpenAI's format reads as well.
+/// DeepSeek and Mistral stand for the other providers of OpenAI's format.
 const KINDS: [(&str, ProviderKind); 6] = [
     ("openai", OpenAi),
     ("anthropic", Anthropic),
@@ -108,7 +108,7 @@ fn block(what: u8, index: &str, id: &str, name: &str, arguments: &str, text: &st
 
 #[test]
 fn fuzz_streams_through_the_adapter() {
-    bolero::check!().with_iterations(100).with_max_len(120).for_each(|input: &[u8]| {
+    bolero::check!(name = "streams").with_iterations(100).with_max_len(120).for_each(|input: &[u8]| {
         let (kind, stream) = stream(input);
         let (kind, player, slot) = &FIXTURE.formats[kind];
         *slot.lock().unwrap_or_else(PoisonError::into_inner) = stream.clone().into_bytes();

@@ -220,7 +220,7 @@ fn oddities() -> Vec<Oddity> {
     all
 }
 
-/// The providers that speak OpenAI's format and are reached through genai's reader of it.
+/// The other providers that speak OpenAI's format.
 pub(crate) const LIKE_OPENAI: [ProviderKind; 8] =
     [DeepSeek, Groq, Xai, Mistral, OpenRouter, Together, Fireworks, Moonshot];
 

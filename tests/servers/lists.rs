@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::servers::fixture::{AGENT, Fixture, drill};
 use crate::support::clean::assert_clean;
@@ -67,6 +67,67 @@ fn tools_have_their_source_and_risk() {
     assert!(rows.contains(&vec!["mcp/well/echo", "low", "mcp/well"]), "{}", run.stdout);
     assert!(rows.contains(&vec!["mcp/well/append", "medium", "mcp/well"]), "{}", run.stdout);
     assert!(rows.contains(&vec!["mcp/well/crash", "high", "mcp/well"]), "{}", run.stdout);
+}
+
+/// A server whose tool has no annotations.
+const UNSAID: &str = r#"while read -r line; do
+id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+case $line in
+*'"initialize"'*) result='{"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"bank","version":"1"}}' ;;
+*'"tools/list"'*) result='{"tools":[{"name":"pay","inputSchema":{"type":"object"}}]}' ;;
+*) continue ;;
+esac
+printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done"#;
+
+#[test]
+fn the_risk_of_a_tool_is_listed_with_its_origin() {
+    let provider = FakeProvider::start([]);
+    let servers = drill("well", &[], "tools = [\"echo\", \"append\", \"crash\", \"drift\"]")
+        + "[[mcp.servers]]\nid = \"bank\"\ncommand = \"sh\"\nargs = [\"bank.sh\"]\n\
+           [tools.\"mcp/well/dri*\"]\nrisk = \"medium\"\n";
+    let fixture = Fixture::new(&provider, &servers);
+    fixture.scratch.write("bank.sh", UNSAID);
+    let says = |name: &str, value: bool| json!({ "by": "annotation", "name": name, "value": value });
+    let expected = [
+        ("mcp/bank/pay", "high", json!({ "by": "default" }), "by default: unsaid"),
+        ("mcp/well/append", "medium", says("destructiveHint", false), "by destructiveHint=false"),
+        ("mcp/well/crash", "high", says("destructiveHint", true), "by destructiveHint=true"),
+        (
+            "mcp/well/drift",
+            "medium",
+            json!({ "by": "configuration", "pattern": "mcp/well/dri*" }),
+            "by [tools.\"mcp/well/dri*\"]",
+        ),
+        ("mcp/well/echo", "low", says("readOnlyHint", true), "by readOnlyHint=true"),
+    ];
+    let json = |args: &[&str]| {
+        let run = fixture.agent(args.iter().copied()).run();
+        assert_eq!(run.code, Some(0), "{run:?}");
+        serde_json::from_str::<Value>(&run.stdout).expect("one line of JSON")
+    };
+    let of = |tools: &mut dyn Iterator<Item = &Value>| {
+        let mut listed: Vec<_> = tools
+            .filter(|tool| tool["name"].as_str().is_some_and(|name| name.starts_with("mcp/")))
+            .map(|tool| (tool["name"].clone(), tool["risk"].clone(), tool["risk_from"].clone()))
+            .collect();
+        listed.sort_by_key(|(name, ..)| name.to_string());
+        listed
+    };
+    let wanted: Vec<_> =
+        expected.iter().map(|(name, risk, from, _)| (json!(name), json!(risk), from.clone())).collect();
+    let tools = json(&["tools", "--json"]);
+    assert_eq!(of(&mut tools["tools"].as_array().unwrap().iter()), wanted);
+    let servers = json(&["mcp", "list", "--json"]);
+    let servers = servers["servers"].as_array().unwrap();
+    assert_eq!(of(&mut servers.iter().flat_map(|server| server["risks"].as_array().unwrap())), wanted);
+    let (tools, servers) = (fixture.agent(["tools"]).run().stdout, fixture.agent(["mcp", "list"]).run().stdout);
+    for (name, risk, _, from) in expected {
+        let row = tools.lines().find(|row| row.starts_with(name)).unwrap_or_default();
+        assert!(row.contains(risk) && row.contains(from), "{name}: {tools}");
+        assert!(servers.contains(&format!("{risk} {from}: ")), "{name}: {servers}");
+    }
+    fixture.assert_nothing_left();
 }
 
 #[test]

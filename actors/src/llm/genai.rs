@@ -1,5 +1,5 @@
 //! Real providers over HTTP. The only files that know genai are this one and those
-//! in its folder. Servers of OpenAI's plain format are reached without it: see `direct`.
+//! in its folder. Servers of OpenAI's format are reached without it: see `direct`.
 //!
 //! Every call names its provider's endpoint, wire format and key itself: nothing is guessed from a model's name. Every
 //! call streams, so that silence is noticed and an answer without its end marker is never taken for one.
@@ -162,7 +162,7 @@ impl LlmPort for GenaiLlm {
 impl Reached {
     fn new(provider: Provider) -> Self {
         let (endpoint, way) = (Endpoint::from_owned(provider.base_url.as_str()), Way::to(&provider.base_url));
-        let direct = direct::address(&provider.base_url).filter(|_| direct::takes(provider.kind));
+        let direct = direct::address(&provider.base_url).filter(|_| provider.kind.has_openais_format());
         Self { provider, endpoint, way, direct }
     }
 
@@ -170,7 +170,7 @@ impl Reached {
     fn at_port(&self, port: u16) -> Option<(Endpoint, Option<reqwest::Url>)> {
         let mut base = reqwest::Url::parse(&self.provider.base_url).ok()?;
         base.set_port(Some(port)).ok()?;
-        let direct = direct::address(base.as_str()).filter(|_| direct::takes(self.provider.kind));
+        let direct = direct::address(base.as_str()).filter(|_| self.provider.kind.has_openais_format());
         Some((Endpoint::from_owned(base.as_str()), direct))
     }
 }

@@ -41,6 +41,26 @@ pub enum ProviderKind {
     Moonshot,
 }
 
+#[cfg(feature = "genai")]
+impl ProviderKind {
+    /// Whether its requests and answers are OpenAI's chat completions. Such providers are reached without genai.
+    pub(crate) fn has_openais_format(self) -> bool {
+        match self {
+            Self::Anthropic | Self::Gemini => false,
+            Self::OpenAi
+            | Self::Ollama
+            | Self::DeepSeek
+            | Self::Groq
+            | Self::Xai
+            | Self::Mistral
+            | Self::OpenRouter
+            | Self::Together
+            | Self::Fireworks
+            | Self::Moonshot => true,
+        }
+    }
+}
+
 /// Where a provider's key comes from.
 #[derive(Debug, Clone)]
 pub enum KeySource {

@@ -59,7 +59,7 @@ async fn shakes_hands_behind(lines: &[u8]) {
 #[test]
 fn fuzz_lines_before_the_handshake_do_not_stop_a_server() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-    bolero::check!().with_iterations(300).with_max_len(512).for_each(|bytes: &[u8]| {
+    bolero::check!(name = "before_the_handshake").with_iterations(300).with_max_len(512).for_each(|bytes: &[u8]| {
         let woven: String = bytes.iter().map(|byte| WORDS[usize::from(*byte) % WORDS.len()]).collect();
         for lines in [bytes, woven.as_bytes()] {
             if !answers(lines) {

@@ -28,7 +28,7 @@ mod damage_tests;
 #[cfg(test)]
 mod disk_tests;
 #[cfg(test)]
-mod fuzz_tests;
+pub(in crate::store) mod fuzz_tests;
 #[cfg(test)]
 mod hold_tests;
 #[cfg(test)]

@@ -19,7 +19,9 @@ fn read(text: &str) {
 
 #[test]
 fn fuzz_any_text_is_a_configuration_or_has_problems_with_places() {
-    bolero::check!().with_iterations(2_000).for_each(|bytes: &[u8]| read(&String::from_utf8_lossy(bytes)));
+    bolero::check!(name = "texts")
+        .with_iterations(2_000)
+        .for_each(|bytes: &[u8]| read(&String::from_utf8_lossy(bytes)));
 }
 
 /// Pieces of configurations in any order reach further than bytes do.
@@ -67,7 +69,7 @@ fn fuzz_pieces_of_configurations_are_one_or_have_problems_with_places() {
         "env",
         "tools.'local/x'",
     ];
-    bolero::check!().with_iterations(2_000).with_type::<Vec<u8>>().for_each(|choices| {
+    bolero::check!(name = "pieces").with_iterations(2_000).with_max_len(64).for_each(|choices: &[u8]| {
         read(&choices.iter().map(|choice| PIECES[usize::from(*choice) % PIECES.len()]).collect::<String>());
     });
 }
@@ -76,10 +78,11 @@ fn fuzz_pieces_of_configurations_are_one_or_have_problems_with_places() {
 fn fuzz_the_example_with_a_byte_changed_is_a_configuration_or_has_problems_with_places() {
     let secrets = "\n[providers.other]\napi_key = \"${FUZZ_KEY}\"\nbase_url = \"http://h/${FUZZ_KEY}\"\n";
     let example = Config::example().to_owned() + secrets;
-    bolero::check!().with_iterations(300).with_type::<(u16, u8)>().for_each(|(at, byte)| {
+    bolero::check!(name = "changes").with_iterations(300).with_max_len(3).for_each(|input: &[u8]| {
+        let [low, high, byte] = [0, 1, 2].map(|at| input.get(at).copied().unwrap_or_default());
         let mut bytes = example.clone().into_bytes();
-        let at = usize::from(*at) % bytes.len();
-        bytes[at] = *byte;
+        let at = usize::from(u16::from_le_bytes([low, high])) % bytes.len();
+        bytes[at] = byte;
         read(&String::from_utf8_lossy(&bytes));
     });
 }

@@ -1,4 +1,4 @@
-//! The way around genai, for servers that speak OpenAI's chat completions without deviations.
+//! The way around genai, for servers that speak OpenAI's chat completions.
 //!
 //! genai makes a tree of JSON of each request, tools and history included, and reads each frame of the answer once more
 //! after the [`Wire`](super::wire::Wire) has read it. Here the request is written as it is sent, and a frame is read
@@ -12,7 +12,6 @@ use super::stream::{Shown, answer};
 use super::wire::Wire;
 use super::{Attempt, NO_KEY, errors};
 use crate::llm::deltas::DeltaSink;
-use crate::llm::providers::ProviderKind;
 use bob_messages::llm::{Capabilities, LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
 pub(super) use body::Tools;
 use frames::Frames;
@@ -32,11 +31,6 @@ const REST_WITHIN: Duration = Duration::from_secs(1);
 
 /// The most that is read behind an end marker, in bytes.
 const MOST_REST_BYTES: usize = 64 * 1024;
-
-/// Whether a provider of this kind is reached without genai.
-pub(super) fn takes(kind: ProviderKind) -> bool {
-    matches!(kind, ProviderKind::OpenAi | ProviderKind::Ollama)
-}
 
 /// Where requests go; `None` when the address is none, which genai tells as it does of others.
 pub(super) fn address(base_url: &str) -> Option<Url> {

@@ -70,8 +70,8 @@ pub(super) fn fault(fault: Fault, attempt: &Attempt<'_>) -> LlmError {
         Fault::Unreadable => unreadable(attempt),
         Fault::WireTooLarge => too_large(&format!("sent more than {MOST_WIRE_BYTES} bytes for one answer")),
         Fault::AnswerTooLarge => too_large(&format!(
-            "sent more than {MOST_ANSWER_BYTES} bytes of text, reasoning and arguments in one answer, or very long \
-             arguments in very small pieces"
+            "sent more than {MOST_ANSWER_BYTES} bytes of text, reasoning and arguments in one answer, or too \
+             much in very small pieces"
         )),
         Fault::TooManyCalls => too_large(&format!("asked for more than {MOST_CALLS} calls in one answer")),
         Fault::Reported(body) => in_stream(&body, attempt),

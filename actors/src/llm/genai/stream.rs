@@ -59,8 +59,8 @@ pub(super) struct Shown {
     turns: u32,
     text: usize,
     reasoning: usize,
-    /// Bytes of the calls.
-    calls: usize,
+    /// How much of the answer was there, what is not shown included.
+    weight: usize,
 }
 
 impl Shown {
@@ -69,7 +69,7 @@ impl Shown {
             *self = Self { turns: wire.turns, ..Self::default() };
             deltas.reset();
         }
-        let Said { text, reasoning, calls, .. } = &wire.said;
+        let Said { text, reasoning, .. } = &wire.said;
         if let Some(new) = reasoning.get(self.reasoning..).filter(|new| !new.is_empty()) {
             deltas.reasoning(new);
         }
@@ -77,8 +77,8 @@ impl Shown {
             deltas.text(new);
         }
         (self.reasoning, self.text) = (reasoning.len(), text.len());
-        let calls = calls.bytes();
-        if calls > std::mem::replace(&mut self.calls, calls) {
+        let weight = wire.weight();
+        if weight > std::mem::replace(&mut self.weight, weight) {
             deltas.beat();
         }
     }

@@ -1,7 +1,7 @@
 //! What a provider's stream says, read from its frames.
 //!
-//! genai opens the stream and splits it into frames; what they mean is decided here, before genai makes anything of
-//! them. A call exists once, however the stream numbers it: an index is a name to find a call again by, and never a
+//! `direct`, or genai, opens the stream and splits it into frames; what they mean is decided here, before genai makes
+//! anything of them. A call exists once, however the stream numbers it: an index is a name to find a call again by, and never a
 //! place in a list. Everything is bounded, and the work grows with the bytes read. Pure: no clock and no I/O.
 
 mod anthropic;
@@ -29,6 +29,10 @@ pub(super) const MOST_WIRE_BYTES: usize = 64 * 1024 * 1024;
 /// the arguments. It allows 2.8 MiB of arguments in pieces of 1 KiB, or 490 KiB in pieces of 30 bytes.
 const MOST_COPIED_BYTES: u64 = 4 << 30;
 
+/// How many frames of one answer genai may read. It makes a tree of each, for about 6 µs of a processor, so that they cost
+/// less than a second. With 56 bytes a frame they are as much as an answer may hold.
+const MOST_FRAMES_OF_GENAI: usize = 150_000;
+
 /// What a frame costs beside its data, in bytes, so that empty ones are counted, too.
 const FRAME_BYTES: usize = 8;
 
@@ -40,7 +44,7 @@ pub(super) enum Fault {
     /// A frame is no JSON, or arguments belong to no call.
     Unreadable,
     WireTooLarge,
-    /// More than [`MOST_ANSWER_BYTES`], or arguments in too many pieces.
+    /// More than [`MOST_ANSWER_BYTES`], or in too many pieces.
     AnswerTooLarge,
     TooManyCalls,
     /// The provider reported an error, in these words.
@@ -83,6 +87,7 @@ pub(super) struct Wire {
 
 #[derive(Debug, Default)]
 struct Load {
+    frames: usize,
     wire: usize,
     said: usize,
     copied: u64,
@@ -121,14 +126,18 @@ impl Wire {
         if self.has_ended || self.fault.is_some() {
             return;
         }
+        self.load.frames += 1;
         self.load.wire += event.map_or(0, str::len) + data.len() + FRAME_BYTES;
-        let read = if self.load.wire > MOST_WIRE_BYTES { Err(Fault::WireTooLarge) } else { self.read(event, data) };
-        self.fault = read.err();
+        let is_read_by_genai = !self.kind.has_openais_format();
+        self.fault = match &self.load {
+            load if load.wire > MOST_WIRE_BYTES => Some(Fault::WireTooLarge),
+            load if is_read_by_genai && load.frames > MOST_FRAMES_OF_GENAI => Some(Fault::AnswerTooLarge),
+            _within_the_bounds => self.read(event, data).err(),
+        };
     }
 
-    /// How many bytes of text, arguments, reasoning and signatures were kept.
-    #[cfg(test)]
-    fn weight(&self) -> usize {
+    /// How many bytes of text, arguments, reasoning and signatures have arrived.
+    pub(super) fn weight(&self) -> usize {
         self.load.said
     }
 

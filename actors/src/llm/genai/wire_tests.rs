@@ -73,6 +73,32 @@ fn l15_arguments_in_small_pieces_are_refused_before_they_cost_a_second() {
     }
 }
 
+/// genai makes a tree of each frame of the formats that are not read without it.
+#[test]
+fn l15_an_answer_that_genai_reads_has_so_many_frames_and_no_more() {
+    let of = |kind: ProviderKind| {
+        let mut wire = Wire::new(kind);
+        let delta = json!({"index": 0, "delta": {"text": "four"}});
+        let part = json!({"candidates": [{"content": {"parts": [{"text": "four"}]}}]});
+        let choice = json!({"choices": [{"index": 0, "delta": {"content": "four"}}]});
+        let (event, data) = match kind {
+            ProviderKind::Anthropic => (Some("content_block_delta"), delta),
+            ProviderKind::Gemini => (None, part),
+            _speaks_openai => (None, choice),
+        };
+        let data = data.to_string();
+        for _ in 0..=MOST_FRAMES_OF_GENAI {
+            wire.frame(event, &data);
+        }
+        (wire.said.text.len(), wire.fault)
+    };
+    let most = 4 * MOST_FRAMES_OF_GENAI;
+    for kind in [ProviderKind::Anthropic, ProviderKind::Gemini] {
+        assert_eq!(of(kind), (most, Some(Fault::AnswerTooLarge)), "{kind:?}");
+    }
+    assert_eq!(of(ProviderKind::Mistral), (most + 4, None));
+}
+
 #[test]
 fn l14_an_index_of_any_kind_costs_nothing() {
     for index in [json!(u64::MAX), json!(i64::MIN), json!(1e300), json!("9".repeat(1_000_000)), json!([0]), json!({})] {
@@ -160,6 +186,25 @@ fn the_usage_of_every_format_is_read_from_the_wire() {
     assert_eq!(usage(ProviderKind::Xai, &[(None, json!({"usage": openai}))]), Some((1, 6, 7, [None, None, Some(4)])));
 }
 
+/// The frames of a kept stream, which stands behind the name of its format and a line end.
+fn kept(input: &str) -> Option<(Wire, usize)> {
+    let (name, stream) = input.split_once('\n')?;
+    let kind = match name {
+        "openai" => ProviderKind::OpenAi,
+        "anthropic" => ProviderKind::Anthropic,
+        "gemini" => ProviderKind::Gemini,
+        "ollama" => ProviderKind::Ollama,
+        _no_format => return None,
+    };
+    let (mut wire, mut begun) = (Wire::new(kind), 0);
+    for frame in stream.split("\n\n").filter(|frame| !frame.is_empty()) {
+        let line = |field: &str| frame.lines().find_map(|line| line.strip_prefix(field)).map(str::trim);
+        wire.frame(line("event:"), line("data:").unwrap_or_default());
+        begun += frame.matches("name").count();
+    }
+    Some((wire, begun))
+}
+
 /// Frames of every format out of any bytes: some as they are, the others of the words such frames are made of.
 fn frames(input: &[u8]) -> (Wire, usize) {
     const KINDS: [ProviderKind; 4] =
@@ -219,8 +264,8 @@ fn frames(input: &[u8]) -> (Wire, usize) {
 
 #[test]
 fn fuzz_frames_of_a_provider() {
-    bolero::check!().with_iterations(500).with_max_len(200).for_each(|input: &[u8]| {
-        let (wire, begun) = frames(input);
+    bolero::check!(name = "frames").with_iterations(500).with_max_len(200).for_each(|input: &[u8]| {
+        let (wire, begun) = kept(&String::from_utf8_lossy(input)).unwrap_or_else(|| frames(input));
         let held = wire.said.text.len() + wire.said.reasoning.len() + wire.said.refusal.len();
         assert!(wire.weight() <= MOST_ANSWER_BYTES && held <= wire.weight());
         assert!(wire.said.calls.into_inner().len() <= begun, "more calls than could begin");

@@ -16,6 +16,16 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 /// How many sets of tools are kept as they are sent.
 const MOST_SETS: usize = 32;
 
+/// Where Fireworks has its models whose name says no place.
+const FIREWORKS_MODELS: &str = "accounts/fireworks/models/";
+
+/// How many tokens are asked of Fireworks where the configuration names no limit: without one it answers 2,000 at most, and
+/// it takes a limit above a model's own for that.
+const FIREWORKS_TOKENS: u32 = 512_000;
+
+/// The limit of a model of Fireworks that takes none above its own.
+const FIREWORKS_STRICT: (&str, u32) = ("muse-glimmer-30b", 68_000);
+
 /// The tools of requests as they are sent, made once for each set.
 #[derive(Debug, Default)]
 pub(in super::super) struct Tools(Mutex<Vec<(Weak<ToolSet>, Arc<RawValue>)>>);
@@ -58,6 +68,8 @@ struct Body<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     prompt_cache_options: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<Thinking>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Arc<RawValue>>,
@@ -73,24 +85,34 @@ struct Body<'a> {
     max_completion_tokens: Option<u32>,
 }
 
+/// How DeepSeek is told whether to think.
+#[derive(serde::Serialize)]
+struct Thinking {
+    r#type: &'static str,
+}
+
 #[derive(serde::Serialize)]
 struct StreamOptions {
     include_usage: bool,
 }
 
 pub(super) fn render(attempt: &Attempt<'_>, request: &LlmRequest, can: &Capabilities, tools: &Tools) -> Vec<u8> {
-    let name = attempt.model.model();
-    let name = name.split_once("::").map_or(name, |(_namespace, name)| name);
-    let (effort, model) = ReasoningEffort::from_model_name(name);
-    let limit = attempt.provider.max_tokens;
+    let kind = attempt.provider.kind;
+    let name = name(kind, attempt.model.model());
+    let (effort, model) = ReasoningEffort::from_model_name(&name);
+    let limit = attempt.provider.max_tokens.or_else(|| default_limit(kind, &name));
+    let thinking = effort.as_ref().filter(|_| kind == ProviderKind::DeepSeek);
     let is_completion = ["gpt-5", "gpt-6", "o1", "o3", "o4"].iter().any(|family| model.starts_with(family));
     let has_tools = request.mode == ToolMode::Native && !is_answer_alone(request);
     let schema = render::schema(request, can);
     let body = Body {
         model,
         stream: true,
-        prompt_cache_options: caches_unasked(attempt.provider.kind, name).then(|| json!({ "mode": "explicit" })),
-        reasoning_effort: effort.as_ref().and_then(keyword),
+        prompt_cache_options: caches_unasked(kind, &name).then(|| json!({ "mode": "explicit" })),
+        thinking: thinking.map(|effort| Thinking {
+            r#type: if matches!(effort, ReasoningEffort::Zero) { "disabled" } else { "enabled" },
+        }),
+        reasoning_effort: effort.as_ref().and_then(|effort| keyword(kind, effort)),
         tools: if has_tools { tools.of(&request.tools) } else { None },
         messages: Messages { request, can },
         response_format: schema.map(|(name, schema)| {
@@ -106,8 +128,24 @@ pub(super) fn render(attempt: &Attempt<'_>, request: &LlmRequest, can: &Capabili
     serde_json::to_vec(&body).unwrap_or_default()
 }
 
-fn keyword(effort: &ReasoningEffort) -> Option<&'static str> {
+/// The name of a model for its provider, with the effort it is to make.
+fn name(kind: ProviderKind, model: &str) -> Cow<'_, str> {
+    let name = model.split_once("::").map_or(model, |(_namespace, name)| name);
+    match kind {
+        ProviderKind::Fireworks if !model.contains('/') => format!("{FIREWORKS_MODELS}{name}").into(),
+        _takes_it_as_it_is => name.into(),
+    }
+}
+
+fn default_limit(kind: ProviderKind, model: &str) -> Option<u32> {
+    let (strict, limit) = FIREWORKS_STRICT;
+    let limit = if model.contains(strict) { limit } else { FIREWORKS_TOKENS };
+    (kind == ProviderKind::Fireworks).then_some(limit)
+}
+
+fn keyword(kind: ProviderKind, effort: &ReasoningEffort) -> Option<&'static str> {
     match effort {
+        ReasoningEffort::Zero if kind == ProviderKind::DeepSeek => None,
         ReasoningEffort::Zero => Some("none"),
         other => other.as_keyword(),
     }

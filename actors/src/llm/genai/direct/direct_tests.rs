@@ -4,7 +4,7 @@ use super::super::clients::{Clients, Way};
 use super::super::{render, stream, tap, target};
 use super::*;
 use crate::llm::deltas::DeltaSink;
-use crate::llm::providers::{KeySource, Provider, ProviderConfig};
+use crate::llm::providers::{KeySource, Provider, ProviderConfig, ProviderKind};
 use ::genai::resolver::Endpoint;
 use axum::extract::State;
 use bob_messages::chat::{CallStatus, ContentPart, Message, ToolCall, ToolOutput, ToolResult};
@@ -123,22 +123,50 @@ fn corpus() -> Vec<LlmRequest> {
     ]
 }
 
+/// Every kind that is reached without genai.
+const DIRECT: [ProviderKind; 10] = [
+    ProviderKind::OpenAi,
+    ProviderKind::Ollama,
+    ProviderKind::DeepSeek,
+    ProviderKind::Groq,
+    ProviderKind::Xai,
+    ProviderKind::Mistral,
+    ProviderKind::OpenRouter,
+    ProviderKind::Together,
+    ProviderKind::Fireworks,
+    ProviderKind::Moonshot,
+];
+
 #[tokio::test]
 async fn a_body_means_what_genai_would_send() {
     let (address, mut seen) = server().await;
     let clients = Clients::default();
     let client = clients.by(Way::Plain).unwrap();
     let tools = Tools::default();
-    let models = ["m", "gpt-4.1-high", "gpt-5-none", "gpt-5.6", "o3-mini", "openai::gpt-6-astra", "gpt-5.x", "gpt-"];
+    let models = [
+        "m",
+        "gpt-4.1-high",
+        "gpt-5-none",
+        "gpt-5.6",
+        "o3-mini",
+        "openai::gpt-6-astra",
+        "gpt-5.x",
+        "gpt-",
+        "a/b-none",
+        "muse-glimmer-30b-low",
+        "x::y/z",
+    ];
+    assert!(DIRECT.into_iter().all(ProviderKind::has_openais_format));
     for (at, request) in corpus().into_iter().enumerate() {
-        for (number, model) in models.into_iter().enumerate() {
+        for (number, (model, kind)) in models.into_iter().flat_map(|model| DIRECT.map(|kind| (model, kind))).enumerate()
+        {
             let config = ProviderConfig {
                 name: "fake".into(),
-                kind: Some(if number % 2 == 0 { ProviderKind::OpenAi } else { ProviderKind::Ollama }),
+                kind: Some(kind),
                 base_url: Some(address.clone()),
                 key: Some(KeySource::Value("sk-test".to_owned().into())),
                 temperature: (number % 3 == 0).then_some(0.25),
-                max_tokens: (number % 2 == 0).then_some(77),
+                max_tokens: ((number + number / DIRECT.len()) % 2 == 0).then_some(77),
                 ..ProviderConfig::default()
             };
             let provider = Provider::resolve(&config, &|_| None).unwrap();
@@ -165,7 +193,7 @@ async fn a_body_means_what_genai_would_send() {
             stream::read(opened.unwrap().stream, &read, &attempt, &deltas).await.unwrap_err();
             let (theirs_headers, theirs) = seen.recv().await.unwrap();
 
-            assert_eq!(ours, theirs, "request {at} to {model}");
+            assert_eq!(ours, theirs, "request {at} to {model} of {kind:?}");
             for name in ["authorization", "content-type", "traceparent"] {
                 assert_eq!(headers.get(name), theirs_headers.get(name), "{name} of request {at}");
             }

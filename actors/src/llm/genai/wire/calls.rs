@@ -29,11 +29,6 @@ impl Calls {
         self.0
     }
 
-    /// How many bytes of names and arguments have arrived.
-    pub(in super::super) fn bytes(&self) -> usize {
-        self.0.iter().map(|call| call.name.len() + call.arguments.len()).sum()
-    }
-
     /// Begins a call; its place, by which more of it is added.
     pub(super) fn begin(&mut self, call: Begun) -> Result<usize, Fault> {
         if self.0.len() == MOST_CALLS {
