@@ -166,7 +166,7 @@ async fn a_body_means_what_genai_would_send() {
                 base_url: Some(address.clone()),
                 key: Some(KeySource::Value("sk-test".to_owned().into())),
                 temperature: (number % 3 == 0).then_some(0.25),
-                max_tokens: ((number + number / DIRECT.len()) % 2 == 0).then_some(77),
+                max_tokens: (number + number / DIRECT.len()).is_multiple_of(2).then_some(77),
                 ..ProviderConfig::default()
             };
             let provider = Provider::resolve(&config, &|_| None).unwrap();
