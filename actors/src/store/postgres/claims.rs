@@ -8,7 +8,7 @@ use super::owners;
 use super::schema::{self, STEPS};
 use super::tables::{Entry, damaged, entry_columns, epoch, names, records, signed};
 use super::up::{Unread, Up};
-use super::writer::Writer;
+use super::writer::{Claiming, Releasing, Writer};
 use crate::store::Ledger;
 use crate::store::span::Span;
 use bob_messages::ids::{PoolName, SessionId};
@@ -95,22 +95,6 @@ const SET_ASIDE: &str = "UPDATE bob_sessions SET damage = $2, node = NULL WHERE 
 
 /// Ends the ownership that a claim began, which cannot be used.
 const GIVE_BACK: &str = concat!("UPDATE bob_sessions s SET node = NULL WHERE s.number = $1 AND $2 = ", epoch!());
-
-/// A claim on its way into a statement.
-#[derive(Clone)]
-pub(super) struct Claiming {
-    session: SessionId,
-    node: i32,
-    takes_over: bool,
-}
-
-/// The end of an ownership on its way into a statement.
-#[derive(Clone)]
-pub(super) struct Releasing {
-    session: SessionId,
-    epoch: u64,
-    node: i32,
-}
 
 enum Held {
     /// It is free by now.

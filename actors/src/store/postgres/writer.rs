@@ -1,6 +1,5 @@
 //! One of the connections that write, and what is known of the sessions that are written on it.
 
-use super::claims::{Claiming, Releasing};
 use super::link::Link;
 use super::node::Node;
 use super::tables::Entry;
@@ -13,6 +12,22 @@ use tokio::sync::Semaphore;
 
 /// How many statements of claims and releases are sent at a time: an append on the connection is behind no more.
 const BESIDE: usize = 32;
+
+/// A claim on its way into a statement.
+#[derive(Clone)]
+pub(super) struct Claiming {
+    pub(super) session: SessionId,
+    pub(super) node: i32,
+    pub(super) takes_over: bool,
+}
+
+/// The end of an ownership on its way into a statement.
+#[derive(Clone)]
+pub(super) struct Releasing {
+    pub(super) session: SessionId,
+    pub(super) epoch: u64,
+    pub(super) node: i32,
+}
 
 /// The tasks of one connection share it. Nothing in it stays borrowed while one of them waits.
 pub(super) struct Writer {
