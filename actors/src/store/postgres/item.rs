@@ -44,7 +44,7 @@ impl Item {
     }
 
     /// Takes an append of the same session along if it goes on where this one ends; gives it back otherwise.
-    pub(super) fn join(&mut self, next: Self) -> Result<(), Self> {
+    pub(super) fn join(&mut self, next: Self) -> Option<Self> {
         let (ours, theirs) = (&self.encoded.append, &next.encoded.append);
         let goes_on = ours.session == theirs.session
             && ours.epoch == theirs.epoch
@@ -53,15 +53,15 @@ impl Item {
             && ours.records.len() + theirs.records.len() <= MAX_RECORDS
             && self.in_doubt == next.in_doubt
             && self.bytes() + next.bytes() <= MAX_BYTES;
-        let (true, Ok(lines)) = (goes_on, &mut self.encoded.lines) else { return Err(next) };
+        let (true, Ok(lines)) = (goes_on, &mut self.encoded.lines) else { return Some(next) };
         match next.encoded.lines {
             Ok(more) => lines.extend(more),
-            Err(why) => return Err(Self { encoded: Encoded { lines: Err(why), ..next.encoded }, ..next }),
+            Err(why) => return Some(Self { encoded: Encoded { lines: Err(why), ..next.encoded }, ..next }),
         }
         let before = self.encoded.append.records.len();
         self.encoded.append.records.extend(next.encoded.append.records);
         self.asked.extend(next.asked.into_iter().map(|(end, reply)| (before + end, reply)));
-        Ok(())
+        None
     }
 
     pub(super) fn is_joined(&self) -> bool {

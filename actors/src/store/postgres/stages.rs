@@ -98,8 +98,8 @@ impl Stages {
     async fn enqueue(&mut self, session: SessionId, mut item: Item, before: Option<usize>) {
         if let Some(before) = before.and_then(|before| self.appends.get_mut(before)) {
             match before.join(item) {
-                Ok(()) => return,
-                Err(other) => item = other,
+                None => return,
+                Some(other) => item = other,
             }
             self.append().await;
         }
