@@ -111,7 +111,13 @@ async fn read(
             Some(bytes) => frames.read(bytes, |event, data| wire.frame(event, data)),
             None => frames.end(|event, data| wire.frame(event, data)),
         };
-        has_grown |= whole.map_err(|unreadable| errors::frames(unreadable, attempt))? > 0;
+        // What stands behind the end of an answer does not count, wherever a read ends.
+        let is_over = wire.has_ended || wire.fault.is_some();
+        has_grown |= match whole {
+            Ok(frames) => frames > 0,
+            Err(_behind) if is_over => false,
+            Err(unreadable) => return Err(errors::frames(unreadable, attempt)),
+        };
         shown.show(&wire, deltas);
         if let Some(fault) = wire.fault.take() {
             return Err(errors::fault(fault, attempt));

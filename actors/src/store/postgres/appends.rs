@@ -55,6 +55,9 @@ pub(super) const APPEND: &str = concat!(
     SELECT place FROM grown"
 );
 
+/// What is refused, or was joined with something that is.
+type Refusal = (Item, StoreError);
+
 /// Those of these sessions whose rows no other transaction has locked.
 pub(super) const FREE: &str = "SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED";
 
@@ -73,7 +76,7 @@ impl Writer {
                 Ok(None) => return items.into_iter().for_each(|item| item.give_up(&StoreError::Fenced { epoch: 0 })),
                 Err(error) => return items.into_iter().for_each(|item| item.give_up(&error)),
             };
-            let (ruled, mut again) = self.rule(&up, std::mem::take(&mut items)).await;
+            let (ruled, mut again, refusals) = self.rule(&up, std::mem::take(&mut items)).await;
             if !ruled.is_empty() {
                 match send(&up, &ruled).await {
                     Ok(rows) => again.extend(self.stored(&rows, ruled)),
@@ -83,13 +86,17 @@ impl Writer {
                     Err(error) => self.apart(ruled, &error).await,
                 }
             }
+            // Behind the others, which do not wait for them.
+            for (item, error) in refusals {
+                self.one_by_one(item, &error).await;
+            }
             items = again;
         }
     }
 
-    /// Says of each append what is new of it, and answers those of which nothing can be stored. Those for which the
-    /// database could not be asked are left for another round.
-    async fn rule(&self, up: &Up, items: Vec<Item>) -> (Vec<Ruled>, Vec<Item>) {
+    /// Says of each append what is new of it, and why nothing of it can be stored. Those for which the database could not be
+    /// asked are left for another round.
+    async fn rule(&self, up: &Up, items: Vec<Item>) -> (Vec<Ruled>, Vec<Item>, Vec<Refusal>) {
         let looked = items.into_iter().map(async |item| {
             let append = &item.encoded.append;
             let is_good = |known: &&Ledger| known.epoch() == append.epoch && known.wants(append).is_none();
@@ -121,10 +128,7 @@ impl Writer {
                 Err(Unread::Failed(error)) => item.give_up(&self.link.address.failed("read", &error)),
             }
         }
-        for (item, error) in refusals {
-            self.one_by_one(item, &error).await;
-        }
-        (ruled, again)
+        (ruled, again, refusals)
     }
 
     /// Answers an item that was refused with this error; of one that was joined, each part is sent by itself first.

@@ -130,7 +130,7 @@ pub(super) const FREE: &str = concat!(
          SELECT r.id, 1, 0, 0, (extract(epoch FROM clock_timestamp()) * 1000)::bigint, $1 FROM ranked r
          WHERE r.is_new AND r.place <= $2 AND ",
     is_known!(),
-    "    ORDER BY r.place ON CONFLICT (id) DO NOTHING
+    "    ORDER BY r.id ON CONFLICT (id) DO NOTHING
          RETURNING s.id, ",
     epoch!(),
     " AS epoch, ",
@@ -177,8 +177,13 @@ impl Walk {
         let considered = rows.iter().find(|row| row.get::<_, Option<&str>>(0).is_none());
         let goes_on = match considered {
             _ if taken.len() >= most => None,
-            // Other processes took some of them at the same time.
-            Some(row) => Some(row.get(2)),
+            // Other processes took some of them at the same time. What they left waits longer than what is behind: the look
+            // after the next one begins in front.
+            Some(row) => {
+                self.next(Some(row.get(2)));
+                self.looks.set(LOOKS_AT_A_PLACE - 1);
+                return Ok(taken);
+            }
             None => {
                 let statement = up.prepared(WALKED_TO).await?;
                 up.ask(up.client.query_opt(&statement, &[&after, &(WALKED - 1)])).await?.map(|row| row.get(0))

@@ -251,8 +251,8 @@ async fn remove(up: &Up, keys: &[InboxKey]) -> Result<Vec<bool>, Error> {
     let sessions: Vec<&str> = keys.iter().map(|key| key.session.as_str()).collect();
     let requests: Vec<&str> = keys.iter().map(|key| key.request.as_str()).collect();
     let rows = up.ask(up.client.query(&statement, &[&sessions, &requests])).await?;
-    let removed: HashSet<(&str, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
-    Ok(sessions.into_iter().zip(requests).map(|key| removed.contains(&key)).collect())
+    let mut removed: HashSet<(&str, &str)> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();
+    Ok(sessions.into_iter().zip(requests).map(|key| removed.remove(&key)).collect())
 }
 
 async fn standing(link: &Link, key: &InboxKey) -> Result<InboxStanding, StoreError> {

@@ -28,14 +28,16 @@ const MAX_BYTES: usize = 8 << 20;
 pub(super) async fn run(writer: Writer, mut jobs: UnboundedReceiver<Vec<Job>>) {
     let mut stages = Stages::new(writer);
     loop {
-        let mut ready = tokio::select! {
-            Some(ended) = stages.beside.join_next() => stages.ended(ended),
-            Some(jobs) = jobs.recv() => jobs,
+        let (mut ready, came) = tokio::select! {
+            Some(ended) = stages.beside.join_next() => (stages.ended(ended), Vec::new()),
+            Some(jobs) = jobs.recv() => (Vec::new(), jobs),
             else => break,
         };
+        // What waited behind a task came before.
         while let Some(ended) = stages.beside.try_join_next() {
             ready.extend(stages.ended(ended));
         }
+        ready.extend(came);
         while ready.len() < MAX_JOBS
             && let Ok(more) = jobs.try_recv()
         {

@@ -43,6 +43,8 @@ impl<Q, A> Together<Q, A> {
         }
         let (questions, askers): (Vec<Q>, Vec<_>) = {
             let mut waiting = self.waiting.borrow_mut();
+            // Nothing is claimed for an asker that went away: it would fence whoever has the session.
+            waiting.retain(|(_, asker)| !asker.is_closed());
             let most = waiting.len().min(MOST);
             waiting.drain(..most).unzip()
         };
