@@ -5,9 +5,9 @@ use super::harness::{Harness, short};
 use super::plan::Fault;
 use super::says;
 use crate::error::AgentError;
-use crate::ids::TurnId;
+use crate::ids::{ApprovalId, TurnId};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind};
-use crate::store::{Append, Record, StoreError};
+use crate::store::{Append, Fact, Record, StoreError};
 use crate::turn::TurnMessage;
 use crate::turn::state::State;
 use crate::turn::tests::world::{Question, told};
@@ -145,6 +145,8 @@ impl Harness {
             // A change that is repeated is told again, and stored once; of an end it is told that it is not open any more.
             TurnMessage::Configure { .. } | TurnMessage::Ended { .. } => return self.say(message),
             TurnMessage::Start { .. } | TurnMessage::Resume { .. } | TurnMessage::Withdrawn { .. } => return,
+            // A decision that was lost with the owner who heard it is asked for again, and its repetition answers.
+            TurnMessage::Decided { approval, .. } if self.is_asked_anew(approval) => return self.say(message),
             TurnMessage::Steered { .. }
             | TurnMessage::Flush
             | TurnMessage::Wake { .. }
@@ -165,6 +167,21 @@ impl Harness {
         if !has_a_place {
             self.say_to_no_effect(message);
         }
+    }
+
+    /// Whether the journal has this question open, and nobody answered it since the journal was read.
+    fn is_asked_anew(&self, approval: &ApprovalId) -> bool {
+        let since = self.said.iter().rposition(|said| matches!(said, TurnMessage::Loaded { result: Ok(_), .. }));
+        let heard = self
+            .said
+            .iter()
+            .rposition(|said| matches!(said, TurnMessage::Decided { approval: decided, .. } if decided == approval));
+        let facts = || self.world.stored.iter().map(|record| &record.fact);
+        let is_asked =
+            facts().any(|fact| matches!(fact, Fact::ApprovalAsked { approval: asked, .. } if asked == approval));
+        let is_decided =
+            facts().any(|fact| matches!(fact, Fact::ApprovalDecided { approval: decided, .. } if decided == approval));
+        since > heard && is_asked && !is_decided
     }
 
     pub(super) fn say_to_no_effect(&mut self, message: TurnMessage) {

@@ -10,6 +10,7 @@ use crate::ids::{ApprovalId, CallId};
 use crate::input::ResumeReply;
 use crate::store::{Append, Fact, Record};
 use crate::tools::{CheckRequest, ToolReturn};
+use crate::turn::Effect;
 use crate::turn::approvals::understood;
 use crate::turn::tests::world::{Question, World, definition, seal};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,9 @@ pub(super) struct Decisions {
     stands: Option<(String, bool)>,
     /// Of which definitions all calls were allowed, for the session or for ever.
     beyond: BTreeSet<String>,
+    /// The last lasting decision that leaves with the effects that are performed now: what it stands for, where its question
+    /// is stored.
+    leaving: Option<Option<(String, bool)>>,
 }
 
 impl Harness {
@@ -101,9 +105,29 @@ impl Monitor {
         self.saw(if own { "ran as it was shown" } else { "ran as such calls may" }.to_owned());
     }
 
+    /// These effects are performed next. A decision is on its way to the store behind the checks that follow from it.
+    pub(super) fn looks_ahead(&mut self, effects: &[Effect]) {
+        let appends = effects.iter().filter_map(|effect| match effect {
+            Effect::Append { append, .. } => Some(append),
+            _ => None,
+        });
+        let lasting = appends.flat_map(|append| &append.records).filter_map(|record| match &record.fact {
+            Fact::ApprovalDecided { approval, allowed, scope: Some(_), .. } => Some((approval, *allowed)),
+            _ => None,
+        });
+        self.decisions.leaving = lasting.last().map(|(approval, allowed)| {
+            let asked = self.decisions.asked.values().find(|(asked, _)| asked == approval);
+            asked.map(|(_, shown)| (shown.clone(), allowed))
+        });
+    }
+
     /// Whoever judges a call is told what stands about its tool.
     pub(super) fn is_told_what_stands(&mut self, check: &CheckRequest, world: &World) {
-        let Some((definition, allowed)) = self.decisions.stands.clone() else { return };
+        let stands = match &self.decisions.leaving {
+            Some(leaving) => leaving.clone(),
+            None => self.decisions.stands.clone(),
+        };
+        let Some((definition, allowed)) = stands else { return };
         let owns = world.turn.outbox.epoch == world.epoch;
         if check.call.name.own_name() != "ask" || !owns || decides_more(world) {
             return;

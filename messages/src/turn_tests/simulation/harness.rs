@@ -240,6 +240,7 @@ impl Harness {
         }
         self.sabotage.effects(&mut effects, &said, &self.world);
         self.monitor.heard(&message, &self.world);
+        self.monitor.looks_ahead(&effects);
         self.said.push(message);
         effects
     }
