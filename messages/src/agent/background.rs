@@ -179,6 +179,9 @@ pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
         FinishReason::Cancelled => without(format!("the agent {name} was cancelled")),
         FinishReason::Suspended => match asks(outcome) {
             Some(asks) => return asks,
+            None if !outcome.saved => {
+                without(format!("the agent {name} was suspended, and the store did not accept that"))
+            }
             None => without(format!("the agent {name} waits for something, which it cannot here")),
         },
         FinishReason::Error => {
@@ -190,9 +193,10 @@ pub fn outcome_of(name: &str, outcome: &TurnOutcome) -> ToolOutput {
     ToolOutput { structured: Some(structured), delegated: Some(Box::new(used(outcome))), ..output }
 }
 
-/// No result yet: the child is suspended until a person decides.
+/// No result yet: the child is suspended until a person decides. A suspension that the store did not accept is none: the
+/// next owner of the child does not know its token.
 fn asks(outcome: &TurnOutcome) -> Option<ToolOutput> {
-    if outcome.suspend_reason != Some(SuspendReason::ApprovalRequired) {
+    if outcome.suspend_reason != Some(SuspendReason::ApprovalRequired) || !outcome.saved {
         return None;
     }
     let (session, turn, token) = (outcome.session_id.clone(), outcome.turn_id.clone(), outcome.token.clone()?);

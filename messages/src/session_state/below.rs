@@ -3,7 +3,7 @@
 use super::{OpenCall, OpenTurn, Session};
 use crate::agent::{Agent, NAMESPACE, child_of};
 use crate::approvals::{Decision, Scope};
-use crate::chat::{CallStatus, Delegated};
+use crate::chat::{CallStatus, Delegated, ToolResult};
 use crate::ids::{ApprovalId, SessionId, TurnId};
 use crate::store::AskedBelow;
 use serde::{Deserialize, Serialize};
@@ -108,10 +108,14 @@ impl Session {
     }
 
     /// A call of this turn has its result. Where that is not known, its sub-agent may still be suspended, also if this journal
-    /// does not say so: it may have been suspended just before a crash.
-    pub(super) fn gives_up(&mut self, turn: &TurnId, call: &OpenCall, how: CallStatus) {
-        if how != CallStatus::Unknown {
-            return;
+    /// does not say so: it may have been suspended just before a crash. One that ended without an answer may have been closed by
+    /// a program that stopped before those below it were closed as well: it tells which when it is asked.
+    pub(super) fn gives_up(&mut self, turn: &TurnId, call: &OpenCall, result: &ToolResult) {
+        let worked = result.output.delegated.is_some();
+        match result.status {
+            CallStatus::Unknown => {}
+            CallStatus::Error if worked => {}
+            _answered_or_never_begun => return,
         }
         let child = match call.below.as_deref().map(|below| &below.asked.child) {
             Some(child) => Some((child.session.clone(), child.turn.clone())),

@@ -154,7 +154,7 @@ impl Session {
         turn.count(used.as_deref());
         let is_complete = turn.step.as_ref().is_some_and(OpenStep::is_complete);
         if let Some((turn, call)) = given_up {
-            self.gives_up(&turn, &call, result.status);
+            self.gives_up(&turn, &call, &result);
         }
         if is_complete {
             self.close_step();

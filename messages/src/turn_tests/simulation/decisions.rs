@@ -111,11 +111,11 @@ impl Monitor {
             Effect::Append { append, .. } => Some(append),
             _ => None,
         });
-        let lasting = appends.flat_map(|append| &append.records).filter_map(|record| match &record.fact {
+        let mut lasting = appends.flat_map(|append| &append.records).filter_map(|record| match &record.fact {
             Fact::ApprovalDecided { approval, allowed, scope: Some(_), .. } => Some((approval, *allowed)),
             _ => None,
         });
-        self.decisions.leaving = lasting.last().map(|(approval, allowed)| {
+        self.decisions.leaving = lasting.next_back().map(|(approval, allowed)| {
             let asked = self.decisions.asked.values().find(|(asked, _)| asked == approval);
             asked.map(|(_, shown)| (shown.clone(), allowed))
         });

@@ -152,6 +152,11 @@ impl Tree {
             if let Fact::Intent { call, task: Some(task), .. } = &record.fact {
                 let parent = task.input.options.as_ref().and_then(|options| options.parent.as_ref());
                 let line = parent.and_then(|parent| parent.line.clone()).unwrap_or_default();
+                // What an earlier turn wrote is sent again as it was.
+                let runs = self.actors.get(&id).and_then(Actor::running);
+                if runs.is_none_or(|(turn, _)| record.turn.as_ref() != Some(&turn)) {
+                    continue;
+                }
                 // As it was when that was decided.
                 let records = self.actors.get(&id).map(|actor| actor.written.clone()).unwrap_or_default();
                 self.hands_down(id, call, (&task.input.limits, &line), &records);

@@ -48,6 +48,8 @@ impl Tree {
                 self.reopen(session, Recover::GiveUp);
             }
             _ => {
+                // As its outcome says: what the journal has of the turn is not known here, and stays as it is.
+                self.watch.unsaved.insert(session.clone());
                 while let Some(pending) = self.table.get_mut(session).and_then(|entry| entry.pending.pop_front()) {
                     let error = AgentError::Internal("the session's actor crashed too often".into());
                     let outcome = TurnOutcome::failed(session.clone(), pending.submission.clone(), error);

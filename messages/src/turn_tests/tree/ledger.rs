@@ -192,7 +192,8 @@ impl Ledger {
                 if ended.is_some_and(|(_, ended)| ended.status == result.status)
                     && let Some(used) = self.uncounted.remove(&task)
                 {
-                    self.turns.entry(turn.clone()).or_default().owes(&used);
+                    // It worked beside the turn that began it, as one that ends within that turn.
+                    self.turns.entry(turn.clone()).or_default().owes_for_a_task(&used);
                 }
             }
             None => {}

@@ -66,12 +66,12 @@ impl Tree {
     fn turns_add_up(&mut self, id: &SessionId, ledger: &Ledger) {
         for (turn, tally) in &ledger.turns {
             let Some(input) = &tally.input else { continue };
-            let (begun, outcomes, all, limits) = (tally.begun, tally.outcomes, tally.all(), input.limits);
+            let (begun, outcomes, used, limits) = (tally.begun, tally.outcomes, tally.in_line(), input.limits);
             let has_ended = begun == outcomes || self.is_unsaved(id);
             self.must(has_ended && begun <= 1, || format!("{id}: {turn} has {begun} begins, {outcomes} ends"));
-            let held = ledger.held_in(turn);
-            let holds = all.steps <= limits.max_steps + held.steps && all.calls <= limits.max_tool_calls + held.calls;
-            self.must(holds, || format!("{id}: {turn} used {all:?} of {limits:?} and {held:?}"));
+            // What tasks used beside it is within their own limits.
+            let holds = used.steps <= limits.max_steps && used.calls <= limits.max_tool_calls;
+            self.must(holds, || format!("{id}: {turn} used {used:?} of {limits:?}"));
         }
     }
 
@@ -115,7 +115,9 @@ impl Tree {
             return;
         }
         let tally = ledger.turn(&called.turn);
-        let has_begun = called.results.first().is_some_and(|(_, first)| first.status == CallStatus::Ok);
+        // A first result with a bill is the answer: the child had ended when the next program asked for it.
+        let begins = |first: &ToolResult| first.status == CallStatus::Ok && first.output.delegated.is_none();
+        let has_begun = called.results.first().is_some_and(|(_, first)| begins(first));
         let is_due = has_begun && tally.ended.is_some_and(|how| how != FinishReason::Cancelled);
         let is_read = called.results.get(1).is_some_and(|(ended, result)| {
             let asks = |other: &&Called| {
@@ -163,8 +165,8 @@ impl Tree {
             let first = ledger.first_of(turn);
             let family = families.entry(first).or_default();
             let held = ledger.held_in(turn);
-            family.1.steps += held.steps + u32::from(ledger.task_of(turn).is_some());
-            family.1.calls += held.calls;
+            family.1.steps += u32::from(ledger.task_of(turn).is_some());
+            add(&mut family.1, &held);
             add(&mut family.0, &tally.own);
         }
         for (id, below) in ledgers {
@@ -180,7 +182,11 @@ impl Tree {
             let Some(turn) = of.filter(|_| above == root && is_billed) else { continue };
             let family = families.entry(ledger.first_of(&turn)).or_default();
             let ran = ran_in(below);
-            below.turns.values().for_each(|tally| add(&mut family.0, &Used { calls: 0, ..tally.own }));
+            for (turn, tally) in &below.turns {
+                add(&mut family.0, &Used { calls: 0, ..tally.own });
+                // What is held for tasks is held beside each turn, whichever level it is on.
+                add(&mut family.1, &below.held_in(turn));
+            }
             family.0.calls += ran;
         }
         // What each turn used is in the log of a seed that is repeated.

@@ -206,6 +206,7 @@ impl Tree {
     }
 
     fn began(&mut self, session: &SessionId, turn: TurnId) {
+        self.watch.begins_again(session, &turn);
         let Some(entry) = self.table.get_mut(session) else { return };
         match entry.pending.iter().position(|pending| pending.submission == turn) {
             Some(0) => {}

@@ -49,6 +49,16 @@ impl Actor {
     }
 }
 
+impl Watch {
+    /// A turn begins. An end that was not stored is none for the next owner, with whom it goes on.
+    pub(super) fn begins_again(&mut self, session: &SessionId, turn: &TurnId) {
+        let of = (session.clone(), turn.clone());
+        if self.ended.get(&of).is_some_and(|(_, saved)| !saved) {
+            self.ended.remove(&of);
+        }
+    }
+}
+
 impl Tree {
     pub(super) fn program_began(&mut self) {
         self.watch.ended.clear();
