@@ -10,6 +10,9 @@ mod fixture;
 #[path = "local_model/interrupted.rs"]
 mod interrupted;
 
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -126,4 +129,39 @@ fn without_a_network_the_first_start_says_so_in_one_sentence() {
     assert!(run.stderr.contains("cannot reach ") && run.stderr.contains(told), "{}", run.stderr);
     assert!(!run.stderr.contains("Traceback"), "{}", run.stderr);
     assert!(fixture.servers().is_empty());
+}
+
+/// The documents and the script name the same sizes, and an installation has what they say, to a tenth: other versions of
+/// Python bring other files.
+#[test]
+fn an_installation_takes_the_disk_space_that_the_documents_say() {
+    let script = document("scripts/local-model.sh");
+    let figure = |name: &str| -> u64 {
+        let said = script.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
+        said.and_then(|said| said.parse().ok()).unwrap_or_else(|| panic!("the script says no {name}"))
+    };
+    let (download, disk) = (figure("download_mb"), figure("disk_mb"));
+    let sizes = format!("{download} MB to download, {disk} MB on the disk");
+    assert_eq!(document("docs/configuration.md").matches(&sizes).count(), 2, "{sizes}");
+    let readme = format!("a small model, {download} MB, which takes {disk} MB of disk space");
+    assert!(document("README.md").contains(&readme), "{readme}");
+
+    let taken = size_of(&fixture::installed().join("llm")).div_ceil(1024 * 1024);
+    assert!(taken.abs_diff(disk) <= disk / 10, "the installation takes {taken} MB, and the documents say {disk} MB");
+}
+
+#[track_caller]
+fn document(name: &str) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
+    fs::read_to_string(&path).unwrap_or_else(|why| panic!("{}: {why}", path.display()))
+}
+
+/// The space that a folder takes on the disk, in bytes.
+fn size_of(folder: &Path) -> u64 {
+    let entries = fs::read_dir(folder).expect("an installation").map(|entry| entry.expect("an entry"));
+    let sizes = entries.map(|entry| match entry.metadata().expect("its size") {
+        meta if meta.is_dir() => size_of(&entry.path()),
+        meta => meta.blocks() * 512,
+    });
+    sizes.sum()
 }

@@ -111,7 +111,7 @@ impl Fixture {
 
 /// The repository's `.tools`, with the server and its model; they are installed on first use.
 #[track_caller]
-fn installed() -> PathBuf {
+pub(crate) fn installed() -> PathBuf {
     static DONE: OnceLock<()> = OnceLock::new();
     let tools = Path::new(REPOSITORY).join(".tools");
     DONE.get_or_init(|| {

@@ -184,7 +184,7 @@ pub async fn store_owners(open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>
 /// # use bob::testing;
 /// # use std::path::Path;
 /// # use std::sync::Arc;
-/// # fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> { todo!() }
+/// # fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> { unimplemented!("the store that is tested") }
 /// #[test]
 /// fn kills_cost_nothing() {
 ///     testing::run(testing::store_killed(concat!(module_path!(), "::kills_cost_nothing"), open, |_folder| ()));

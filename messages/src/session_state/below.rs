@@ -117,15 +117,17 @@ impl Session {
             CallStatus::Error if worked => {}
             _answered_or_never_begun => return,
         }
-        let child = match call.below.as_deref().map(|below| &below.asked.child) {
-            Some(child) => Some((child.session.clone(), child.turn.clone())),
-            None => child_of(&self.id, turn, &call.call.id).filter(|_| call.has_child()),
+        let child = match (call.below.as_deref().map(|below| &below.asked.child), &call.task) {
+            (Some(child), _) => Some((child.session.clone(), child.turn.clone())),
+            (None, Some(task)) => Some((task.session.clone(), task.input.turn.clone())),
+            (None, None) => child_of(&self.id, turn, &call.call.id).filter(|_| call.has_child()),
         };
         self.given_up.extend(child.map(|(session, turn)| GivenUp { session, turn, at: self.turns }));
     }
 
-    /// A turn has ended before these children, which end with it: a program that stops meanwhile leaves theirs open.
-    pub(super) fn gives_up_tasks(&mut self, left: Vec<(SessionId, TurnId)>) {
+    /// These children may have turns that no process will close: of themselves, since a turn with which they end has ended
+    /// before them, or below them.
+    pub(super) fn gives_up_tasks(&mut self, left: impl IntoIterator<Item = (SessionId, TurnId)>) {
         let at = self.turns;
         self.given_up.extend(left.into_iter().map(|(session, turn)| GivenUp { session, turn, at }));
     }

@@ -141,7 +141,8 @@ impl Session {
         let Some(turn) = &mut self.open else { return };
         let Some(open) = turn.step.as_mut().and_then(|step| step.call_mut(&result.call)) else { return };
         open.result = Some(Arc::clone(&result));
-        let given_up = (open.below.is_some() || open.has_child()).then(|| (turn.input.turn.clone(), open.clone()));
+        let given_up = (open.below.is_some() || open.task.is_some() || open.has_child())
+            .then(|| (turn.input.turn.clone(), open.clone()));
         let used = match (&open.task, used) {
             // The outcome of its child.
             (_, Some(used)) => Some(used),

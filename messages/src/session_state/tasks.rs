@@ -100,9 +100,13 @@ impl Session {
         let running = |task: &&mut Task| task.call.id == result.call && task.result.is_none();
         let Some(task) = self.tasks.iter_mut().find(running) else { return };
         task.result = Some(Arc::clone(result));
+        // It may have been closed by a program that stopped before those below it were closed.
+        let failed = result.status == CallStatus::Error && used.is_some();
+        let given_up = failed.then(|| (task.child.session.clone(), task.child.input.turn.clone()));
         match self.open.as_mut().filter(|turn| turn.input.turn == task.caller.turn) {
             Some(turn) => turn.count(used.as_deref()),
             None => task.used = used,
         }
+        self.gives_up_tasks(given_up);
     }
 }

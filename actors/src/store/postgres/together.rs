@@ -35,7 +35,7 @@ impl<Q, A> Together<Q, A> {
         let (ours, mut answer) = oneshot::channel();
         self.waiting.borrow_mut().push((question, ours));
         let _running = self.running.lock().await;
-        // Whoever had its turn before may have asked this along with its own.
+        // The asker before this one may have sent this question with its own.
         match answer.try_recv() {
             Ok(answer) => return Ok(Some(answer)),
             Err(TryRecvError::Closed) => return Ok(None),
@@ -43,7 +43,7 @@ impl<Q, A> Together<Q, A> {
         }
         let (questions, askers): (Vec<Q>, Vec<_>) = {
             let mut waiting = self.waiting.borrow_mut();
-            // Nothing is claimed for an asker that went away: it would fence whoever has the session.
+            // Nothing is claimed for an asker that went away: a claim would fence the present owner of the session.
             waiting.retain(|(_, asker)| !asker.is_closed());
             let most = waiting.len().min(MOST);
             waiting.drain(..most).unzip()

@@ -56,11 +56,14 @@ impl Tree {
         let was_owed = self.person.owed.remove(submission);
         self.must(was_owed, || format!("{submission} is answered twice"));
         if self.person.refusals.contains(submission) {
-            let is_refused =
-                matches!(result, Err(AgentError::Invalid(_) | AgentError::Busy { .. } | AgentError::Store(_)))
-                    || result
-                        .as_ref()
-                        .is_ok_and(|outcome| outcome.finish_reason != FinishReason::Final && outcome.steps == 0);
+            let is_refused = match result {
+                // Internal: its actor crashed too often before it looked at the token.
+                Err(error) => matches!(
+                    error,
+                    AgentError::Invalid(_) | AgentError::Busy { .. } | AgentError::Store(_) | AgentError::Internal(_)
+                ),
+                Ok(outcome) => outcome.finish_reason != FinishReason::Final && outcome.steps == 0,
+            };
             self.must(is_refused, || format!("a token that was used or was for a caller is taken: {result:?}"));
         }
         let Ok(outcome) = result else { return };

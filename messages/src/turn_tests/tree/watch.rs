@@ -86,7 +86,7 @@ impl Tree {
         while let Some(parent) = self.watch.parents.get(&below).cloned() {
             let ended = self.watch.ended.get(&(parent.session.clone(), parent.turn.clone())).map(|(how, _)| *how);
             // What is being stopped ends what works for it.
-            if self.table.get(&below).is_some_and(|entry| entry.stopping.is_some()) {
+            if self.table.get(&below).is_some_and(|entry| entry.stopping.is_some() || entry.closing.is_some()) {
                 return;
             }
             let goes_on = match ended {
