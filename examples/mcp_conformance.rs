@@ -139,7 +139,12 @@ fn next(request: &LlmRequest) -> ScriptedReply {
     }
     // One scenario says how its tools are to be called.
     if let Some(calls) = context()["toolCalls"].as_array() {
-        let named = |call: &Value| Some((call["name"].as_str()?.to_owned(), call["arguments"].clone()));
+        // A null where the schema of a tool has none is refused before the call. It stands for a parameter that is not there.
+        let without_nulls = |arguments: &Value| {
+            let given = arguments.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
+            Value::Object(given.map(|(name, value)| (name.clone(), value.clone())).collect())
+        };
+        let named = |call: &Value| Some((call["name"].as_str()?.to_owned(), without_nulls(&call["arguments"])));
         let named = calls.iter().filter_map(named);
         let calls = named.map(|(name, arguments)| ScriptedCall { name: format!("mcp/suite/{name}"), arguments });
         return ScriptedReply::Calls(calls.collect());

@@ -54,7 +54,23 @@ auth/offline-access-scope --spec-version 2026-07-28
 auth/authorization-server-migration --spec-version 2026-07-28
 auth/iss-supported --spec-version 2026-07-28
 auth/iss-wrong-issuer --spec-version 2026-07-28
-auth/metadata-issuer-mismatch --spec-version 2026-07-28'
+auth/metadata-issuer-mismatch --spec-version 2026-07-28
+auth/metadata-var1 --spec-version 2026-07-28
+auth/metadata-var2 --spec-version 2026-07-28
+auth/metadata-var3 --spec-version 2026-07-28
+auth/scope-from-www-authenticate --spec-version 2026-07-28
+auth/scope-from-scopes-supported --spec-version 2026-07-28
+auth/scope-omitted-when-undefined --spec-version 2026-07-28
+auth/scope-retry-limit --spec-version 2026-07-28
+auth/token-endpoint-auth-basic --spec-version 2026-07-28
+auth/token-endpoint-auth-post --spec-version 2026-07-28
+auth/token-endpoint-auth-none --spec-version 2026-07-28
+auth/pre-registration --spec-version 2026-07-28
+auth/offline-access-not-supported --spec-version 2026-07-28
+auth/iss-not-advertised --spec-version 2026-07-28
+auth/iss-supported-missing --spec-version 2026-07-28
+auth/iss-unexpected --spec-version 2026-07-28
+auth/iss-normalized --spec-version 2026-07-28'
 
 say() {
     printf '%s\n' "$1" >&2
