@@ -28,7 +28,8 @@
 //! | [`api`] | what of the interface is kept, and what may come |
 //! | [`packages`] | packages, features, versions |
 //!
-//! A link from a guide to another file leads to that file in the repository.
+//! The guides refer to each other, and to other files, by paths in the repository. Such a link works where a guide is read there;
+//! in this documentation it leads nowhere, and the guide that it names is in the table above, if it is here.
 
 #[doc = include_str!("../docs/api.md")]
 pub mod api {}
