@@ -26,6 +26,7 @@
 //! | [`control`] | requests to a program that runs |
 //! | [`operating`] | files, signals, exit codes and upgrades of the program |
 //! | [`api`] | what of the interface is kept, and what may come |
+//! | [`names`] | where each name of the design is |
 //! | [`packages`] | packages, features, versions |
 //!
 //! The guides refer to each other, and to other files, by paths in the repository. Such a link works where a guide is read there;
@@ -57,6 +58,9 @@ pub mod local_tools {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}
+
+#[doc = include_str!("../docs/names.md")]
+pub mod names {}
 
 #[doc = include_str!("../docs/operating.md")]
 pub mod operating {}
