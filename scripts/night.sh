@@ -1,7 +1,7 @@
 #!/bin/sh
 # What takes too long for every change, in about four hours on two cores: an hour of fuzzing, a million simulated
-# seeds, soaks at high rates, with 200 kills of each store, benchmarks, MCP conformance, both ends of the range of genai.
-# Every phase runs, whatever became of the others;
+# seeds, soaks at high rates, with 200 kills of each store, trees of agents, benchmarks, MCP conformance, both ends of the
+# range of genai. Every phase runs, whatever became of the others;
 # the exit code is 1 when one failed. The log of a failed phase names the seed that shows it again.
 #
 #   scripts/night.sh [SEED]     the first seed of the soaks; the number of today's date by default
@@ -49,6 +49,16 @@ phase "$agent" soak --sessions 1000 --turns 20 --seed "$seed" --chaos default,pr
 # Workers that share a database, which is the soak's own: kills every 5 s, pauses, restarts and lost answers of commits.
 phase "$agent" soak --replicas 3 --store postgres --sessions 200 --duration 10m --seed "$seed" \
     --chaos default,database-restart=2/m,commit-cut=30/m
+# Trees of agents: one transcript, bill and trace; kills at random instants; how soon a cancelled tree stops; many at once; large
+# results beside small turns.
+tree() {
+    python3 scripts/tree.py "$@" --program "$agent"
+}
+phase tree whole
+phase tree kill --times 200 --seed "$seed"
+phase tree cancel --times 200
+phase tree crowd --times 1000
+phase tree large --times 3
 # The measurements of docs/performance.md, small: that they run, not what they show.
 race() {
     cargo bench -q --bench race -- "$@"

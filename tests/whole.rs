@@ -25,6 +25,7 @@ mod layout;
 mod local_model;
 mod model_faults;
 mod model_wire;
+mod names;
 mod real_provider;
 mod scale;
 mod secure;

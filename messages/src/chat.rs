@@ -132,11 +132,14 @@ impl ToolResult {
 }
 
 /// Tokens, summed over the steps of a turn.
+#[doc(alias = "TokenUsage")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens of the prompts.
+    #[doc(alias = "prompt_tokens")]
     pub input_tokens: u64,
     /// Tokens of the answers.
+    #[doc(alias = "completion_tokens")]
     pub output_tokens: u64,
     /// The sum, or the provider's own total.
     pub total_tokens: u64,
@@ -201,6 +204,7 @@ pub enum FinishReason {
 }
 
 /// Which bound was reached.
+#[doc(alias = "LoopGuard")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Enum, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum GuardReason {

@@ -120,6 +120,7 @@ pub struct Steer {
 }
 
 /// A reply to a suspended turn.
+#[doc(alias = "ResumeRequest")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeReply {

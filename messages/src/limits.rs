@@ -8,6 +8,7 @@ use crate::trace::Fnv64;
 use serde::{Deserialize, Serialize};
 
 /// The bounds of one turn.
+#[doc(alias = "TurnPolicy")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Model calls.

@@ -120,6 +120,7 @@ pub enum SuspendReason {
 }
 
 /// One call in a turn's transcript.
+#[doc(alias = "SessionTranscript")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TranscriptEntry {
     /// The call's id.

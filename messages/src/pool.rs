@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 mod tests;
 
 /// Who shares a process of a tool server, the widest circle first.
+#[doc(alias = "McpConnectionPool")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Isolation {

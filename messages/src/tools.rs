@@ -301,6 +301,7 @@ pub struct Grant {
 }
 
 /// The caller's context. Tools read none of this from the process or the configuration.
+#[doc(alias = "TurnContext")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CallContext {
     /// Whose call.

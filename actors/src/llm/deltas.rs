@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A handle to show pieces by. Clones show the same message.
+#[doc(alias = "LlmStream")]
 #[derive(Debug, Clone)]
 pub struct DeltaSink(Option<Arc<Showing>>);
 

@@ -34,6 +34,7 @@ use std::sync::Arc;
 const NO_KEY: &str = "none";
 
 /// The providers of a configuration and those that are built in.
+#[doc(alias = "GenAiLlmAdapter")]
 pub struct GenaiLlm {
     clients: Clients,
     tools: direct::Tools,

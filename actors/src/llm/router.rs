@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Asks the port a model's provider leads to.
+#[doc(alias = "ProviderRouter")]
 #[derive(Default)]
 pub struct Router {
     ports: HashMap<String, Arc<dyn LlmPort>>,

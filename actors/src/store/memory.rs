@@ -26,6 +26,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A store that is gone with its process.
+#[doc(alias = "InMemorySessionStore")]
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     sessions: Arc<Mutex<Journals>>,

@@ -56,6 +56,7 @@ impl std::fmt::Display for SessionOwner {
 /// Every method may be called from several tasks at once. A future that is dropped before it is ready may or may not
 /// have had its effect, like an operation that answered [`InDoubt`](StoreError::InDoubt). A future must not block its
 /// thread; one that is ready at its first poll costs its caller no task.
+#[doc(alias = "TurnCheckpointStorePort")]
 pub trait SessionStore: Send + Sync + 'static {
     /// Raises the session's epoch by one, durably, and reads its records. A session that does not exist begins with no
     /// records, and with an epoch above all that were given for it before it was deleted.

@@ -26,9 +26,11 @@
 //! | [`control`] | requests to a program that runs |
 //! | [`operating`] | files, signals, exit codes and upgrades of the program |
 //! | [`api`] | what of the interface is kept, and what may come |
+//! | [`names`] | where each name of the design is |
 //! | [`packages`] | packages, features, versions |
 //!
-//! A link from a guide to another file leads to that file in the repository.
+//! The guides refer to each other, and to other files, by paths in the repository. Such a link works where a guide is read there;
+//! in this documentation it leads nowhere, and the guide that it names is in the table above, if it is here.
 
 #[doc = include_str!("../docs/api.md")]
 pub mod api {}
@@ -56,6 +58,9 @@ pub mod local_tools {}
 
 #[doc = include_str!("../docs/models.md")]
 pub mod models {}
+
+#[doc = include_str!("../docs/names.md")]
+pub mod names {}
 
 #[doc = include_str!("../docs/operating.md")]
 pub mod operating {}

@@ -33,8 +33,8 @@
 //! A rule that does not end within 60 seconds is broken; on a paused clock that takes no time. A port that blocks its
 //! thread for ever blocks its test, too.
 //!
-//! [`FakeRuntime`] stands in for a runtime in tests of code that uses one. [`request`], [`invocation`], [`question`] and
-//! [`condense_request`] make what a runtime gives to ports.
+//! [`FakeRuntime`] stands in for a runtime in tests of code that uses one. [`request`], [`invocation`], [`question`],
+//! [`limit_question`] and [`condense_request`] make what a runtime gives to ports.
 
 mod approvals;
 mod asked;
@@ -81,7 +81,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-pub use asked::{condense_request, question};
+pub use asked::{condense_request, limit_question, question};
 pub use bob_actors::feed::contract::every_kind as events_of_every_kind;
 /// What a model's port says piece by piece.
 ///

@@ -44,6 +44,10 @@ pub use bob_actors::tools::output::{MAX_SCHEMA_BYTES, SchemaError, check_schema}
 pub use bob_actors::tools::policy::{DENIED_COMMANDS, Policy, PolicyError, Rules, ToolOverride};
 /// Makes a tool of an async function, for [`RuntimeBuilder::tools`](crate::RuntimeBuilder::tools).
 ///
+/// There is no attribute macro for that. It would be one more package, a macro that parses functions with `syn`, which every
+/// program that uses this library compiles whether or not it uses it, and all it would save is this call: a name, a
+/// description, and the function.
+///
 /// ```
 /// use bob::tools::{Invocation, ToolError, tool};
 ///

@@ -19,15 +19,28 @@ const KEYS: [(&str, &str, (&str, &str)); 7] = [
     ("runtime.resume", "checkpoint_ttl_ms", ("runtime", "suspend_timeout_ms")),
 ];
 
-/// Tables of the design that have no table here, their keys that stand for nothing that could be set, and why.
-const GONE: [(&str, &str, &str); 2] = [
+/// Keys of the design that stand for nothing that could be set there: the table, the key, and why.
+const GONE: [(&str, &str, &str); 5] = [
     (
-        "resume",
+        "runtime.resume",
         "signing_key",
         "a resume token is compared with the one in the journal of its session, and nothing is signed",
     ),
-    ("cancellation", "mode", "there is one way to cancel: what runs is stopped, and what it may have done is told"),
+    (
+        "runtime.cancellation",
+        "mode",
+        "there is one way to cancel: what runs is stopped, and what it may have done is told",
+    ),
+    ("mcp.pool", "scope", OF_A_SERVER),
+    ("mcp.pool", "tenant_scope", OF_A_SERVER),
+    (
+        "mcp.pool",
+        "shutdown_grace_ms",
+        "each process is stopped in the same three steps, the end of its input, TERM and KILL, within 4 s",
+    ),
 ];
+
+const OF_A_SERVER: &str = "which sessions share a process is said for each server, by `isolation` in `[[mcp.servers]]`";
 
 /// Other words for a value: the list of tables, the key in each, the other word, and the one of the schema.
 const WORDS: [(&str, &str, &str, &str); 3] = [
@@ -51,14 +64,16 @@ pub(super) fn rename<'t>(root: &mut Table<'t>, findings: &mut Findings) {
         table.insert(named(&key, name), item);
     }
     for (section, key, why) in GONE {
-        let Some(runtime) = table_mut(root, "runtime") else { continue };
-        let Some(table) = table_mut(runtime, section) else { continue };
+        let Some(table) = table_mut(root, section) else { continue };
         if let Some((at, _)) = table.remove_entry(key) {
-            findings.add(at.span(), format!("`runtime.{section}.{key}` cannot be set: {why}; remove it"));
+            findings.add(at.span(), format!("`{section}.{key}` cannot be set: {why}; remove it"));
         }
-        // What is left of it is unknown.
-        if table.is_empty() {
-            runtime.remove(section);
+        // What is left of a table that is not known here is unknown.
+        if table.is_empty()
+            && let Some((above, name)) = section.rsplit_once('.')
+            && let Some(above) = table_mut(root, above)
+        {
+            above.remove(name);
         }
     }
     for (list, key, other, word) in WORDS {

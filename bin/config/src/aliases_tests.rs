@@ -78,3 +78,27 @@ fn the_tables_of_the_design_are_keys_of_the_runtime_or_say_why_not() {
     );
     assert!(refused("runtime.resume.other = 1").contains("unknown key `resume`"));
 }
+
+#[test]
+fn what_the_design_says_of_a_pool_is_said_of_its_servers_or_is_fixed() {
+    let config = accepted("[mcp.pool]\nidle_ttl_ms = 5000", &Environment::default());
+    assert_eq!(config.mcp.pool.idle_ttl_ms, 5_000);
+    assert_eq!(accepted("[mcp.pool]", &Environment::default()).mcp.pool.idle_ttl_ms, 600_000);
+    let refused =
+        |text: &str| told(&refused(&format!("runtime.default_model = 'a:b'\n{text}"), &Environment::default()));
+    for key in ["scope", "tenant_scope"] {
+        assert_eq!(
+            refused(&format!("[mcp.pool]\nidle_ttl_ms = 5000\n{key} = 'tenant'")),
+            format!(
+                "4:1 `mcp.pool.{key}` cannot be set: which sessions share a process is said for each server, by `isolation` \
+                 in `[[mcp.servers]]`; remove it"
+            )
+        );
+    }
+    assert_eq!(
+        refused("mcp.pool.shutdown_grace_ms = 2000"),
+        "2:10 `mcp.pool.shutdown_grace_ms` cannot be set: each process is stopped in the same three steps, the end of its \
+         input, TERM and KILL, within 4 s; remove it"
+    );
+    assert!(refused("mcp.pool.scope = 1\nmcp.pool.other = 1").contains("unknown key `other` in `mcp.pool`"));
+}

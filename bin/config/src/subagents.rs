@@ -18,7 +18,7 @@ table! {
         pub description: String => Text,
         /// Its instructions; those of the prompt if not set.
         pub instructions: Option<String> = None => Text,
-        /// Its `provider:model`; its caller's if not set.
+        /// Its `provider:model`, or a selector; its caller's if not set.
         pub model: Option<String> = None => Model,
         /// The tools it may use, of those that its caller may; all of those if not set.
         pub allow_tools: Option<Vec<String>> = None => Pattern,

@@ -55,6 +55,7 @@ pub enum AgentStreamEvent {
         text: String,
     },
     /// A tool call changed its state. The last one, `finished`, has its output.
+    #[doc(alias("ToolCallStarted", "ToolCallCompleted"))]
     ToolCall {
         /// The call: id, name, arguments. Without arguments when the stream has not seen the call before its result.
         call: Arc<ToolCall>,

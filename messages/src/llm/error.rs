@@ -34,6 +34,7 @@ pub enum LlmErrorKind {
     /// The answer was larger than we take (8 MiB).
     TooLarge,
     /// The reply was no action, twice in a row.
+    #[doc(alias = "ActionParseError")]
     Malformed,
     /// A tape or script has no answer for this request.
     NotScripted,

@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 /// An ability of a model that can be required.
+#[doc(alias = "ModelCapabilityFlag")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Requirement {
@@ -61,6 +62,7 @@ impl Requirement {
 }
 
 /// By what the models that fit are ranked.
+#[doc(alias = "ModelPreference")]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Preference {

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// One tool server. Equal specs, including keys, can share one process.
+#[doc(alias = "McpToolAdapter")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerSpec {
     /// Its name, the second part of its tools' names: `mcp/<id>/<tool>`.

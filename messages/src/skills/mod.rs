@@ -117,6 +117,7 @@ impl SkillIndex {
 }
 
 /// Something wrong with a skill or a place of skills.
+#[doc(alias = "SkillError")]
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SkillFinding {
     /// The file or the folder.

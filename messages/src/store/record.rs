@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// One fact of a session's journal.
+#[doc(alias = "TurnCheckpoint")]
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "WireRecord", into = "WireRecord")]
 pub struct Record {

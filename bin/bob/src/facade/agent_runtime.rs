@@ -181,6 +181,7 @@ pub trait AgentRuntime: Send + Sync {
 
     /// Returns the tools that policy allows. Tool servers that were never ready are started and waited for, each at
     /// most its startup timeout, as a first turn does; [`tools_now`](Self::tools_now) does not wait.
+    #[doc(alias = "McpToolRegistry")]
     fn tools(&self) -> BoxFuture<'_, Vec<Arc<ToolDescriptor>>>;
 
     /// The tools that are on offer at this moment.

@@ -28,6 +28,7 @@ impl RuntimeBuilder {
 
     /// Adds a tool server. It is started with the runtime, or on first use if its spec says so; its tools are named
     /// `mcp/<id>/<tool>`. May be called repeatedly.
+    #[doc(alias = "register_mcp_server")]
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn tool_server(mut self, spec: ServerSpec) -> Self {
@@ -55,6 +56,7 @@ impl RuntimeBuilder {
     /// Bounds of the processes of tool servers that not all sessions share ([`ServerSpec::isolation`]): one ends when no turn
     /// of its owner ran for `idle_ttl`, default ten minutes, and there are at most `max_processes`, default 64. For another
     /// one, an unused process is ended; if all are in use, the turn goes on without the server.
+    #[doc(alias = "McpConnectionPool")]
     #[cfg(feature = "mcp")]
     #[must_use]
     pub fn server_pool(mut self, idle_ttl: Duration, max_processes: usize) -> Self {

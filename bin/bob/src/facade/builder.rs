@@ -149,6 +149,7 @@ pub trait AgentBootstrap {
 
 impl RuntimeBuilder {
     /// A builder with this model for turns that name none.
+    #[doc(alias = "with_default_model")]
     pub fn new(default_model: ModelName) -> Self {
         Self {
             turn_config: TurnConfig::new(default_model),
@@ -196,6 +197,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the model port.
+    #[doc(alias = "with_llm")]
     #[must_use]
     pub fn model(mut self, model: Arc<dyn LlmPort>) -> Self {
         self.model = Some(model);
@@ -203,6 +205,7 @@ impl RuntimeBuilder {
     }
 
     /// Adds tools. May be called repeatedly.
+    #[doc(alias("with_tools", "CompositeToolPort"))]
     #[must_use]
     pub fn tools(mut self, tools: Arc<dyn ToolPort>) -> Self {
         self.tools.push(tools);
@@ -218,6 +221,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the session store; default: in memory.
+    #[doc(alias = "with_store")]
     #[must_use]
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
         self.store = Some(store);
@@ -225,6 +229,7 @@ impl RuntimeBuilder {
     }
 
     /// Adds a sink that sees every event of every session.
+    #[doc(alias = "with_events")]
     #[must_use]
     pub fn sink(mut self, sink: Arc<dyn EventSink>) -> Self {
         self.sinks.push(sink);
@@ -246,6 +251,7 @@ impl RuntimeBuilder {
     }
 
     /// Sets the tool policy.
+    #[doc(alias = "with_policy")]
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = policy;

@@ -57,6 +57,7 @@ pub struct AgentRequest {
     /// whole time is not asked about.
     pub ask_at_limits: bool,
     /// Cancelling it cancels the turn, as [`AgentRuntime::cancel`](super::AgentRuntime::cancel) does.
+    #[doc(alias = "CancelToken")]
     pub cancel: Option<CancellationToken>,
     /// A JSON schema for the final answer, which is then the text of one JSON value. The model is asked again for an
     /// answer that does not fit, within the guards; a second one in a row is an error of the model. At most 64 KiB;
@@ -188,6 +189,7 @@ impl SessionLook {
 }
 
 /// How a runtime is.
+#[doc(alias = "HealthStatus")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RuntimeStatus {

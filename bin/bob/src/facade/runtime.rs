@@ -41,6 +41,7 @@ const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
 /// A running runtime. Clones are handles to one tree.
+#[doc(alias = "DefaultAgentRuntime")]
 #[derive(Clone)]
 pub struct Runtime(pub(super) Arc<Inner>);
 

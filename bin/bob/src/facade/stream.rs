@@ -30,6 +30,7 @@ pub enum OnDrop {
 ///
 /// A reader that falls more than 1,024 events or 16 MiB behind is detached: the stream then continues with
 /// `Finished`. Unread text deltas are joined.
+#[doc(alias = "AgentEventStream")]
 #[derive(Debug)]
 pub struct AgentStream {
     source: Source,

@@ -14,6 +14,7 @@ impl RuntimeBuilder {
     /// A call is a session of its own, with its own journal, which works for the call. It has no more than its caller: the
     /// tools that both have, the narrower mode, its caller's folders, and a share of what its caller's turn has left of
     /// its limits. What it used counts as used by its caller. The guide `docs/subagents.md` has all of it.
+    #[doc(alias = "SubAgentToolAdapter")]
     #[must_use]
     pub fn subagent(mut self, agent: Agent) -> Self {
         self.subagents.push(agent);

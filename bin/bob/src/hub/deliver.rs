@@ -114,6 +114,7 @@ pub struct DeliveryFailure {
 type OnFailure = dyn Fn(&DeliveryFailure) + Send + Sync;
 
 /// The channels of a program. Clones share them.
+#[doc(alias = "ChatHub")]
 #[derive(Clone)]
 pub struct Channels {
     by_name: Arc<BTreeMap<String, Arc<dyn ChatChannel>>>,

@@ -12,6 +12,7 @@ use bob_messages::turn_config::TurnConfig;
 use std::sync::Arc;
 
 /// One turn to be run step by step.
+#[doc(alias = "RunnerContext")]
 #[derive(Debug, Clone)]
 pub struct RunnerRequest {
     pub(super) session: SessionId,

@@ -1,8 +1,8 @@
 //! What a runtime gives to ports, made for a test of one.
 
-use crate::approvals::{ApprovalId, ApprovalQuestion, CHOICES};
+use crate::approvals::{ApprovalId, ApprovalQuestion, CHOICES, LimitQuestion};
 use crate::model::{CondenseRequest, Message};
-use crate::sessions::TurnId;
+use crate::sessions::{GuardReason, TurnId};
 use crate::tools::Risk;
 use crate::{ModelName, SessionId};
 use bob_actors::tools::contract::call;
@@ -44,6 +44,35 @@ pub fn question(tool: &str, arguments: Value) -> ApprovalQuestion {
         changes: None,
         timeout_ms: 30_000,
         agents: Vec::new(),
+        context: None,
+    }
+}
+
+/// The question whether a turn goes on that has reached this limit: with half a minute, and as much more with a yes. Fields that a
+/// test is about are set by `LimitQuestion { portion, ..limit_question(guard, limit) }`.
+///
+/// ```
+/// use bob::approvals::LimitQuestion;
+/// use bob::sessions::GuardReason;
+/// use bob::testing::limit_question;
+///
+/// // The code under test shows a question.
+/// fn card(question: &LimitQuestion) -> String {
+///     format!("{} used, {} more?", question.limit, question.portion)
+/// }
+///
+/// let question = LimitQuestion { portion: 50, ..limit_question(GuardReason::MaxSteps, 200) };
+/// assert_eq!(card(&question), "200 used, 50 more?");
+/// ```
+pub fn limit_question(guard: GuardReason, limit: u64) -> LimitQuestion {
+    LimitQuestion {
+        session: session(),
+        turn: TurnId::new("turn"),
+        approval_id: ApprovalId::new("test-limit1"),
+        guard,
+        limit,
+        portion: limit,
+        timeout_ms: 30_000,
         context: None,
     }
 }
