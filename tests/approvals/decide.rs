@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::fixture::{Ran, builder, deny, edit, person, question, waiting};
-use crate::support::runtime::{Recorder, build, file_store, say, session, turn, within};
+use crate::support::runtime::{Recorder, build, ended, file_store, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
 #[tokio::test]
@@ -300,7 +300,7 @@ async fn a_decision_for_the_session_holds_in_its_next_turns_and_processes_and_no
     let before = build(builder(&[1, 2], &ran).approvals(port).store(file_store(folder.path()))).await;
     assert_eq!(turn(&before, waiting("pay")).await.finish_reason, FinishReason::Final);
     assert_eq!((questions.recv().await.is_some(), questions.try_recv().is_err()), (true, true), "asked once");
-    within(before.shutdown()).await;
+    ended(before).await;
 
     let (port, mut questions) = person(&[deny("not there"), deny("not there")]);
     let after = build(builder(&[3], &ran).approvals(port).store(file_store(folder.path()))).await;

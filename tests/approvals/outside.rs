@@ -9,7 +9,7 @@ use bob::tools::{ToolOutput, tool};
 use bob::{AgentRunResult, AgentRuntime, RuntimeBuilder};
 use serde_json::json;
 
-use crate::support::runtime::{build, file_store, over, say, within};
+use crate::support::runtime::{build, ended, file_store, over, say, within};
 use crate::support::scratch::Scratch;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -36,7 +36,7 @@ async fn a_result_from_outside_comes_by_the_token_and_the_tool_runs_once() {
     let suspended = within(before.run(say("a door, please"))).await.unwrap();
     let AgentRunResult::Suspended { reason, token, question, .. } = suspended else { panic!("{suspended:?}") };
     assert_eq!((reason, question.as_str()), (SuspendReason::ExternalWait, "the delivery of a door"));
-    within(before.shutdown()).await;
+    ended(before).await;
 
     let after = build(builder(&ran).store(file_store(folder.path()))).await;
     let came = within(after.resume(token, ResumeReply::Answer("it is oak".into()))).await.unwrap();

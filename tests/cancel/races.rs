@@ -15,7 +15,7 @@ use futures_util::FutureExt;
 use futures_util::future::join_all;
 use serde_json::json;
 
-use crate::support::runtime::{Nothing, Recorder, build, file_store, over, say, session, turn, within};
+use crate::support::runtime::{Nothing, Recorder, build, ended, file_store, over, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
 const ROUNDS: usize = 400;
@@ -119,7 +119,7 @@ async fn c6_cancelling_many_sessions_at_once_answers_each_once_and_keeps_all_of_
         assert_eq!(recorder.ends(&outcome.turn_id), 1);
         told.push(outcome);
     }
-    within(runtime.shutdown()).await;
+    ended(runtime).await;
 
     let again = build(over(model()).store(file_store(folder.path()))).await;
     for (number, outcome) in told.iter().enumerate() {

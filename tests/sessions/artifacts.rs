@@ -15,7 +15,7 @@ use serde_json::json;
 use tokio::sync::Notify;
 
 use crate::pass_on::pass_on;
-use crate::support::runtime::{Nothing, build, file_store, over, say, session, turn, within};
+use crate::support::runtime::{Nothing, build, ended, file_store, over, say, session, turn, within};
 use crate::support::scratch::Scratch;
 
 /// The most bytes that a record of these tests has: the ends of a text with room for everything else.
@@ -165,7 +165,7 @@ async fn a_session_that_is_read_again_offers_the_reader_from_its_first_step_on()
     let (builder, _asked) = reader(1, true);
     let runtime = build(builder.store(file_store(folder.path()))).await;
     turn(&runtime, say("look it up")).await;
-    within(runtime.shutdown()).await;
+    ended(runtime).await;
 
     let (builder, asked) = reader(1, true);
     let runtime = build(builder.store(file_store(folder.path()))).await;

@@ -10,7 +10,7 @@ use bob::sessions::{FinishReason, RequestId, SessionFilter};
 use bob::{AgentError, AgentRequest, AgentRuntime};
 use bob_messages::chat::Message;
 
-use crate::support::runtime::{Recorder, build, file_store, over, say, scripted, session, turn, within};
+use crate::support::runtime::{Recorder, build, ended, file_store, over, say, scripted, session, turn, within};
 use crate::support::scratch::Scratch;
 
 /// All user messages in a prompt, in order.
@@ -42,7 +42,7 @@ async fn what_a_turn_said_is_there_after_a_reload() {
     let before = build(over(echo()).store(file_store(folder.path()))).await;
     let kept = turn(&before, say("remember the heron")).await;
     assert!(kept.saved);
-    within(before.shutdown()).await;
+    ended(before).await;
 
     let after = build(over(echo()).store(file_store(folder.path()))).await;
     let page = within(after.sessions(SessionFilter::default(), None)).await.expect("a page");
@@ -70,7 +70,7 @@ async fn a_repeated_request_returns_the_first_outcome_and_runs_nothing() {
     assert_eq!((&first.labels, &first.request_id), (&labels, &Some(RequestId::new("r1"))), "both are echoed");
     turn(&runtime, say("something else")).await;
     assert_eq!(turn(&runtime, request()).await, first);
-    within(runtime.shutdown()).await;
+    ended(runtime).await;
 
     let again = build(counting()).await;
     assert_eq!(turn(&again, request()).await, first, "also after a reload");

@@ -12,7 +12,7 @@ use bob_messages::event::CallState;
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::support::runtime::{Nothing, build, file_store, over, say, scripted, session, turn, within};
+use crate::support::runtime::{Nothing, build, ended, file_store, over, say, scripted, session, turn, within};
 use crate::support::scratch::Scratch;
 
 async fn subscribe(runtime: &Runtime, from: EventsFrom) -> AgentEvents {
@@ -143,7 +143,7 @@ async fn another_process_rebuilds_what_the_first_one_told() {
     let mut live = subscribe(&runtime, EventsFrom::Now).await;
     turn(&runtime, say("go")).await;
     let live = read(&mut live, 1).await;
-    within(runtime.shutdown()).await;
+    ended(runtime).await;
     let next = build(over(steps(3)).tools(Arc::new(quick())).store(file_store(folder.path()))).await;
     let rebuilt = read(&mut subscribe(&next, EventsFrom::Beginning).await, 1).await;
     assert_eq!(durable(&rebuilt), durable(&live));

@@ -69,6 +69,14 @@ pub(crate) async fn trapped(builder: RuntimeBuilder) -> (Runtime, Traps) {
     (build(builder.hook(traps.hook())).await, traps)
 }
 
+/// Ends a runtime and lets go of its store, so that the next one may have its sessions. On a busy machine a shutdown alone
+/// may give up before the store has released them, and the store keeps them as long as it is there.
+#[allow(dead_code, reason = "each program of tests uses its own part")]
+pub(crate) async fn ended(runtime: Runtime) {
+    within(runtime.shutdown()).await;
+    drop(runtime);
+}
+
 /// One turn to its end; the request must be taken.
 pub(crate) async fn turn(runtime: &Runtime, request: AgentRequest) -> AgentResponse {
     match within(runtime.run(request)).await.expect("the request is taken") {

@@ -5,7 +5,7 @@ use bob::model::{ScriptedLlm, ScriptedReply};
 use bob::sessions::{RequestId, SessionFilter, SessionOptions};
 use bob::{AgentError, AgentRequest, AgentRuntime, AskError};
 
-use crate::support::runtime::{build, file_store, over, say, scripted, session, turn, within};
+use crate::support::runtime::{build, ended, file_store, over, say, scripted, session, turn, within};
 use crate::tenants::stage::context;
 
 #[track_caller]
@@ -42,7 +42,7 @@ async fn a_request_of_another_tenant_is_refused_and_told_nothing() {
     let again = turn(&runtime, named("acme")).await;
     assert_eq!((again.content.as_str(), again.request_id), ("hello", Some(RequestId::new("r1"))));
     assert_eq!(within(runtime.session(session("s"))).await.unwrap().unwrap().turns, 2, "nothing else ran");
-    within(runtime.shutdown()).await;
+    ended(runtime).await;
 
     let next = build(hello()).await;
     let why = refusal(within(next.run(named("globex"))).await);

@@ -210,9 +210,12 @@ pub(crate) fn tokens(records: &[Arc<Record>]) -> Vec<String> {
     Journal::read(records, &mut nobody).tokens().map(str::to_owned).collect()
 }
 
-/// Whether an outcome of this turn was reported as not durable.
+/// Whether an outcome of this turn was reported as not durable. The turns before a run have callers who report nothing; what
+/// they were told is what the event of the end says.
 fn was_unsaved(heard: &SessionReports, turn: &str) -> bool {
+    let is_unheard = heard.asked.is_empty() && heard.answers.is_empty();
     heard.answers.iter().any(|(_, answer)| answer.turn == turn && !answer.saved)
+        || is_unheard && heard.ended.iter().any(|end| end.turn == turn && !end.saved)
 }
 
 /// Which life of the worker a time belongs to.

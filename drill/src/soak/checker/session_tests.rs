@@ -218,6 +218,16 @@ fn only_an_outcome_that_was_not_said_to_be_saved_may_leave_its_turn_open() {
 }
 
 #[test]
+fn a_turn_whose_caller_reports_nothing_is_judged_by_the_event_of_its_end() {
+    let mut story = Story::good().without(5);
+    (story.heard.asked, story.heard.answers) = Default::default();
+    story.heard.ended = vec![end(20)];
+    assert_eq!(story.flaws(), [Flaw::Open]);
+    story.heard.ended = vec![EndTold { saved: false, ..end(20) }];
+    assert_eq!(story.flaws(), []);
+}
+
+#[test]
 fn a_request_has_one_answer_and_only_a_kill_excuses_none() {
     let mut story = Story::good();
     story.heard.asked.push((30, "s0t0".to_owned()));
