@@ -349,3 +349,15 @@ async fn a_runner_and_a_runtime_write_the_same_journal_of_a_turn_that_calls_agen
     };
     assert_eq!(prompts(&in_runner), prompts(&in_runtime));
 }
+
+#[tokio::test]
+async fn a_child_that_another_process_left_has_an_unknown_outcome() {
+    let (model, _) = playing(|_, _| asks("reader"));
+    let runner = wanted(AgentRunner::new(request(&[], [agent("reader")]), &model).unwrap().infer(&model).await);
+    let left = runner.journal().to_vec();
+    let next = AgentRunner::new(request(&[], [agent("reader")]).journal(left), &model).unwrap();
+    let session = Session::fold(session(), next.cancel("never mind").journal.iter());
+    assert!(session.open.is_none());
+    let told = format!("{:?}", session.history);
+    assert!(told.contains("outcome unknown: "), "{told}");
+}
