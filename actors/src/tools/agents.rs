@@ -102,24 +102,7 @@ impl Agents {
 
 impl ToolPort for Agents {
     fn list_tools(&self) -> BoxFuture<'_, Vec<ToolDescriptor>> {
-        let schema = json!({
-            "type": "object",
-            "properties": {
-                "task": {"type": "string", "minLength": 1, "description": "What the agent is to do, complete in itself."},
-                "context": {"type": "string", "description": "What it needs to know for that."},
-            },
-            "required": ["task"],
-            "additionalProperties": false,
-        });
-        let one = |agent: &Agent| {
-            let tool = ToolDescriptor::new(agent.tool(), agent.purpose(), schema.clone());
-            // It may do less than its caller, and asks for itself.
-            let tool = tool.with_source(ToolSource::Agent).with_kind(ToolKind::Other).with_risk(Risk::Low);
-            // Its session is named after the call.
-            tool.with_idempotent(true)
-        };
-        let has_tasks = self.agents.iter().any(|agent| agent.background().is_some());
-        ready(self.agents.iter().map(one).chain(followers().into_iter().filter(|_| has_tasks)).collect()).boxed()
+        ready(descriptors(&self.agents)).boxed()
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
@@ -132,6 +115,28 @@ impl ToolPort for Agents {
     fn limit_ms(&self, _call: &ToolCall, _ruled_ms: Option<u64>) -> Option<u64> {
         Some(LONGEST_MS)
     }
+}
+
+/// The tools that these agents are, with those that follow agents in the background, if there are any.
+pub fn descriptors(agents: &[Agent]) -> Vec<ToolDescriptor> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "task": {"type": "string", "minLength": 1, "description": "What the agent is to do, complete in itself."},
+            "context": {"type": "string", "description": "What it needs to know for that."},
+        },
+        "required": ["task"],
+        "additionalProperties": false,
+    });
+    let one = |agent: &Agent| {
+        let tool = ToolDescriptor::new(agent.tool(), agent.purpose(), schema.clone());
+        // It may do less than its caller, and asks for itself.
+        let tool = tool.with_source(ToolSource::Agent).with_kind(ToolKind::Other).with_risk(Risk::Low);
+        // Its session is named after the call.
+        tool.with_idempotent(true)
+    };
+    let has_tasks = agents.iter().any(|agent| agent.background().is_some());
+    agents.iter().map(one).chain(followers().into_iter().filter(|_| has_tasks)).collect()
 }
 
 /// The secret of a child's turn: only its caller resumes it.

@@ -122,6 +122,13 @@ impl Gate {
         self.catalogue.descriptors().filter(|tool| self.rules.allows(&tool.id)).cloned().collect()
     }
 
+    /// Those of them that a session with this list may use; `None` is no list.
+    pub fn offered_to(&mut self, allow: Option<&Arc<[String]>>) -> Vec<Arc<ToolDescriptor>> {
+        let list = self.session_list(allow);
+        let may_use = |tool: &&Arc<ToolDescriptor>| list.as_ref().is_none_or(|list| list.contain(&tool.id));
+        self.offered().iter().filter(may_use).cloned().collect()
+    }
+
     /// The verdict on one call of one step, for a caller that runs it without an actor: a call that may run at once is
     /// `Running`.
     pub fn check(&mut self, check: &CheckRequest, context: &CallContext) -> Verdict {

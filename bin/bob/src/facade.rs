@@ -54,6 +54,7 @@ pub use providers::Providers;
 pub use request::{AgentRequest, AgentResponse, AgentRunResult, RuntimeHealth, RuntimeStatus, SessionLook};
 pub use runtime::Runtime;
 pub use stream::{AgentStream, OnDrop};
+pub(crate) use subagents::refusal;
 pub use subscribe::EventsFrom;
 pub use tenant::TenantRuntime;
 pub use tenant_limits::TenantUse;

@@ -52,6 +52,52 @@
 //! # }
 //! ```
 //!
+//! # Sub-agents
+//!
+//! The [agents of a request](RunnerRequest::subagents) are tools: `agent/NAME`. A call of one is a turn of its own in a
+//! session of its own, with the rules of a runtime for what it is told, for its tools, mode, model and limits, and for which
+//! agents it may call ([the guide](crate::guide::subagents)). [`child`](AgentRunner::child) has the request of that turn, and
+//! [`result_of`](AgentRunner::result_of) makes its end the result of the call, so what it used counts as used by the turn that
+//! called. Both are known to a runner that was saved and loaded in between.
+//! [`run_to_completion`](AgentRunner::run_to_completion) does all of this, at all levels.
+//!
+//! ```
+//! # use bob::runner::{AgentRunner, AgentStepResult, RunnerRequest};
+//! # use bob::{Agent, ModelName, SessionId};
+//! # use bob::model::{ScriptedLlm, ScriptedReply};
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let model = ScriptedLlm::replies(vec![
+//! #     ScriptedReply::call("agent/reader", serde_json::json!({"task": "What does the letter say?"})),
+//! #     ScriptedReply::text("The letter says 42."),
+//! # ]);
+//! # let model_of_reader = ScriptedLlm::replies(vec![ScriptedReply::text("It says 42.")]);
+//! let reader = Agent::new("reader").instructions("You read letters.");
+//! let request = RunnerRequest::text(SessionId::parse("demo")?, ModelName::parse("scripted:demo")?, "What is new?")
+//!     .subagents([reader]);
+//! let AgentStepResult::RequiresTool(runner) = AgentRunner::new(request, &model)?.infer(&model).await else {
+//!     panic!("the model calls the agent");
+//! };
+//! let child = runner.child(&runner.pending_calls()[0].id).expect("the call is one of an agent");
+//! let AgentStepResult::Finished(child) = AgentRunner::new(child, &model_of_reader)?.infer(&model_of_reader).await else {
+//!     panic!("the agent has its answer");
+//! };
+//! let result = runner.result_of(&child).expect("it worked for a call of this turn");
+//! let AgentStepResult::Finished(done) = runner.provide_tool_results(vec![result])?.infer(&model).await else {
+//!     panic!("the model has its answer");
+//! };
+//! assert_eq!(done.response.content, "The letter says 42.");
+//! assert_eq!(done.response.delegated.map(|used| used.steps), Some(1));
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! In a step that calls agents, calls are pending when they may run: one behind an agent after it. An agent asks no user: it is
+//! told so. Agents in the background work [inline](RunnerRequest::subagents). What a turn of an agent needs a person for is
+//! asked where its steps are made: [`approval_wanted`](AgentRunner::approval_wanted).
+//!
+//! # What does not compile
+//!
 //! A call that was not requested cannot be answered, and one that waits for approval cannot be run:
 //!
 //! ```compile_fail,E0599
@@ -190,9 +236,21 @@ impl AgentRunner<Ready> {
 
 impl AgentRunner<AwaitingToolCall> {
     /// The calls to run, in the model's order. Calls that policy denied or that could not run have results already
-    /// and are not included.
+    /// and are not included; nor are those that have to run behind a sub-agent.
     pub fn pending_calls(&self) -> &[Arc<ToolCall>] {
         &self.state.pending
+    }
+
+    /// The turn that works for a pending call, if that is one of a sub-agent which may run: to be run as any other turn. `None`
+    /// for other calls, and before an [approval](Self::approval_wanted) that the call needs.
+    pub fn child(&self, call: &CallId) -> Option<RunnerRequest> {
+        self.run.child(call)
+    }
+
+    /// The result of the pending call that this turn [worked for](Self::child): its answer, or as an error why there is none,
+    /// with what it has so far. `None` if it worked for no pending call of this turn.
+    pub fn result_of(&self, child: &Finished) -> Option<(CallId, ToolOutput)> {
+        self.run.result_of(child)
     }
 
     /// Why policy wants a person to approve of a pending call first; `None` when it does not.
@@ -252,10 +310,12 @@ impl AgentRunner<AwaitingApproval> {
         &self.state.reason
     }
 
-    /// They may run, exactly as they are.
+    /// They may run, exactly as they are. A sub-agent is [pending](AgentRunner::pending_calls) as soon as it may run.
     pub fn approve(self) -> AgentRunner<AwaitingToolCall> {
-        let state = AwaitingToolCall { pending: self.state.pending, approved: true };
-        AgentRunner { run: self.run, state }
+        let mut run = self.run;
+        run.allow_agents();
+        let state = AwaitingToolCall { pending: run.pending(), approved: true };
+        AgentRunner { run, state }
     }
 
     /// They may not: the turn ends, with this reason as its content.
@@ -274,5 +334,7 @@ pub struct NotTaken {
     pub why: String,
 }
 
+#[cfg(test)]
+mod children_tests;
 #[cfg(test)]
 mod runner_tests;

@@ -4,9 +4,11 @@
 //! response. `ps` reads what the store knows of processes on other machines and of messages that wait. None of them starts
 //! anything.
 //!
+//! - `nested`: sessions below those that they work for
 //! - `store`: what the store knows
 //! - `table`: the live tree in 80 columns
 
+pub(crate) mod nested;
 pub(crate) mod store;
 pub(crate) mod table;
 

@@ -62,6 +62,20 @@ fn sessions_that_work_stand_before_those_that_rest() {
 }
 
 #[test]
+fn sessions_of_sub_agents_stand_below_those_that_they_work_for() {
+    let mut model = model();
+    let (child, below) = ("works.c1-0123456789ab", "works.c1-0123456789ab.c2-ba9876543210");
+    let (idle, running) = (NodeStatus::Idle, NodeStatus::Running);
+    model.take(look(&[(below, running), ("idle", idle), (child, idle), ("works", running)], 2_000, 0));
+    let rows: Vec<_> = model.rows.iter().skip(3).map(|row| (row.name.as_str(), row.depth)).collect();
+    assert_eq!(rows, [("works", 1), (child, 2), (below, 3), ("idle", 1)]);
+    (0..4).for_each(|_| drop(press(&mut model, KeyCode::Down)));
+    assert_eq!(model.selected().unwrap().kind, Kind::Session(child.to_owned()));
+    model.take(look(&[(child, running), ("idle", idle)], 3_000, 0));
+    assert_eq!(model.selected().unwrap().kind, Kind::Session(child.to_owned()), "it stays selected");
+}
+
+#[test]
 fn what_is_serious_is_asked_about_first() {
     let mut model = model();
     assert_eq!(press(&mut model, KeyCode::Char('c')), None);

@@ -4,8 +4,12 @@ use bob::health::{NodeState, NodeStatus};
 use bob::tools::servers::ServerStatus;
 
 use crate::commands::mcp;
+use crate::commands::ps::nested::nested;
 use crate::commands::ps::table::word;
 use crate::terminal::print;
+
+/// The path of the supervisor of the sessions.
+const SESSIONS: &str = "sessions";
 
 /// The longest name that is kept, characters.
 const LONGEST_NAME: usize = 128;
@@ -58,10 +62,12 @@ pub(crate) fn rows(tree: &[NodeState], servers: &[ServerStatus]) -> Vec<Row> {
 }
 
 fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[ServerStatus]) {
-    let parent = above.map(|row| row.path.as_str());
+    // The path of a session is its own, whether the one that it works for is there or not.
+    let is_below_session = above.is_some_and(|row| matches!(row.kind, Kind::Session(_)));
+    let parent = if is_below_session { Some(SESSIONS) } else { above.map(|row| row.path.as_str()) };
     let server = servers.iter().find(|server| parent == Some("tools") && server.node() == node.name);
     let kind = match (parent, server) {
-        (Some("sessions"), _) => Kind::Session(node.name.clone()),
+        (Some(SESSIONS), _) => Kind::Session(node.name.clone()),
         (_, Some(server)) => Kind::Server(server.node().to_owned()),
         _ => Kind::Other,
     };
@@ -82,8 +88,9 @@ fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[Se
         error: node.last_error.as_ref().map(|error| clean(error, LONGEST_ERROR)),
     };
     rows.push(row.clone());
-    let mut children: Vec<_> = node.children.iter().collect();
-    if row.path == "sessions" {
+    let nested = (row.path == SESSIONS).then(|| nested(&node.children));
+    let mut children: Vec<_> = nested.as_ref().unwrap_or(&node.children).iter().collect();
+    if row.path == SESSIONS || matches!(row.kind, Kind::Session(_)) {
         children.sort_by(|one, other| (rank(one.state), &one.name).cmp(&(rank(other.state), &other.name)));
     }
     for child in children {

@@ -219,6 +219,16 @@ fn used(outcome: &TurnOutcome) -> Delegated {
 }
 
 impl Agent {
+    /// Has each call of it wait for its answer as a sub-agent, which is the default; undoes
+    /// [`in_background`](Self::in_background).
+    #[must_use]
+    pub fn inline(mut self) -> Self {
+        if let Some(bounds) = &mut self.bounds {
+            bounds.on_parent_end = None;
+        }
+        self
+    }
+
     /// Whether a tool of this name is one of those that follow tasks.
     pub fn is_taken(name: &str) -> bool {
         [STATUS, RESULT].iter().any(|tool| tool.strip_prefix(super::NAMESPACE) == Some(name))

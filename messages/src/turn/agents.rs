@@ -12,6 +12,7 @@ use crate::limits::Limits;
 use crate::session_state::{OpenCall, Session};
 use crate::submission::TurnNews;
 use crate::tools::{AgentLine, CallContext, ToolSet};
+use crate::turn_config::TurnConfig;
 use std::sync::Arc;
 
 /// The answer to a question of a sub-agent to the user.
@@ -47,7 +48,18 @@ impl AtWork {
 }
 
 impl Turn {
-    pub(super) fn is_sub_agent(&self) -> bool {
+    /// How turns are run here; `None` before the first message that says it.
+    pub fn turn_config(&self) -> Option<&Arc<TurnConfig>> {
+        self.turn_config.as_ref()
+    }
+
+    /// The calls of the open step, in the model's order.
+    pub fn calls(&self) -> impl Iterator<Item = &Arc<ToolCall>> {
+        self.open_calls().iter().map(|open| &open.call)
+    }
+
+    /// Whether the session works for a call of an agent.
+    pub fn is_sub_agent(&self) -> bool {
         let parent = self.session.as_ref().and_then(|session| session.options.parent.as_ref());
         parent.is_some_and(|parent| parent.line.is_some())
     }
@@ -72,7 +84,8 @@ impl Turn {
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
     }
 
-    pub(super) fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
+    /// The sub-agent that a call is of.
+    pub fn agent_of(&self, call: &ToolCall) -> Option<&Agent> {
         let name = call.name.as_str().strip_prefix(NAMESPACE)?;
         self.turn_config.as_ref()?.subagents.iter().find(|agent| agent.name() == name)
     }

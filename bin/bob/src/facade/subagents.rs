@@ -33,20 +33,10 @@ impl RuntimeBuilder {
         if self.subagents.is_empty() {
             return Ok(None);
         }
-        if let Some(agent) = self.subagents.iter().find(|agent| !is_name(agent.name())) {
-            let name = agent.name();
-            let text = format!("the sub-agent {name:?} has no usable name; use 1 to 64 letters, digits, `_` or `-`");
-            return Err(BuildError::SubAgents(text));
-        }
-        if let Some(agent) = self.subagents.iter().find(|agent| Agent::is_taken(agent.name())) {
-            let text = format!("a sub-agent cannot be called {:?}: a tool has that name; choose another", agent.name());
-            return Err(BuildError::SubAgents(text));
+        if let Some(why) = refusal(&self.subagents) {
+            return Err(BuildError::SubAgents(why));
         }
         let agents: Arc<[Agent]> = std::mem::take(&mut self.subagents).into();
-        let names: BTreeSet<_> = agents.iter().map(Agent::name).collect();
-        if names.len() < agents.len() {
-            return Err(BuildError::SubAgents("two sub-agents have one name; give one of them another".to_owned()));
-        }
         self.turn_config.mode = self.policy.default_mode();
         self.turn_config.subagents = Arc::clone(&agents);
         self.turn_config.max_parallel_subagents = self.max_parallel_subagents;
@@ -54,6 +44,20 @@ impl RuntimeBuilder {
         self.tools.push(Arc::new(agents.clone()));
         Ok(Some(agents))
     }
+}
+
+/// Why agents cannot be called beside each other, if they cannot.
+pub(crate) fn refusal(agents: &[Agent]) -> Option<String> {
+    if let Some(agent) = agents.iter().find(|agent| !is_name(agent.name())) {
+        let name = agent.name();
+        return Some(format!("the sub-agent {name:?} has no usable name; use 1 to 64 letters, digits, `_` or `-`"));
+    }
+    if let Some(agent) = agents.iter().find(|agent| Agent::is_taken(agent.name())) {
+        let name = agent.name();
+        return Some(format!("a sub-agent cannot be called {name:?}: a tool has that name; choose another"));
+    }
+    let names: BTreeSet<_> = agents.iter().map(Agent::name).collect();
+    (names.len() < agents.len()).then(|| "two sub-agents have one name; give one of them another".to_owned())
 }
 
 /// Whether an agent can have this name, which is part of a tool's.

@@ -1,9 +1,11 @@
 //! The request of a turn that is run step by step.
 
 use bob_actors::tools::Policy;
+use bob_messages::agent::{Agent, Delegation};
 use bob_messages::chat::ContentPart;
 use bob_messages::context::RequestContext;
 use bob_messages::ids::{ModelName, SessionId};
+use bob_messages::input::TurnInput;
 use bob_messages::limits::Limits;
 use bob_messages::permission::PermissionMode;
 use bob_messages::store::Record;
@@ -24,6 +26,9 @@ pub struct RunnerRequest {
     pub(super) mode: Option<PermissionMode>,
     pub(super) context: Option<Arc<RequestContext>>,
     pub(super) journal: Vec<Arc<Record>>,
+    pub(super) agents: Vec<Agent>,
+    /// The input that a call of an agent makes for its child, whose names and options it has.
+    pub(super) works_for: Option<Box<TurnInput>>,
 }
 
 impl RunnerRequest {
@@ -39,6 +44,28 @@ impl RunnerRequest {
             mode: None,
             context: None,
             journal: Vec::new(),
+            agents: Vec::new(),
+            works_for: None,
+        }
+    }
+
+    /// The turn of a child, which is run as that of its caller: with these tools, which its options narrow, and these rules.
+    pub(super) fn of(child: &Delegation, turn_config: &TurnConfig, tools: &[ToolDescriptor], policy: &Policy) -> Self {
+        let Delegation { session, input } = child.clone();
+        let model = input.options.as_ref().and_then(|options| options.model.clone());
+        let default_model = model.unwrap_or_else(|| turn_config.default_model.clone());
+        Self {
+            session,
+            input: input.parts.clone(),
+            turn_config: TurnConfig { default_model, ..turn_config.clone() },
+            tools: tools.to_vec(),
+            policy: policy.clone(),
+            limits: input.limits,
+            mode: None,
+            context: input.context.clone(),
+            journal: Vec::new(),
+            agents: Vec::new(),
+            works_for: Some(Box::new(input)),
         }
     }
 
@@ -58,6 +85,13 @@ impl RunnerRequest {
     #[must_use]
     pub fn tools(self, tools: Vec<ToolDescriptor>) -> Self {
         Self { tools, ..self }
+    }
+
+    /// Offers these sub-agents, each as the tool `agent/NAME`, in the rules of a runtime. One that works in the background in a
+    /// runtime works [inline](Agent::inline) here: its call waits for it, since nothing runs beside a runner.
+    #[must_use]
+    pub fn subagents(self, agents: impl IntoIterator<Item = Agent>) -> Self {
+        Self { agents: agents.into_iter().collect(), ..self }
     }
 
     /// The rules over the tools.

@@ -1,29 +1,30 @@
-//! The driver: performs the machine's effects and decides nothing.
+//! The driver: takes a turn from one answer to the next, and decides nothing.
+
+mod children;
+mod effects;
 
 use super::stopwatch::Stopwatch;
 use super::{Finished, RunnerRequest};
 use bob_actors::clock;
 use bob_actors::compactor::written;
 use bob_actors::llm::{LlmPort, tokens_per_kb};
-use bob_actors::tools::output::check;
 use bob_actors::tools::{Gate, Invocation, Policy, ProgressRoom};
+use bob_messages::agent::Delegation;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::{CallStatus, ToolCall};
 use bob_messages::condense::CondenseRequest;
 use bob_messages::context::RequestContext;
 use bob_messages::error::AgentError;
-use bob_messages::event::AgentEvent;
-use bob_messages::ids::{ApprovalId, CallId, ResumeToken, SessionId, Ticket, TurnId};
+use bob_messages::ids::{ApprovalId, CallId, SessionId, Ticket, TurnId};
 use bob_messages::input::{ApprovalsMode, TurnInput};
 use bob_messages::llm::{LlmRequest, ModelProfile};
 use bob_messages::outcome::{EndReason, TurnOutcome};
-use bob_messages::store::{Claim, Record};
-use bob_messages::submission::TurnNews;
-use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput, ToolReturn, ToolSet, Verdict};
-use bob_messages::turn::{Effect, Turn, TurnMessage};
+use bob_messages::store::Record;
+use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput, ToolReturn, Verdict};
+use bob_messages::turn::{Turn, TurnMessage};
 use bob_messages::turn_config::{OnRestart, TurnConfig};
 use serde::{Deserialize, Serialize};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -44,6 +45,9 @@ pub(super) struct Run {
     condensing: Option<(Ticket, Arc<CondenseRequest>)>,
     /// Calls that wait for their results, in call order.
     pending: Vec<Pending>,
+    /// Results that were given and not taken yet: a call runs behind another one.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    given: BTreeMap<CallId, ToolReturn>,
     ended: Option<Result<Box<TurnOutcome>, AgentError>>,
     /// How long the turn has run in the processes that had it.
     #[serde(default)]
@@ -65,6 +69,8 @@ enum Held {
     Verdict(Verdict),
     /// The approval: its reason, and the question's id once known.
     Approval(String, Option<ApprovalId>),
+    /// The result of a call that the machine runs now; with the child that works for it, if it is one of an agent.
+    Called(Option<Box<Delegation>>),
 }
 
 /// The state of a turn that waits for its caller.
@@ -77,7 +83,21 @@ pub(super) enum Stand {
 
 impl Run {
     pub(super) fn begin(request: RunnerRequest, model: &dyn LlmPort) -> Result<Self, AgentError> {
-        let RunnerRequest { session, input, turn_config, tools, policy, limits, mode, context, journal } = request;
+        let RunnerRequest {
+            session,
+            input,
+            turn_config,
+            tools,
+            policy,
+            limits,
+            mode,
+            context,
+            journal,
+            agents,
+            works_for,
+        } = request;
+        let agents = if agents.is_empty() { turn_config.subagents.to_vec() } else { agents };
+        let (agents, tools) = children::offered(agents, tools)?;
         context.as_deref().map_or(Ok(()), RequestContext::check)?;
         let name = turn_config.default_model.clone();
         let capabilities = model.capabilities(&name)?;
@@ -92,12 +112,10 @@ impl Run {
             return Err(AgentError::Invalid(text));
         }
         let gate = Gate::new([tools.clone()], policy.clone()).map_err(|why| AgentError::Invalid(why.to_string()))?;
-        let submission = TurnId::new(uuid::Uuid::now_v7().to_string());
-        let token = ResumeToken::new(uuid::Uuid::new_v4().simple().to_string());
-        let (at, approvals) = (clock::now(), ApprovalsMode::Wait);
-        let input =
-            TurnInput { at, mode, approvals, limits, context, ..TurnInput::bare(submission.clone(), token, input) };
-        let input = Arc::new(input);
+        let own = || TurnInput::bare(TurnId::new(uuid::Uuid::now_v7().to_string()), children::secret(), Vec::new());
+        let own = works_for.map_or_else(own, |input| *input);
+        let (at, approvals, submission) = (clock::now(), ApprovalsMode::Wait, own.turn.clone());
+        let input = Arc::new(TurnInput { at, parts: input, mode, approvals, limits, context, ..own });
         let mut run = Self {
             turn: Turn::new(session.clone()),
             session,
@@ -115,6 +133,7 @@ impl Run {
             asked: None,
             condensing: None,
             pending: Vec::new(),
+            given: BTreeMap::new(),
             ended: None,
             stopwatch: Stopwatch::default(),
         };
@@ -123,9 +142,11 @@ impl Run {
             on_restart: OnRestart::Report,
             reads_files: false,
             snapshot_every: 0,
+            mode: run.policy.default_mode(),
+            subagents: agents,
             ..turn_config
         });
-        run.tell(TurnMessage::Start { input, turn_config }, gate, &mut BTreeMap::new());
+        run.tell(TurnMessage::Start { input, turn_config }, gate);
         match run.ended {
             Some(Err(error)) => Err(error),
             Some(Ok(_)) | None => Ok(run),
@@ -134,7 +155,7 @@ impl Run {
 
     /// Calls the model until the caller must act.
     pub(super) async fn infer(&mut self, model: &dyn LlmPort) -> Stand {
-        let until = Instant::now() + Duration::from_millis(self.turn_timeout_ms);
+        let until = Instant::now() + self.time_left();
         loop {
             if let Some((ticket, request)) = self.condensing.take() {
                 let within_ms = request.within_ms;
@@ -170,7 +191,7 @@ impl Run {
                 (None, None) if self.pending.is_empty() => {
                     return Stand::Over(self.failed(AgentError::Internal("the turn waits for nothing".into())));
                 }
-                (None, None) => return Stand::Calls(self.pending.iter().map(|held| Arc::clone(&held.call)).collect()),
+                (None, None) => return Stand::Calls(self.pending()),
             }
         }
     }
@@ -179,26 +200,32 @@ impl Run {
     pub(super) fn approval_wanted(&self, call: &CallId) -> Option<&str> {
         self.pending.iter().find(|held| held.call.id == *call).and_then(|held| match &held.held {
             Held::Approval(reason, _) => Some(reason.as_str()),
-            Held::Verdict(_) => None,
+            Held::Verdict(_) | Held::Called(_) => None,
         })
     }
 
     /// Takes the results of all pending calls, and with them that they may run.
     pub(super) fn give(&mut self, results: Vec<(CallId, ToolOutput)>) {
-        let mut results = results.into_iter().map(|(call, output)| (call, returned(output))).collect();
+        self.given.extend(results.into_iter().map(|(call, output)| (call, returned(output))));
         for Pending { ticket, call, held, .. } in std::mem::take(&mut self.pending) {
             let message = match held {
-                Held::Verdict(verdict) => {
-                    TurnMessage::Checked { ticket, verdict: Some(ran(verdict, &call, &mut results)) }
-                }
+                Held::Verdict(verdict) => TurnMessage::Checked { ticket, verdict: Some(self.ran(verdict, &call)) },
+                Held::Called(_) => TurnMessage::ToolReturned { ticket, returned: Box::new(self.taken(&call)) },
                 Held::Approval(_, Some(approval)) => {
                     TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce), asker: None }
                 }
                 // The machine has no open question, so it waits for none.
                 Held::Approval(_, None) => TurnMessage::Checked { ticket, verdict: None },
             };
-            self.tell(message, self.gate(), &mut results);
+            self.say(message);
         }
+    }
+
+    /// The calls that wait for their results, in call order.
+    pub(super) fn pending(&mut self) -> Vec<Arc<ToolCall>> {
+        let order: Vec<_> = self.turn.calls().map(|call| call.id.clone()).collect();
+        self.pending.sort_by_key(|held| order.iter().position(|call| *call == held.call.id));
+        self.pending.iter().map(|held| Arc::clone(&held.call)).collect()
     }
 
     /// Ends the turn; open calls get results.
@@ -223,7 +250,7 @@ impl Run {
     }
 
     fn say(&mut self, message: TurnMessage) {
-        self.tell(message, self.gate(), &mut BTreeMap::new());
+        self.tell(message, self.gate());
     }
 
     /// The gate of this turn. That it opens was seen when the turn began; one that was
@@ -232,151 +259,8 @@ impl Run {
         Gate::new([self.tools.clone()], self.policy.clone()).ok()
     }
 
-    /// Sends a message to the machine and answers its questions until it waits.
-    fn tell(&mut self, message: TurnMessage, gate: impl Into<Option<Gate>>, results: &mut Results) {
-        let mut gate = gate.into();
-        let mut queue = VecDeque::from([message]);
-        while let Some(message) = queue.pop_front() {
-            for effect in self.turn.apply(self.stopwatch.moment(), message) {
-                queue.extend(self.perform(effect, gate.as_mut(), results));
-            }
-        }
-    }
-
-    /// Performs one effect; returns an immediate reply.
-    fn perform(&mut self, effect: Effect, gate: Option<&mut Gate>, results: &mut Results) -> Option<TurnMessage> {
-        match effect {
-            Effect::Tell(message) => Some(message),
-            Effect::Claim { ticket, .. } => {
-                let last = self.journal.last();
-                let epoch = last.map_or(0, |record| record.epoch) + 1;
-                let version = last.map_or(0, |record| record.version);
-                let claim = Claim { epoch, version, records: self.journal.clone() };
-                Some(TurnMessage::Loaded { ticket, result: Ok(claim) })
-            }
-            Effect::Append { ticket, append, .. } => {
-                self.journal.extend(append.records);
-                let version = self.journal.last().map_or(0, |record| record.version);
-                Some(TurnMessage::Saved { ticket, result: Ok(version) })
-            }
-            Effect::ListTools { ticket, .. } => {
-                let offered = gate.map(|gate| gate.offered().to_vec()).unwrap_or_default();
-                Some(TurnMessage::ToolsListed { ticket, tools: Arc::new(ToolSet::from(offered)), servers: Vec::new() })
-            }
-            Effect::Profile { ticket, .. } => {
-                Some(TurnMessage::Profiled { ticket, result: Ok(Arc::clone(&self.profile)) })
-            }
-            Effect::ReadLayers { ticket, .. } => Some(TurnMessage::LayersRead { ticket, result: Ok(Arc::default()) }),
-            // Skills belong to a runtime; a turn configuration that has rules for them gets none here.
-            Effect::ListSkills { ticket, .. } => {
-                Some(TurnMessage::SkillsListed { ticket, index: Arc::default(), scores: None })
-            }
-            Effect::CheckOutput { ticket, schema, output } => {
-                Some(TurnMessage::OutputChecked { ticket, result: check(&schema, &output) })
-            }
-            Effect::Infer { ticket, request, .. } => {
-                self.asked = Some((ticket, request));
-                None
-            }
-            Effect::Condense { ticket, request } => {
-                self.condensing = Some((ticket, request));
-                None
-            }
-            Effect::Check { ticket, check, context } => {
-                let nobody = || Verdict::Deny { reason: "the rules of this turn cannot be read".to_owned() };
-                let verdict = gate.map_or_else(nobody, |gate| gate.check(&check, &context));
-                let call = check.call;
-                match &verdict {
-                    Verdict::Deny { .. } | Verdict::Invalid { .. } | Verdict::Unavailable { .. } | Verdict::Ran(_) => {
-                        return Some(TurnMessage::Checked { ticket, verdict: Some(verdict) });
-                    }
-                    Verdict::Allow { .. } | Verdict::Running if results.contains_key(&call.id) => {
-                        let verdict = Some(ran(verdict, &call, results));
-                        return Some(TurnMessage::Checked { ticket, verdict });
-                    }
-                    Verdict::Ask { reason, .. } => {
-                        let held = Held::Approval(reason.clone(), None);
-                        self.pending.push(Pending { ticket, call, context, held });
-                        return Some(TurnMessage::Checked { ticket, verdict: Some(verdict) });
-                    }
-                    Verdict::Allow { .. } | Verdict::Running => {}
-                }
-                self.pending.push(Pending { ticket, call, context, held: Held::Verdict(verdict) });
-                None
-            }
-            Effect::Call { ticket, call, .. } => {
-                let nothing = || ToolReturn::note(CallStatus::Unknown, "outcome unknown: there is no result");
-                let returned = Box::new(results.remove(&call.id).unwrap_or_else(nothing));
-                Some(TurnMessage::ToolReturned { ticket, returned })
-            }
-            // Without a runtime no session works for another one.
-            Effect::Child { ticket, .. } => {
-                let nobody = ToolReturn::note(CallStatus::Error, "not run: sub-agents need a runtime");
-                Some(TurnMessage::ToolReturned { ticket, returned: Box::new(nobody) })
-            }
-            // Without a runtime nothing is remembered: the caller decides each time.
-            Effect::Remember(_) | Effect::GiveUp { .. } => None,
-            Effect::Report(news) => {
-                self.hear(news);
-                None
-            }
-            Effect::Emit(event) => {
-                if let AgentEvent::ApprovalRequested { approval_id, call, .. } = event.event {
-                    self.name_approval(&call.id, approval_id);
-                }
-                None
-            }
-            Effect::Release { .. } | Effect::Abandon { .. } | Effect::AbandonAll => None,
-        }
-    }
-
-    fn hear(&mut self, news: TurnNews) {
-        match news {
-            // The runner's journal keeps all appends, also those of a cancelled turn.
-            TurnNews::Finished { submission, outcome } if submission == self.submission => {
-                self.ended = Some(Ok(Box::new(TurnOutcome { saved: true, ..*outcome })));
-            }
-            TurnNews::Refused { submission, error } if submission == self.submission => self.ended = Some(Err(error)),
-            TurnNews::Finished { .. }
-            | TurnNews::Refused { .. }
-            | TurnNews::Began { .. }
-            | TurnNews::Paused { .. }
-            | TurnNews::AtLimit { .. }
-            | TurnNews::GivenUp { .. }
-            | TurnNews::Unpaused { .. }
-            | TurnNews::Configured { .. }
-            | TurnNews::Steered { .. }
-            | TurnNews::Orphaned { .. }
-            | TurnNews::ChildGivenUp { .. }
-            | TurnNews::TasksEnd { .. }
-            | TurnNews::Closed
-            | TurnNews::NotOpen { .. }
-            | TurnNews::Flushed
-            | TurnNews::Decided { .. }
-            | TurnNews::Left => {}
-        }
-    }
-
-    fn name_approval(&mut self, call: &CallId, name: ApprovalId) {
-        let held = self.pending.iter_mut().find(|held| held.call.id == *call);
-        if let Some(Pending { held: Held::Approval(_, id), .. }) = held {
-            *id = Some(name);
-        }
-    }
-
     fn failed(&self, error: AgentError) -> Box<TurnOutcome> {
         Box::new(TurnOutcome::failed(self.session.clone(), self.submission.clone(), error))
-    }
-}
-
-/// The results that were given and not taken yet.
-type Results = BTreeMap<CallId, ToolReturn>;
-
-/// A call without side effects has run when its result is available.
-fn ran(verdict: Verdict, call: &ToolCall, results: &mut Results) -> Verdict {
-    match verdict {
-        Verdict::Running => results.remove(&call.id).map_or(Verdict::Running, |result| Verdict::Ran(Box::new(result))),
-        verdict => verdict,
     }
 }
 

@@ -5,6 +5,7 @@ use bob::sessions::FinishReason;
 use bob::tools::servers::ServerStatus;
 
 use crate::commands::mcp;
+use crate::commands::ps::nested::{count, nested};
 use crate::control::wire::{Hello, Look};
 use crate::terminal::print;
 
@@ -119,9 +120,10 @@ impl Lines<'_> {
         if let Some(error) = &node.last_error {
             self.text.push_str(&mcp::wrapped(&print::on_one_line(error, MOST_ERROR)));
         }
-        let is_shown = |child: &&NodeState| self.all || child.state != NodeStatus::Idle;
-        let children: Vec<_> = node.children.iter().filter(is_shown).collect();
-        let idle = node.children.len() - children.len();
+        let nested = (first.is_empty() && node.name == "sessions").then(|| nested(&node.children));
+        let nodes = nested.as_deref().unwrap_or(&node.children);
+        let (children, resting): (Vec<_>, Vec<_>) = nodes.iter().partition(|child| self.all || !is_idle(child));
+        let idle: usize = resting.into_iter().map(|child| 1 + count(&child.children)).sum();
         for (at, child) in children.iter().enumerate() {
             let is_last = at + 1 == children.len() && idle == 0;
             let (own, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -137,6 +139,11 @@ impl Lines<'_> {
         let is_below = !first.is_empty();
         self.servers.iter().find(|server| is_below && node.queued.is_none() && server.node() == node.name)
     }
+}
+
+/// Whether it and all below it have nothing to do.
+fn is_idle(node: &NodeState) -> bool {
+    node.state == NodeStatus::Idle && node.children.iter().all(is_idle)
 }
 
 pub(crate) fn word(state: NodeStatus) -> &'static str {

@@ -98,6 +98,40 @@ fn a_tree_reads_well_in_eighty_columns() {
 }
 
 #[test]
+fn sessions_of_sub_agents_are_below_those_that_they_work_for() {
+    let below = |caller: &str, call: &str| format!("{caller}.{call}-0123456789ab");
+    let (one, two) = (below("alpha", "c1"), below(&below("alpha", "c1"), "c2"));
+    let sessions = vec![
+        session("alpha", NodeStatus::Idle, 0),
+        // The id of a person's own.
+        session("alpha.b", NodeStatus::Running, 0),
+        session(&one, NodeStatus::Idle, 0),
+        session(&two, NodeStatus::Running, 0),
+        session(&below("alpha", "c3"), NodeStatus::Idle, 0),
+        session("beta", NodeStatus::Idle, 0),
+        session(&below("beta", "c1"), NodeStatus::Idle, 0),
+        session(&below("gone", "c1"), NodeStatus::Running, 0),
+    ];
+    let metrics = MetricsSnapshot {
+        sessions: SessionsLoad { live: sessions.len(), running: 3, waiting: 0 },
+        ..MetricsSnapshot::default()
+    };
+    let tree = [node("sessions", NodeStatus::Running, sessions)];
+    expect![[r#"
+        actor                                     state           age restarts  queue
+        sessions                                  running        61 s
+        ├─ alpha                                  idle          1.2 s               0
+        │  ├─ alpha.c1-0123456789ab               idle          1.2 s               0
+        │  │  └─ alpha.c1-0123456789ab.c2-01234…  running       1.2 s               0
+        │  └─ … 1 idle
+        ├─ alpha.b                                running       1.2 s               0
+        ├─ gone.c1-0123456789ab                   running       1.2 s               0
+        └─ … 2 idle
+    "#]]
+    .assert_eq(&super::tree(&tree, &metrics, false));
+}
+
+#[test]
 fn times_and_sizes_are_short() {
     let times = [0, 999, 1_000, 9_999, 10_000, 99_999, 100_000, 5_999_999, 6_000_000, 360_000_000];
     let texts: Vec<_> = times.into_iter().map(duration).collect();
