@@ -2,6 +2,7 @@
 # Runs the conformance suite of the Model Context Protocol against this runtime as a client.
 #
 #   sh scripts/mcp-conformance.sh                  the scenarios that must pass; fails if one does not
+#   sh scripts/mcp-conformance.sh --few            those of them that are run for every change, of both revisions
 #   sh scripts/mcp-conformance.sh --all            all that the revisions 2025-11-25 and 2026-07-28 ask of a client, for reading
 #   sh scripts/mcp-conformance.sh --install-only   install and end
 #
@@ -72,6 +73,15 @@ auth/iss-supported-missing --spec-version 2026-07-28
 auth/iss-unexpected --spec-version 2026-07-28
 auth/iss-normalized --spec-version 2026-07-28'
 
+# Each way that is different: a call, a form, a form that is the result of a call, signing in; for both revisions.
+few='initialize
+tools_call
+elicitation-sep1034-client-defaults
+auth/metadata-default
+tools_call --spec-version 2026-07-28
+sep-2322-client-request-state --spec-version 2026-07-28
+auth/metadata-default --spec-version 2026-07-28'
+
 say() {
     printf '%s\n' "$1" >&2
 }
@@ -123,16 +133,19 @@ if [ "${1-}" = --all ]; then
     exit 0
 fi
 
+[ "${1-}" != --few ] || core=$few
 failed=
 while read -r scenario options; do
+    # One for each revision.
+    log=$results/$scenario${options:+.${options##* }}.log
     # The options are words of our own.
     # shellcheck disable=SC2086
     if with_node node --no-deprecation "$suite" client --command "$client" --scenario "$scenario" $options \
-        -o "$results" --timeout 30000 </dev/null >"$results/$scenario.log" 2>&1; then
-        printf 'passed  %s\n' "$scenario"
+        -o "$results" --timeout 30000 </dev/null >"$log" 2>&1; then
+        printf 'passed  %s\n' "$scenario${options:+ ($options)}"
     else
-        printf 'FAILED  %s\n' "$scenario"
-        cat -- "$results/$scenario.log"
+        printf 'FAILED  %s\n' "$scenario${options:+ ($options)}"
+        cat -- "$log"
         failed="$failed $scenario"
     fi
 done <<END

@@ -97,7 +97,10 @@ fn a_child_of_a_call_without_terms_or_task_is_refused() {
         Delegation::of(&agent, call, context, PermissionMode::Ask, (1, ResumeToken::new("x")))
     };
     assert!(
-        of(&call(json!({"task": "go"})), &context).unwrap_err().to_string().contains("by a turn of a runtime only")
+        of(&call(json!({"task": "go"})), &context)
+            .unwrap_err()
+            .to_string()
+            .contains("by a turn of a runtime or of a runner only")
     );
     let terms = terms(&agent, Spent::default(), &Limits::default(), 1_000).unwrap();
     let context = crate::tools::CallContext { child: Some(Arc::new(terms)), ..context };

@@ -12,10 +12,10 @@ import sys
 import threading
 import time
 
-from trees.place import CONFIG, SESSIONS, WIDE, Place, call, load, quantile, rule, shell, wait
+from trees.place import CONFIG, SESSIONS, WIDE, RunFolder, call, load, quantile, rule, shell, wait
 
 
-class Held:
+class SilentModel:
     """A model that never answers; knows when its calls begin and end."""
 
     def __init__(self):
@@ -82,7 +82,7 @@ def lives(path, mark):
 
 
 def cancel(args):
-    held = Held()
+    held = SilentModel()
     config = CONFIG.replace("[policy]", f"""[providers.held]
 kind = "openai"
 base_url = "http://127.0.0.1:{held.port}/v1/"
@@ -105,14 +105,14 @@ budget_ratio = 1.0
                                 call("agent/leaf", task="tool."), call("agent/leaf", task="approval.")]}),
         rule("go", {"calls": [call("agent/planner", task=f"plan {number}") for number in range(WIDE)]}),
     ]
-    place = Place(args, rules, config)
+    folder = RunFolder(args, rules, config)
     terminal, inner = pty.openpty()
-    chat = place.start("chat", "--plain", "--session", "r", stdin=inner, stdout=inner, stderr=inner, start_new_session=True)
+    chat = folder.start("chat", "--plain", "--session", "r", stdin=inner, stdout=inner, stderr=inner, start_new_session=True)
     threading.Thread(target=lambda: [None for _ in iter(lambda: os.read(terminal, 65536), b"")], daemon=True).start()
     probe = subprocess.Popen([sys.executable, "-c", PROBE], stdout=subprocess.PIPE, text=True)
     empty = []
     threading.Thread(target=lambda: empty.extend(tuple(map(float, line.split())) for line in probe.stdout), daemon=True).start()
-    address = place.path("sessions.db-control", f"{chat.pid}.sock")
+    address = folder.path("sessions.db-control", f"{chat.pid}.sock")
     wait(lambda: os.path.exists(address), "the control socket")
     control = socket.socket(socket.AF_UNIX)
     control.connect(address)
@@ -127,9 +127,9 @@ budget_ratio = 1.0
 
     def newest(kind, seen):
         """The records of this kind of turns that are not in `seen`."""
-        if not os.path.exists(place.path("sessions.db")):
+        if not os.path.exists(folder.path("sessions.db")):
             return []
-        with sqlite3.connect(f"file:{place.path('sessions.db')}?mode=ro", uri=True) as store:
+        with sqlite3.connect(f"file:{folder.path('sessions.db')}?mode=ro", uri=True) as store:
             rows = store.execute("SELECT line FROM records WHERE line LIKE ?", (f'%"kind":"{kind}"%',)).fetchall()
         return [record for (line,) in rows if (record := json.loads(line)["record"])["turn"] not in seen]
 
@@ -183,5 +183,5 @@ budget_ratio = 1.0
     for name, values in [*parts.items(), ("nothing runs", took), ("an empty task", empty), ("nothing runs, above the empty tasks of the same time", above)]:
         print(f"| {name} | {quantile(values, 0.5):.1f} ms | {quantile(values, 0.99):.1f} ms | {max(values):.1f} ms |")
     print(f"\n{wrong} wrong")
-    place.remove()
+    folder.remove()
     return wrong == 0 and quantile(above, 0.99) < 50

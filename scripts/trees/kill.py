@@ -7,17 +7,17 @@ import subprocess
 import time
 
 from trees.journals import faults, results
-from trees.place import Place, load, rule, shell, tree
+from trees.place import RunFolder, load, rule, shell, tree
 
 
 def kill(args):
     draw, wrong, whole, seen, number = random.Random(args.seed), 0, None, collections.Counter(), 0
-    place = Place(args, [])
+    folder = RunFolder(args, [])
     while seen["killed"] < args.times:
         root = f"r{number}"
         leaf = lambda planner, leaf: (shell(f"echo {number}.{planner}.{leaf} >> effects"), {"text": "worked"})
-        place.write("script.json", json.dumps([*tree(number, leaf, delay=15), rule("after.", {"text": "yes"})]))
-        process = place.start("run", "--session", root, f"go {number}.", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        folder.write("script.json", json.dumps([*tree(number, leaf, delay=15), rule("after.", {"text": "yes"})]))
+        process = folder.start("run", "--session", root, f"go {number}.", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         began = time.monotonic()
         try:
             # The first one is not killed: it tells how long a tree takes.
@@ -27,18 +27,18 @@ def kill(args):
             process.send_signal(signal.SIGKILL)
             process.wait()
             seen["killed"] += 1
-            before = place.of(root)
+            before = folder.of(root)
             is_over = any(record["kind"] == "outcome" for record in before.get(root, []))
             seen["before the journal had it" if not before else "when it was over" if is_over else "while it ran"] += 1
-        again = place.run("run", "--finish", "--session", root, "after.")
-        journals = place.of(root)
+        again = folder.run("run", "--finish", "--session", root, "after.", timeout=120)
+        journals = folder.of(root)
         found = faults(journals, root, whole=False)
         if again.returncode != 0:
             found.append(f"run --finish ended with {again.returncode}: {again.stderr[-300:]}")
         ended = collections.Counter(
             result["status"] for records in journals.values() for result in results(records) if result["name"] == "local/shell_exec"
         )
-        effects = place.effects(number)
+        effects = folder.effects(number)
         done = sum(effects.values())
         if max(effects.values(), default=0) > 1:
             found.append(f"side effects more than once: {effects}")
@@ -52,5 +52,5 @@ def kill(args):
     print(f"{number} trees, seed {args.seed}, the quickest whole one {whole * 1000:.0f} ms, {load()}")
     print(", ".join(f"{name}: {count}" for name, count in seen.items()))
     print(f"{wrong} wrong")
-    place.remove()
+    folder.remove()
     return wrong == 0

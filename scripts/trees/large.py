@@ -3,7 +3,7 @@ import json
 import os
 import sys
 
-from trees.place import CONFIG, Place, call, quantile, rule
+from trees.place import CONFIG, RunFolder, call, quantile, rule
 
 # How much longer turns may take beside large results: what else runs on the machine is in both figures.
 MOST = 2.0
@@ -49,29 +49,31 @@ tool_timeout_ms = 600000
     for round in range(args.times):
         figures, made = {}, 0
         for what in ("without", "with"):
-            place = Place(args, begin, config)
-            place.write("server.py", SERVER)
+            folder = RunFolder(args, begin, config)
+            folder.write("server.py", SERVER)
             lines = [{"session": f"s{n % 40}", "prompt": "small"} for n in range(4000)]
             if what == "with":
                 # Spread over the whole batch.
                 for at in range(6):
                     lines.insert(at * 600, {"session": "big", "prompt": "make"})
-            place.write("lines.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
-            ran = place.run("batch", "--quiet", "--concurrency", "16", "lines.jsonl", timeout=600)
+            folder.write("lines.jsonl", "".join(json.dumps(line) + "\n" for line in lines))
+            ran = folder.run("batch", "--quiet", "--concurrency", "16", "lines.jsonl", timeout=600)
             ended = [json.loads(line) for line in ran.stdout.splitlines()]
             right &= ran.returncode == 0
             figures[what] = [line["duration_ms"] for line in ended if line["session_id"] != "big"]
             if what == "with":
+                # Six were asked for.
                 made = sum(len(line["tool_transcript"]) for line in ended if line["session_id"] == "big")
-                listed = json.loads(place.run("artifacts", "list", "big", "--json").stdout)
+                right &= made == 6
+                listed = json.loads(folder.run("artifacts", "list", "big", "--json").stdout)
                 artifact = listed["artifacts"][0]
                 reads = {"calls": [call("local/read_artifact", id=artifact["id"], offset=middle - 64, length=200)]}
-                place.write("script.json", json.dumps([rule("read", reads, {"text": "read"})]))
-                read = json.loads(place.run("run", "--session", "big", "--output", "json", "read").stdout)
+                folder.write("script.json", json.dumps([rule("read", reads, {"text": "read"})]))
+                read = json.loads(folder.run("run", "--session", "big", "--output", "json", "read").stdout)
                 if "the heron stands here" not in read["tool_transcript"][0]["result"]:
                     right = False
                     print("the middle was not read:", read["tool_transcript"])
-            place.remove()
+            folder.remove()
         without, among = figures["without"], figures["with"]
         ratios.append(quantile(among, 0.99) / quantile(without, 0.99))
         print(

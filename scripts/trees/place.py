@@ -67,7 +67,7 @@ def load():
     return f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors"
 
 
-class Place:
+class RunFolder:
     """A folder with a configuration, a script and a store."""
 
     def __init__(self, args, rules, config=CONFIG):

@@ -8,7 +8,7 @@ import threading
 import time
 
 from trees.journals import faults, parent_of, results, tokens
-from trees.place import CONFIG, ROOT, SESSIONS, Place, load, tree, wait
+from trees.place import CONFIG, ROOT, SESSIONS, RunFolder, load, tree, wait
 
 
 def receiver():
@@ -49,11 +49,11 @@ capabilities = {{ native_tools = true, json_schema = true, system_role = true, c
                 if called["name"] == "agent/leaf":
                     number = int(called["arguments"]["task"].split()[-1].rstrip("."))
                     called["name"], called["arguments"] = "agent/asked", {"task": f"What is the capital of {words[number]}?"}
-    place = Place(args, rules, config)
+    folder = RunFolder(args, rules, config)
     began = time.monotonic()
-    ran = place.run("run", "--session", "r", "--output", "json", "go 0.")
+    ran = folder.run("run", "--session", "r", "--output", "json", "go 0.", timeout=1800)
     took = time.monotonic() - began
-    outcome, journals = json.loads(ran.stdout), place.of("r")
+    outcome, journals = json.loads(ran.stdout), folder.of("r")
     found = faults(journals, "r")
     if outcome["finish_reason"] != "final":
         found.append(f"it ended with {outcome['finish_reason']}")
@@ -61,7 +61,7 @@ capabilities = {{ native_tools = true, json_schema = true, system_role = true, c
     own = sum(tokens(records) for records in journals.values())
     if bill != own or outcome["delegated"]["sessions"] != SESSIONS - 1:
         found.append(f"the bill has {bill} tokens of {outcome['delegated']['sessions']} children, the journals {own}")
-    listed = json.loads(place.run("sessions", "list", "--children", "--json").stdout)["sessions"]
+    listed = json.loads(folder.run("sessions", "list", "--children", "--json").stdout)["sessions"]
     if {one["session_id"] for one in listed} != set(journals):
         found.append(f"{len(listed)} sessions are listed, {len(journals)} have a journal")
     # The answer of each child is the result of its call, so the transcript of the root is that of the tree.
@@ -72,6 +72,8 @@ capabilities = {{ native_tools = true, json_schema = true, system_role = true, c
             if result["status"] != "ok" or result["output"]["parts"][0].get("text") != content:
                 found.append(f"{id}: it said {content!r}, its caller reads {result['output']['parts']}")
     traces = "no receiver of telemetry"
+    if not port:
+        found.append("there is no receiver of telemetry, so the trace was not looked at")
     if port:
         # A model call of each of the turns, and each turn; the calls of agents too.
         calls = sum(len(results(records)) for records in journals.values())
@@ -91,5 +93,5 @@ capabilities = {{ native_tools = true, json_schema = true, system_role = true, c
     if args.model:
         print("an answer:", next(r["body"]["content"] for i, rs in journals.items() if i.count(".") == 2 for r in rs if r["kind"] == "outcome"))
     print(f"{len(found)} wrong")
-    place.remove()
+    folder.remove()
     return not found

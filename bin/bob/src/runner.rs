@@ -310,10 +310,11 @@ impl AgentRunner<AwaitingApproval> {
         &self.state.reason
     }
 
-    /// They may run, exactly as they are. A sub-agent is [pending](AgentRunner::pending_calls) as soon as it may run.
+    /// They may run, exactly as they are. In a step that calls sub-agents each is [pending](AgentRunner::pending_calls) as soon as
+    /// it may run, so there may be fewer of them now, or none: then no result is given, and the next step says how it goes on.
     pub fn approve(self) -> AgentRunner<AwaitingToolCall> {
         let mut run = self.run;
-        run.allow_agents();
+        run.allow();
         let state = AwaitingToolCall { pending: run.pending(), approved: true };
         AgentRunner { run, state }
     }

@@ -91,11 +91,16 @@ fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[Se
     let nested = (row.path == SESSIONS).then(|| nested(&node.children));
     let mut children: Vec<_> = nested.as_ref().unwrap_or(&node.children).iter().collect();
     if row.path == SESSIONS || matches!(row.kind, Kind::Session(_)) {
-        children.sort_by(|one, other| (rank(one.state), &one.name).cmp(&(rank(other.state), &other.name)));
+        children.sort_by(|one, other| (first(one), &one.name).cmp(&(first(other), &other.name)));
     }
     for child in children {
         add(rows, child, Some(&row), servers);
     }
+}
+
+/// The rank of a session or of what works for it: one that waits for others is as busy as they are.
+fn first(node: &NodeState) -> u8 {
+    node.children.iter().map(first).chain([rank(node.state)]).min().unwrap_or_default()
 }
 
 fn rank(state: NodeStatus) -> u8 {

@@ -220,8 +220,8 @@ impl Delegation {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DelegationError {
-    /// The context of the call is not that of a turn of a runtime.
-    #[error("an agent is called by a turn of a runtime only")]
+    /// The context of the call is not that of a turn of a runtime or of a runner.
+    #[error("an agent is called by a turn of a runtime or of a runner only")]
     NoTurn,
     /// The arguments are not those of a task; the reason.
     #[error("the arguments do not fit: {0}")]

@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// For how many turns a session remembers those that were given up.
+/// For how many turns a session remembers those that were given up, and those that failed.
 const REMEMBERED_TURNS: u64 = 3;
+const REMEMBERED_FAILED: u64 = 2;
 
 /// A call of a sub-agent that is suspended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,7 +27,8 @@ pub struct OpenBelow {
     pub times: u32,
 }
 
-/// A turn of a sub-agent whose call has ended without it: if it is suspended, or no process runs it, it is to be closed.
+/// A turn of a sub-agent whose call has ended without it, or with an error: if it is suspended, or no process runs it, it is to
+/// be closed, and so is what works for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GivenUp {
     /// The session of the sub-agent.
@@ -35,6 +37,9 @@ pub struct GivenUp {
     pub turn: TurnId,
     /// How many turns of the caller had ended then.
     pub(super) at: u64,
+    /// It has ended with an error: only what worked for it may be open.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) failed: bool,
 }
 
 impl OpenCall {
@@ -122,19 +127,20 @@ impl Session {
             (None, Some(task)) => Some((task.session.clone(), task.input.turn.clone())),
             (None, None) => child_of(&self.id, turn, &call.call.id).filter(|_| call.has_child()),
         };
-        self.given_up.extend(child.map(|(session, turn)| GivenUp { session, turn, at: self.turns }));
+        self.gives_up_all(child, result.status == CallStatus::Error);
     }
 
-    /// These children may have turns that no process will close: of themselves, since a turn with which they end has ended
-    /// before them, or below them.
-    pub(super) fn gives_up_tasks(&mut self, left: impl IntoIterator<Item = (SessionId, TurnId)>) {
+    /// These children may have turns that no process will close: below them, if they have failed; otherwise of themselves,
+    /// since a turn with which they end has ended before them.
+    pub(super) fn gives_up_all(&mut self, left: impl IntoIterator<Item = (SessionId, TurnId)>, failed: bool) {
         let at = self.turns;
-        self.given_up.extend(left.into_iter().map(|(session, turn)| GivenUp { session, turn, at }));
+        self.given_up.extend(left.into_iter().map(|(session, turn)| GivenUp { session, turn, at, failed }));
     }
 
     /// A turn has ended: those that were given up long ago are closed.
     pub(super) fn forget_given_up(&mut self) {
         let turns = self.turns;
-        self.given_up.retain(|given_up| given_up.at + REMEMBERED_TURNS > turns);
+        let remembered = |given_up: &GivenUp| if given_up.failed { REMEMBERED_FAILED } else { REMEMBERED_TURNS };
+        self.given_up.retain(|given_up| given_up.at + remembered(given_up) > turns);
     }
 }

@@ -68,7 +68,7 @@ pub struct Session {
     /// The calls of sub-agents that work in the background: of the open turn, and those that outlive theirs.
     #[serde(default, skip_serializing_if = "Tasks::is_empty")]
     pub tasks: Tasks,
-    /// The sub-agents whose calls ended while they were suspended, in the last turns.
+    /// The sub-agents whose calls ended without them, or with an error, in the last turns.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub given_up: Vec<GivenUp>,
     /// What people decided beyond single calls.

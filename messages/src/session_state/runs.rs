@@ -143,7 +143,7 @@ impl Session {
             return;
         }
         let left = self.tasks.turn_ended(&turn, ended.finish_reason);
-        self.gives_up_tasks(left);
+        self.gives_up_all(left, false);
         // What the user said and no model call has had is not answered by the last words, so it is behind them.
         let mut unread = std::mem::take(&mut turn.steered);
         // The text of a turn ended by a guard, a cancel or an error belongs to the conversation too; it also keeps

@@ -1,7 +1,8 @@
 //! The whole state of a session as a record, so that an owner need not read its journal from the beginning.
 //!
 //! A snapshot contains nothing new: it is the fold of the records before it, as a live session keeps it. A fold that
-//! begins with it and one that begins with the first record give equal sessions. If a snapshot cannot be used,
+//! begins with it and one that begins with the first record give equal sessions; one that an earlier version wrote may lack
+//! what that did not note, as which sub-agents had failed. If a snapshot cannot be used,
 //! because its format is unknown, it is damaged, or it keeps too little, the whole journal is read instead.
 
 use super::Session;

@@ -107,6 +107,6 @@ impl Session {
             Some(turn) => turn.count(used.as_deref()),
             None => task.used = used,
         }
-        self.gives_up_tasks(given_up);
+        self.gives_up_all(given_up, true);
     }
 }

@@ -15,7 +15,7 @@ use crate::event::CallState;
 use crate::ids::{ApprovalId, TurnId};
 use crate::options::ParentTurn;
 use crate::outcome::EndReason;
-use crate::session_state::{OpenCall, OpenTurn};
+use crate::session_state::{GivenUp, OpenCall, OpenTurn};
 use crate::store::{AskedBelow, Fact};
 use crate::submission::TurnNews;
 use crate::tools::{AgentLine, ToolReturn};
@@ -120,8 +120,18 @@ impl Turn {
 
     /// Tells which suspended turns of sub-agents are to be closed, since their calls have ended.
     pub(super) fn tell_given_up(&self, effects: &mut Vec<Effect>) {
+        self.tell_of(|given_up| !given_up.failed, effects);
+    }
+
+    /// Also those that have failed: a program that stopped may have closed them, and not what worked for them. They are told
+    /// where an earlier program may have left that: most failures leave nothing behind.
+    pub(super) fn tell_all_given_up(&self, effects: &mut Vec<Effect>) {
+        self.tell_of(|_| true, effects);
+    }
+
+    fn tell_of(&self, is_meant: impl Fn(&GivenUp) -> bool, effects: &mut Vec<Effect>) {
         let given_up = self.session.iter().flat_map(|session| &session.given_up);
-        effects.extend(given_up.map(|given_up| {
+        effects.extend(given_up.filter(|given_up| is_meant(given_up)).map(|given_up| {
             let (child, turn) = (given_up.session.clone(), given_up.turn.clone());
             Effect::Report(TurnNews::ChildGivenUp { child, turn })
         }));
@@ -161,7 +171,7 @@ impl Turn {
             }
             Some(false) | None => {}
         }
-        self.tell_given_up(effects);
+        self.tell_all_given_up(effects);
         effects.push(Effect::Report(TurnNews::Closed));
     }
 

@@ -69,7 +69,7 @@ impl Turn {
     /// Recovers what an earlier owner left open, then handles the requests that came since.
     pub(super) fn recovered(&mut self, effects: &mut Vec<Effect>) {
         self.unrecovered = false;
-        self.tell_given_up(effects);
+        self.tell_all_given_up(effects);
         self.recover_open(effects);
         if matches!(self.state, State::Idle) && self.bring_result(effects) {
             self.begin_next(effects);

@@ -212,6 +212,11 @@ impl Turn {
         };
         let Some(at) = background.asked.iter().position(|(_, asked)| asked == ticket) else { return false };
         let (call, _) = background.asked.remove(at);
+        // As those that are told when a journal was read: an earlier program may have left something below it.
+        let failed = returned.status == CallStatus::Error && returned.output.delegated.is_some();
+        if let Some((child, turn)) = self.child_asked(&call).filter(|_| failed) {
+            effects.push(Effect::Report(TurnNews::ChildGivenUp { child, turn }));
+        }
         if let Some(session) = &self.session {
             match session.tasks.get(&call).filter(|task| task.result.is_none()) {
                 // Its outcome is not known: [`Turn::follow_tasks`] asks for it again.
@@ -226,6 +231,15 @@ impl Turn {
         }
         self.forget_background();
         true
+    }
+
+    /// The session and the turn that work for this call.
+    fn child_asked(&self, call: &CallId) -> Option<(SessionId, TurnId)> {
+        let session = self.session.as_ref()?;
+        match session.tasks.get(call) {
+            Some(task) => Some(child_turn(task)),
+            None => child_of(&session.id, &self.open_turn()?.input.turn, call),
+        }
     }
 
     fn task_ended(&mut self, call: &ToolCall, turn: TurnId, returned: ToolReturn, effects: &mut Vec<Effect>) {

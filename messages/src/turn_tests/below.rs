@@ -3,14 +3,14 @@
 
 use super::tasks::{assert_kept, beside, calls, ends, limits, outcomes, says, used};
 use super::world::{World, answer, input, session_id};
-use crate::agent::Resumption;
+use crate::agent::{Resumption, outcome_of};
 use crate::approvals::Decision;
 use crate::chat::{Asking, CallStatus, Delegated, FinishReason};
 use crate::ids::{ResumeToken, SessionId, TurnId};
 use crate::input::{ApprovalsMode, ResumeReply, TurnInput};
 use crate::limits::Limits;
 use crate::options::ParentTurn;
-use crate::outcome::SuspendReason;
+use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::store::Fact;
 use crate::submission::TurnNews;
 use crate::tools::{ToolOutput, ToolReturn};
@@ -334,4 +334,39 @@ fn a_wait_of_an_older_journal_is_one_for_something_outside() {
     let old = serde_json::json!({"kind": "waits", "body": {"call": "c1", "what": "the build"}});
     let read: Fact = serde_json::from_value(old.clone()).unwrap();
     assert_eq!(serde_json::to_value(read).unwrap(), old);
+}
+
+#[test]
+fn a_sub_agent_that_failed_is_told_where_an_earlier_program_may_have_left_something_below_it() {
+    let failed = |delegated: Option<Delegated>| {
+        let output = ToolOutput { delegated: delegated.map(Box::new), ..ToolOutput::error("it failed") };
+        ToolReturn { status: CallStatus::Error, output, duration_ms: 1 }
+    };
+    for (returned, known) in [(failed(Some(used())), 1), (failed(None), 0)] {
+        let mut world = calling(&[ONE]);
+        came(&mut world, "1", returned);
+        assert_eq!(world.folded().given_up.len(), known, "one that never began has nothing below it");
+        world.llm(Ok(answer("done", &[])));
+        assert_eq!(given_up(&world).len(), 0, "its own program closed that");
+        world.crash();
+        says(&mut world, input(2, "next", limits()));
+        assert_eq!(given_up(&world).len(), known);
+        world.llm(Ok(answer("done", &[])));
+        assert_eq!(world.folded().given_up.len(), 0, "it is told to one program");
+        assert_kept(&world);
+    }
+}
+
+#[test]
+fn a_suspension_that_the_store_did_not_accept_asks_nothing() {
+    let outcome = |saved| TurnOutcome {
+        saved,
+        suspend_reason: Some(SuspendReason::ApprovalRequired),
+        token: Some(ResumeToken::new("below")),
+        ..TurnOutcome::bare(child_session("1"), TurnId::new("of1"), FinishReason::Suspended, "")
+    };
+    assert!(Asking::of(&outcome_of("reader", &outcome(true))).is_some());
+    let output = outcome_of("reader", &outcome(false));
+    assert!(Asking::of(&output).is_none() && output.is_error, "{output:?}");
+    assert!(output.plain().contains("the store did not accept that"), "{output:?}");
 }

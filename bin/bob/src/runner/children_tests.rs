@@ -42,11 +42,11 @@ fn request(tools: &[&FnTool], agents: impl IntoIterator<Item = Agent>) -> Runner
     request.limits(limits).subagents(agents)
 }
 
-type Asked = Arc<Mutex<Vec<LlmRequest>>>;
+type Requests = Arc<Mutex<Vec<LlmRequest>>>;
 
 /// A model that answers by who is asked, and at which step.
-fn playing(play: impl Fn(&str, u32) -> ScriptedReply + Send + Sync + 'static) -> (ScriptedLlm, Asked) {
-    let asked = Asked::default();
+fn playing(play: impl Fn(&str, u32) -> ScriptedReply + Send + Sync + 'static) -> (ScriptedLlm, Requests) {
+    let asked = Requests::default();
     let kept = Arc::clone(&asked);
     let model = ScriptedLlm::from_fn(move |request| {
         kept.lock().unwrap().push(request.clone());
@@ -100,7 +100,7 @@ fn results(finished: &Finished) -> Vec<(CallStatus, &str)> {
     finished.response.tool_transcript.iter().map(|entry| (entry.status, entry.result.as_str())).collect()
 }
 
-fn offered(asked: &Asked, who: &str) -> Vec<String> {
+fn offered(asked: &Requests, who: &str) -> Vec<String> {
     let asked = asked.lock().unwrap();
     let of = asked.iter().find(|request| request.system.contains(who)).expect("it was asked");
     of.tools.tools().iter().map(|tool| tool.id.to_string()).collect()
@@ -242,23 +242,32 @@ async fn more_agents_than_may_work_at_once_are_handed_out_one_after_another() {
     let runner = wanted(AgentRunner::new(asking, &model).unwrap().infer(&model).await);
     assert_eq!(names(runner.pending_calls()), ["agent/a", "local/c"], "a person can be asked meanwhile");
     let mut runner = runner.require_approval("it is risky").approve();
-    let of_c = runner.pending_calls()[1].id.clone();
-    for (pending, mut given) in [(2, vec![(of_c, ToolOutput::text("of c"))]), (1, Vec::new())] {
-        assert_eq!(runner.pending_calls().len(), pending);
-        let child = runner.child(&runner.pending_calls()[0].id).unwrap();
-        let child = over(AgentRunner::new(child, &model).unwrap().infer(&model).await);
-        given.push(runner.result_of(&child).unwrap());
-        let ready = moved(runner.provide_tool_results(given).unwrap());
+    for expected in ["agent/a", "agent/b", "local/c"] {
+        assert_eq!(names(runner.pending_calls()), [expected], "what was allowed waits until it may run");
+        let call = Arc::clone(&runner.pending_calls()[0]);
+        let given = match runner.child(&call.id) {
+            Some(child) => {
+                let child = over(AgentRunner::new(child, &model).unwrap().infer(&model).await);
+                runner.result_of(&child).unwrap()
+            }
+            None => (call.id.clone(), ToolOutput::text("of c")),
+        };
+        // Its result would be lost if the turn ended now, and that says so.
+        if expected == "local/c" {
+            let done = runner.clone().cancel("never mind");
+            assert_eq!(results(&done)[2].0, CallStatus::Unknown);
+        }
+        let ready = moved(runner.provide_tool_results(vec![given]).unwrap());
         match ready.infer(&model).await {
             AgentStepResult::RequiresTool(next) => runner = next,
             AgentStepResult::Finished(done) => {
                 let said: Vec<_> = results(&done).into_iter().map(|(_, result)| result).collect();
-                assert_eq!(said, ["of a", "of b", "of c"], "what was given waits until it may run");
+                assert_eq!(said, ["of a", "of b", "of c"]);
                 return;
             }
         }
     }
-    panic!("it is over after both agents");
+    panic!("it is over after all calls");
 }
 
 #[tokio::test]
@@ -343,7 +352,7 @@ async fn a_runner_and_a_runtime_write_the_same_journal_of_a_turn_that_calls_agen
     assert_eq!(kinds(&stepped.journal), kinds(&journal));
     let run = run.response();
     assert_eq!((stepped.response.steps, stepped.response.delegated), (run.steps, run.delegated.clone()));
-    let prompts = |asked: &Asked| -> Vec<(String, Vec<String>)> {
+    let prompts = |asked: &Requests| -> Vec<(String, Vec<String>)> {
         let tools = |of: &LlmRequest| of.tools.tools().iter().map(|tool| tool.id.to_string()).collect();
         asked.lock().unwrap().iter().map(|of| (of.system.to_string(), tools(of))).collect()
     };
@@ -359,5 +368,18 @@ async fn a_child_that_another_process_left_has_an_unknown_outcome() {
     let session = Session::fold(session(), next.cancel("never mind").journal.iter());
     assert!(session.open.is_none());
     let told = format!("{:?}", session.history);
-    assert!(told.contains("outcome unknown: "), "{told}");
+    assert!(told.contains("outcome unknown: the turn ended while the tool was running"), "{told}");
+}
+
+#[tokio::test]
+async fn a_child_whose_model_is_a_selector_is_not_started_and_its_caller_reads_why() {
+    let (model, _) = playing(|who, step| match (who, step) {
+        ("root", 1) => asks("reader"),
+        _ => ScriptedReply::text("done"),
+    });
+    let reader = agent("reader").model(ModelName::parse("select:cheap").unwrap());
+    let done = completed(request(&[], [reader]), &model, &looks("local/look")).await;
+    let [(status, why)] = results(&done)[..] else { panic!("one call") };
+    assert_eq!(status, CallStatus::Error);
+    assert!(why.contains("the agent reader was not started") && why.contains("name a model"), "{why}");
 }

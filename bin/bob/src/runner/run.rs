@@ -49,6 +49,9 @@ pub(super) struct Run {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     given: BTreeMap<CallId, ToolReturn>,
     ended: Option<Result<Box<TurnOutcome>, AgentError>>,
+    /// How long models were asked, in the processes that had the turn.
+    #[serde(default)]
+    inferred_ms: u64,
     /// How long the turn has run in the processes that had it.
     #[serde(default)]
     stopwatch: Stopwatch,
@@ -100,6 +103,10 @@ impl Run {
         let (agents, tools) = children::offered(agents, tools)?;
         context.as_deref().map_or(Ok(()), RequestContext::check)?;
         let name = turn_config.default_model.clone();
+        if name.is_selector() {
+            let text = format!("{name} is a selector, which needs the catalogue of a runtime; name a model");
+            return Err(AgentError::Invalid(text));
+        }
         let capabilities = model.capabilities(&name)?;
         if input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
@@ -135,6 +142,7 @@ impl Run {
             pending: Vec::new(),
             given: BTreeMap::new(),
             ended: None,
+            inferred_ms: 0,
             stopwatch: Stopwatch::default(),
         };
         // A turn that an earlier process left is reported in the journal, not finished here; files are its owner's.
@@ -155,7 +163,14 @@ impl Run {
 
     /// Calls the model until the caller must act.
     pub(super) async fn infer(&mut self, model: &dyn LlmPort) -> Stand {
-        let until = Instant::now() + self.time_left();
+        let began = Instant::now();
+        let stand = self.infer_until(model, began + self.time_left()).await;
+        let took = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        self.inferred_ms = self.inferred_ms.saturating_add(took);
+        stand
+    }
+
+    async fn infer_until(&mut self, model: &dyn LlmPort, until: Instant) -> Stand {
         loop {
             if let Some((ticket, request)) = self.condensing.take() {
                 let within_ms = request.within_ms;

@@ -7,15 +7,25 @@ use bob::health::NodeState;
 /// How many letters and digits the id of a sub-agent's session ends with.
 const HASH: usize = 12;
 
+/// The most bytes of a caller's id that the ids of its sub-agents' sessions begin with.
+const NAMED_AFTER: usize = 80;
+
 /// The sessions of a process, those of sub-agents below the nearest one of the process that they work for: the id of such a
 /// session begins with that of its caller.
 pub(crate) fn nested(sessions: &[NodeState]) -> Vec<NodeState> {
-    let live: HashMap<&str, usize> =
-        sessions.iter().enumerate().map(|(at, session)| (session.name.as_str(), at)).collect();
+    let mut live: HashMap<&str, usize> = HashMap::new();
+    for (at, session) in sessions.iter().enumerate() {
+        let known = live.entry(begin(&session.name)).or_insert(at);
+        // Below an id that is cut all ids begin alike: the shortest one is above the others.
+        if session.name.len() < sessions[*known].name.len() {
+            *known = at;
+        }
+    }
     let mut below = vec![Vec::new(); sessions.len()];
     let mut top = Vec::new();
     for (at, session) in sessions.iter().enumerate() {
-        match callers(&session.name).find_map(|caller| live.get(caller)) {
+        // The beginning of an id that was cut may be its own.
+        match callers(&session.name).find_map(|caller| live.get(caller)).filter(|caller| **caller != at) {
             Some(caller) => below[*caller].push(at),
             None => top.push(at),
         }
@@ -23,11 +33,20 @@ pub(crate) fn nested(sessions: &[NodeState]) -> Vec<NodeState> {
     top.into_iter().map(|at| with_below(at, sessions, &below)).collect()
 }
 
-/// The ids of the sessions that one of this id may work for, the nearest first. An id with a dot may also be a person's own.
+/// How the ids of those begin that work for the session of this id.
+fn begin(id: &str) -> &str {
+    id.get(..NAMED_AFTER).unwrap_or(id)
+}
+
+/// How the ids of the sessions begin that one of this id works for, the nearest first. An id with a dot may also be a person's
+/// own: nothing above one is known.
 fn callers(id: &str) -> impl Iterator<Item = &str> {
-    let hash = id.rsplit_once('-').map_or("", |(_, hash)| hash);
-    let is_child = hash.len() == HASH && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    id.rmatch_indices('.').filter(move |_| is_child).map(|(dot, _)| &id[..dot])
+    std::iter::successors(Some(id), |below| {
+        let (caller, own) = below.rsplit_once('.')?;
+        let hash = own.rsplit_once('-').map_or("", |(_, hash)| hash);
+        (hash.len() == HASH && hash.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(caller)
+    })
+    .skip(1)
 }
 
 fn with_below(at: usize, sessions: &[NodeState], below: &[Vec<usize>]) -> NodeState {
@@ -38,4 +57,43 @@ fn with_below(at: usize, sessions: &[NodeState], below: &[Vec<usize>]) -> NodeSt
 /// How many there are, with those below them.
 pub(crate) fn count(nodes: &[NodeState]) -> usize {
     nodes.iter().map(|node| 1 + count(&node.children)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bob::health::NodeStatus;
+
+    fn below(caller: &str, call: u32) -> String {
+        format!("{}.c{call:08}-0123456789ab", begin(caller))
+    }
+
+    fn shown(nodes: &[NodeState], depth: usize) -> Vec<(usize, String)> {
+        let one = |node: &NodeState| [(depth, node.name.clone())].into_iter().chain(shown(&node.children, depth + 1));
+        nodes.iter().flat_map(one).collect()
+    }
+
+    #[test]
+    fn sessions_are_below_their_callers_also_where_ids_are_cut() {
+        let root = "0192aabb-0000-7000-8000-000000000000".to_owned();
+        let one = below(&root, 1);
+        let two = below(&one, 2);
+        let (three, other) = (below(&two, 3), below(&two, 4));
+        assert!(two.len() > NAMED_AFTER && !three.starts_with(&two), "{two}");
+        let own = "of.me".to_owned();
+        let strange = below(&own, 1);
+        let names = [&three, &other, &two, &one, &root, &"of".to_owned(), &strange];
+        let node = |name: &&String| NodeState {
+            name: (*name).clone(),
+            state: NodeStatus::Idle,
+            age_ms: 0,
+            restarts: 0,
+            last_error: None,
+            queued: None,
+            children: Vec::new(),
+        };
+        let nested = nested(&names.iter().map(node).collect::<Vec<_>>());
+        let expected = [(0, &root), (1, &one), (2, &two), (3, &three), (3, &other), (0, names[5]), (0, &strange)];
+        assert_eq!(shown(&nested, 0), expected.map(|(depth, name)| (depth, name.clone())));
+    }
 }

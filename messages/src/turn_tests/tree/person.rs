@@ -184,7 +184,7 @@ impl Tree {
                 _ => None,
             });
         let asked = self.person.asked.as_ref().map(|(token, _)| token.clone());
-        // A suspension whose first end was not stored has another token in the journal, which was told to nobody and is good.
+        // A suspension whose first end was not stored has another token in the journal, which no caller was told, and is good.
         let good = self.root().and_then(|root| Some(root.open?.suspended?.token));
         let is_foreign = |token: &ResumeToken| Some(token) != asked.as_ref() && Some(token) != good.as_ref();
         let tokens: Vec<_> = tokens.into_iter().chain(of_children).filter(is_foreign).collect();

@@ -36,11 +36,10 @@ pub(super) fn secret() -> ResumeToken {
     ResumeToken::new(uuid::Uuid::new_v4().simple().to_string())
 }
 
-/// The result of a call whose child is a session of a runtime, which the journal of this one names.
-pub(super) fn elsewhere(call: &ToolCall) -> ToolReturn {
-    let text =
-        format!("outcome unknown: the agent {} works in a runtime; continue the session there for it", agent_of(call));
-    ToolReturn::note(CallStatus::Unknown, text)
+/// The result of a call whose child is a session of a runtime, which the journal of this one names. The end of the turn says it
+/// in its own words.
+pub(super) fn elsewhere() -> ToolReturn {
+    ToolReturn::note(CallStatus::Unknown, "outcome unknown: the agent works elsewhere")
 }
 
 impl Run {
@@ -66,13 +65,13 @@ impl Run {
         }
     }
 
-    /// A person allows the calls of agents that wait for that: the machine says what each child may use when its call runs.
-    pub(in super::super) fn allow_agents(&mut self) {
-        let pending = std::mem::take(&mut self.pending);
-        let (asked, rest): (Vec<_>, Vec<_>) =
-            pending.into_iter().partition(|held| self.turn.agent_of(&held.call).is_some());
-        self.pending = rest;
-        for Pending { ticket, call, context, held } in asked {
+    /// A person allows the calls that wait for that. In a step that calls agents the machine says when each of them runs, and
+    /// what a child may use then: a result before that would be of a call that the journal does not know to have begun.
+    pub(in super::super) fn allow(&mut self) {
+        if !self.calls_agents() {
+            return;
+        }
+        for Pending { ticket, call, context, held } in std::mem::take(&mut self.pending) {
             match held {
                 Held::Approval(_, Some(approval)) => {
                     self.say(TurnMessage::Decided { approval, decision: Box::new(Decision::AllowOnce), asker: None });
@@ -80,6 +79,11 @@ impl Run {
                 held => self.pending.push(Pending { ticket, call, context, held }),
             }
         }
+    }
+
+    /// Whether the step that runs calls agents.
+    pub(super) fn calls_agents(&self) -> bool {
+        self.turn.calls().any(|call| self.turn.agent_of(call).is_some())
     }
 
     /// The turn that works for a pending call, if it is one of an agent.
@@ -98,9 +102,9 @@ impl Run {
     }
 
     /// How long the model may take. A child has a share of its caller's time for all its steps together.
-    pub(super) fn time_left(&mut self) -> Duration {
-        let has_run_ms = if self.turn.is_sub_agent() { self.stopwatch.moment().ticks } else { 0 };
-        Duration::from_millis(self.turn_timeout_ms.saturating_sub(has_run_ms))
+    pub(super) fn time_left(&self) -> Duration {
+        let used_ms = if self.turn.is_sub_agent() { self.inferred_ms } else { 0 };
+        Duration::from_millis(self.turn_timeout_ms.saturating_sub(used_ms))
     }
 }
 

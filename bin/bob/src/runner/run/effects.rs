@@ -78,8 +78,8 @@ impl Run {
                 }
                 self.hand_out(ticket, call, context)
             }
-            Effect::Child { ticket, call, .. } => {
-                let returned = Box::new(children::elsewhere(&call));
+            Effect::Child { ticket, .. } => {
+                let returned = Box::new(children::elsewhere());
                 Some(TurnMessage::ToolReturned { ticket, returned })
             }
             // Without a runtime nothing is remembered: the caller decides each time.
@@ -108,7 +108,7 @@ impl Run {
         verdict: Verdict,
     ) -> Option<TurnMessage> {
         let is_given = self.given.contains_key(&call.id);
-        let in_order = self.turn.calls().any(|call| self.turn.agent_of(call).is_some());
+        let in_order = self.calls_agents();
         let (held, now) = match verdict {
             Verdict::Deny { .. } | Verdict::Invalid { .. } | Verdict::Unavailable { .. } | Verdict::Ran(_) => {
                 (None, Some(verdict))
