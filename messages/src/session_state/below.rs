@@ -10,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// For how many turns a session remembers those that were given up, and those that failed.
+/// For how many turns a session remembers those that were given up.
 const REMEMBERED_TURNS: u64 = 3;
-const REMEMBERED_FAILED: u64 = 2;
 
 /// A call of a sub-agent that is suspended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -140,7 +139,6 @@ impl Session {
     /// A turn has ended: those that were given up long ago are closed.
     pub(super) fn forget_given_up(&mut self) {
         let turns = self.turns;
-        let remembered = |given_up: &GivenUp| if given_up.failed { REMEMBERED_FAILED } else { REMEMBERED_TURNS };
-        self.given_up.retain(|given_up| given_up.at + remembered(given_up) > turns);
+        self.given_up.retain(|given_up| given_up.at + REMEMBERED_TURNS > turns);
     }
 }

@@ -123,8 +123,8 @@ impl Turn {
         self.tell_of(|given_up| !given_up.failed, effects);
     }
 
-    /// Also those that have failed: a program that stopped may have closed them, and not what worked for them. They are told
-    /// where an earlier program may have left that: most failures leave nothing behind.
+    /// Also those that have failed: a program that stopped may have closed them, and not what worked for them. They are told when
+    /// a turn has ended and when a journal was read, and not each time: most failures leave nothing behind.
     pub(super) fn tell_all_given_up(&self, effects: &mut Vec<Effect>) {
         self.tell_of(|_| true, effects);
     }

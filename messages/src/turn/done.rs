@@ -155,7 +155,7 @@ impl Turn {
     fn finish(&mut self, finishing: Finishing, refused: Option<&StoreError>, effects: &mut Vec<Effect>) {
         self.report_outcome(finishing.submission, refused.is_none(), refused, effects);
         self.close_deferred(effects);
-        self.tell_given_up(effects);
+        self.tell_all_given_up(effects);
         if self.unrecovered {
             self.frame = None;
             return;

@@ -347,12 +347,16 @@ fn a_sub_agent_that_failed_is_told_where_an_earlier_program_may_have_left_someth
         came(&mut world, "1", returned);
         assert_eq!(world.folded().given_up.len(), known, "one that never began has nothing below it");
         world.llm(Ok(answer("done", &[])));
-        assert_eq!(given_up(&world).len(), 0, "its own program closed that");
+        assert_eq!(given_up(&world).len(), known, "the turn has ended");
         world.crash();
+        world.news.clear();
         says(&mut world, input(2, "next", limits()));
-        assert_eq!(given_up(&world).len(), known);
-        world.llm(Ok(answer("done", &[])));
-        assert_eq!(world.folded().given_up.len(), 0, "it is told to one program");
+        assert_eq!(given_up(&world).len(), known, "the journal was read");
+        for number in 3..6 {
+            world.llm(Ok(answer("done", &[])));
+            says(&mut world, input(number, "again", limits()));
+        }
+        assert_eq!(world.folded().given_up.len(), 0, "it is not told for ever");
         assert_kept(&world);
     }
 }

@@ -222,10 +222,14 @@ async fn a_call_of_an_agent_that_a_person_is_asked_about_has_a_child_once_it_is_
     let of_reader = runner.pending_calls()[0].id.clone();
     assert!(runner.approval_wanted(&of_reader).is_some() && runner.child(&of_reader).is_none());
     let runner = moved(moved(runner.require_approval("the policy asks")).approve());
-    assert_eq!(names(runner.pending_calls()), ["agent/reader", "local/a"]);
+    assert_eq!(names(runner.pending_calls()), ["agent/reader"]);
     let child = over(AgentRunner::new(runner.child(&of_reader).unwrap(), &model).unwrap().infer(&model).await);
-    let given =
-        vec![(runner.pending_calls()[1].id.clone(), ToolOutput::text("of a")), runner.result_of(&child).unwrap()];
+    let given = vec![runner.result_of(&child).unwrap()];
+    let runner = wanted(moved(runner.provide_tool_results(given).unwrap()).infer(&model).await);
+    assert_eq!(names(runner.pending_calls()), ["local/a"], "what was allowed with it is not asked about again");
+    let of_a = runner.pending_calls()[0].id.clone();
+    assert!(runner.approval_wanted(&of_a).is_none());
+    let given = vec![(of_a, ToolOutput::text("of a"))];
     let done = over(runner.provide_tool_results(given).unwrap().infer(&model).await);
     assert_eq!(results(&done), [(CallStatus::Ok, "of reader"), (CallStatus::Ok, "of a")]);
 }
