@@ -13,6 +13,7 @@ pub(super) fn in_doubt(doing: &str, what: &str, error: &io::Error) -> StoreError
     StoreError::InDoubt(why(doing, what, error))
 }
 
+#[cfg(any(feature = "sqlite", test))]
 pub(super) fn no_room(doing: &str, what: &str) -> StoreError {
     StoreError::Unavailable(full(doing, what))
 }
