@@ -180,11 +180,14 @@ pub async fn store_owners(open: fn(&Path, StoreOptions) -> Arc<dyn SessionStore>
 /// The test program runs itself again for that, so this is called in a test of its own, whose path is `test`:
 ///
 /// ```no_run
-/// # use bob::store::{SessionStore, StoreOptions};
+/// # use bob::store::{FileStore, SessionStore, StoreOptions};
 /// # use bob::testing;
 /// # use std::path::Path;
 /// # use std::sync::Arc;
-/// # fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> { unimplemented!("the store that is tested") }
+/// fn open(folder: &Path, options: StoreOptions) -> Arc<dyn SessionStore> {
+///     FileStore::open(folder, options).expect("a store in the folder of the test")
+/// }
+///
 /// #[test]
 /// fn kills_cost_nothing() {
 ///     testing::run(testing::store_killed(concat!(module_path!(), "::kills_cost_nothing"), open, |_folder| ()));

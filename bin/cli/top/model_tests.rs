@@ -68,7 +68,8 @@ fn sessions_of_sub_agents_stand_below_those_that_they_work_for() {
     let (idle, running) = (NodeStatus::Idle, NodeStatus::Running);
     model.take(look(&[(below, running), ("idle", idle), (child, idle), ("works", running)], 2_000, 0));
     let rows: Vec<_> = model.rows.iter().skip(3).map(|row| (row.name.as_str(), row.depth)).collect();
-    assert_eq!(rows, [("works", 1), (child, 2), (below, 3), ("idle", 1)]);
+    let named = ["works", "\u{2026}.c1-0123456789ab", "\u{2026}.c2-ba9876543210", "idle"];
+    assert_eq!(rows, [(named[0], 1), (named[1], 2), (named[2], 3), (named[3], 1)]);
     (0..4).for_each(|_| drop(press(&mut model, KeyCode::Down)));
     assert_eq!(model.selected().unwrap().kind, Kind::Session(child.to_owned()));
     model.take(look(&[(child, running), ("idle", idle)], 3_000, 0));

@@ -4,7 +4,7 @@ use bob::health::{NodeState, NodeStatus};
 use bob::tools::servers::ServerStatus;
 
 use crate::commands::mcp;
-use crate::commands::ps::nested::nested;
+use crate::commands::ps::nested::{name_below, nested};
 use crate::commands::ps::table::word;
 use crate::terminal::print;
 
@@ -63,8 +63,11 @@ pub(crate) fn rows(tree: &[NodeState], servers: &[ServerStatus]) -> Vec<Row> {
 
 fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[ServerStatus]) {
     // The path of a session is its own, whether the one that it works for is there or not.
-    let is_below_session = above.is_some_and(|row| matches!(row.kind, Kind::Session(_)));
-    let parent = if is_below_session { Some(SESSIONS) } else { above.map(|row| row.path.as_str()) };
+    let caller = above.and_then(|row| match &row.kind {
+        Kind::Session(caller) => Some(caller),
+        Kind::Server(_) | Kind::Other => None,
+    });
+    let parent = if caller.is_some() { Some(SESSIONS) } else { above.map(|row| row.path.as_str()) };
     let server = servers.iter().find(|server| parent == Some("tools") && server.node() == node.name);
     let kind = match (parent, server) {
         (Some(SESSIONS), _) => Kind::Session(node.name.clone()),
@@ -73,6 +76,7 @@ fn add(rows: &mut Vec<Row>, node: &NodeState, above: Option<&Row>, servers: &[Se
     };
     let name = clean(&node.name, LONGEST_NAME);
     let path = parent.map_or_else(|| name.clone(), |parent| format!("{parent}/{name}"));
+    let name = caller.map_or(name, |caller| clean(&name_below(caller, &node.name), LONGEST_NAME));
     let owner = server.and_then(|server| server.owner.as_ref()).map(|owner| format!("{name} ({owner})"));
     let name = owner.map_or(name, |owned| clean(&owned, LONGEST_NAME));
     let row = Row {

@@ -13,19 +13,14 @@ const NAMED_AFTER: usize = 80;
 /// The sessions of a process, those of sub-agents below the nearest one of the process that they work for: the id of such a
 /// session begins with that of its caller.
 pub(crate) fn nested(sessions: &[NodeState]) -> Vec<NodeState> {
-    let mut live: HashMap<&str, usize> = HashMap::new();
-    for (at, session) in sessions.iter().enumerate() {
-        let known = live.entry(begin(&session.name)).or_insert(at);
-        // Below an id that is cut all ids begin alike: the shortest one is above the others.
-        if session.name.len() < sessions[*known].name.len() {
-            *known = at;
-        }
-    }
+    // Below an id that was cut all ids begin alike, so none of them can be told to be above another.
+    let is_known_above = |id: &str| callers(id).all(|caller| caller != begin(id));
+    let live = sessions.iter().enumerate().filter(|(_, session)| is_known_above(&session.name));
+    let live: HashMap<&str, usize> = live.map(|(at, session)| (begin(&session.name), at)).collect();
     let mut below = vec![Vec::new(); sessions.len()];
     let mut top = Vec::new();
     for (at, session) in sessions.iter().enumerate() {
-        // The beginning of an id that was cut may be its own.
-        match callers(&session.name).find_map(|caller| live.get(caller)).filter(|caller| **caller != at) {
+        match callers(&session.name).find_map(|caller| live.get(caller)) {
             Some(caller) => below[*caller].push(at),
             None => top.push(at),
         }
@@ -52,6 +47,14 @@ fn callers(id: &str) -> impl Iterator<Item = &str> {
 fn with_below(at: usize, sessions: &[NodeState], below: &[Vec<usize>]) -> NodeState {
     let children = below[at].iter().map(|child| with_below(*child, sessions, below));
     NodeState { children: children.collect(), ..sessions[at].clone() }
+}
+
+/// What a session below this one is called there: without the beginning of its id that is that of the one above.
+pub(crate) fn name_below(caller: &str, id: &str) -> String {
+    match id.strip_prefix(begin(caller)).filter(|own| own.starts_with('.')) {
+        Some(own) => format!("\u{2026}{own}"),
+        None => id.to_owned(),
+    }
 }
 
 /// How many there are, with those below them.
@@ -92,8 +95,14 @@ mod tests {
             queued: None,
             children: Vec::new(),
         };
-        let nested = nested(&names.iter().map(node).collect::<Vec<_>>());
+        let all: Vec<_> = names.iter().map(node).collect();
+        let nested_all = nested(&all);
         let expected = [(0, &root), (1, &one), (2, &two), (3, &three), (3, &other), (0, names[5]), (0, &strange)];
-        assert_eq!(shown(&nested, 0), expected.map(|(depth, name)| (depth, name.clone())));
+        assert_eq!(shown(&nested_all, 0), expected.map(|(depth, name)| (depth, name.clone())));
+        assert_eq!(name_below(&two, &three), "\u{2026}.c00000003-0123456789ab");
+        assert_eq!(name_below("", &three), three);
+        // Without the one that both work for, neither is below the other.
+        let expected = [(0, &three), (0, &other)];
+        assert_eq!(shown(&nested(&all[..2]), 0), expected.map(|(depth, name)| (depth, name.clone())));
     }
 }

@@ -5,7 +5,7 @@ use bob::sessions::FinishReason;
 use bob::tools::servers::ServerStatus;
 
 use crate::commands::mcp;
-use crate::commands::ps::nested::{count, nested};
+use crate::commands::ps::nested::{count, name_below, nested};
 use crate::control::wire::{Hello, Look};
 use crate::terminal::print;
 
@@ -82,7 +82,7 @@ pub(crate) fn tree(tree: &[NodeState], metrics: &MetricsSnapshot, all: bool) -> 
     let mut lines = Lines { text: String::new(), servers: &metrics.servers, all };
     lines.row("actor", "state", "age", "restarts", "queue");
     for node in tree {
-        lines.node(node, "", "");
+        lines.node(node, "", "", "");
     }
     // Sessions beyond the limit of the tree request.
     let shown = tree.iter().find(|node| node.name == "sessions").map_or(0, |node| node.children.len());
@@ -106,12 +106,12 @@ impl Lines<'_> {
         self.text.push('\n');
     }
 
-    /// `first` is the prefix of the node's line, `rest` that of its children.
-    fn node(&mut self, node: &NodeState, first: &str, rest: &str) {
+    /// `first` is the prefix of the node's line, `rest` that of its children; `above` is the name of what it is below.
+    fn node(&mut self, node: &NodeState, above: &str, first: &str, rest: &str) {
         let room = NAME.saturating_sub(first.chars().count() + 1);
         let server = self.server(node, first);
         let owner = server.and_then(|server| server.owner.as_ref()).map(|owner| format!(" ({owner})"));
-        let name = format!("{}{}", node.name, owner.unwrap_or_default());
+        let name = format!("{}{}", name_below(above, &node.name), owner.unwrap_or_default());
         let name = format!("{first}{}", print::on_one_line(&name, room));
         let restarts = if node.restarts == 0 { String::new() } else { node.restarts.to_string() };
         let queue = node.queued.map(|queued| queued.to_string()).unwrap_or_default();
@@ -127,7 +127,8 @@ impl Lines<'_> {
         for (at, child) in children.iter().enumerate() {
             let is_last = at + 1 == children.len() && idle == 0;
             let (own, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-            self.node(child, &format!("{rest}{own}"), &format!("{rest}{below}"));
+            let name = if first.is_empty() { "" } else { node.name.as_str() };
+            self.node(child, name, &format!("{rest}{own}"), &format!("{rest}{below}"));
         }
         if idle > 0 {
             self.text.push_str(&format!("{rest}└─ … {idle} idle\n"));

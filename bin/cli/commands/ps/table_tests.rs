@@ -121,8 +121,8 @@ fn sessions_of_sub_agents_are_below_those_that_they_work_for() {
         actor                                     state           age restarts  queue
         sessions                                  running        61 s
         ├─ alpha                                  idle          1.2 s               0
-        │  ├─ alpha.c1-0123456789ab               idle          1.2 s               0
-        │  │  └─ alpha.c1-0123456789ab.c2-01234…  running       1.2 s               0
+        │  ├─ ….c1-0123456789ab                   idle          1.2 s               0
+        │  │  └─ ….c2-0123456789ab                running       1.2 s               0
         │  └─ … 1 idle
         ├─ alpha.b                                running       1.2 s               0
         ├─ gone.c1-0123456789ab                   running       1.2 s               0

@@ -169,7 +169,7 @@ impl Harness {
         }
     }
 
-    /// Whether the journal has this question open, and nobody answered it since the journal was read.
+    /// Whether the journal has this question open, and it was not answered since the journal was read.
     fn is_asked_anew(&self, approval: &ApprovalId) -> bool {
         let since = self.said.iter().rposition(|said| matches!(said, TurnMessage::Loaded { result: Ok(_), .. }));
         let heard = self
