@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bob::inbox::StoreLease;
 use bob::model::{ScriptedLlm, ScriptedReply};
@@ -18,12 +18,15 @@ use crate::support::runtime::{Nothing, build, over, say, turn};
 struct Leased {
     store: Arc<MemoryStore>,
     is_held: AtomicBool,
+    /// How often it was asked.
+    asked: AtomicUsize,
 }
 
 impl SessionStore for Leased {
     pass_on!(store: claim, load, append, release, list, delete);
 
     fn lease(&self, _session: &SessionId) -> StoreLease {
+        self.asked.fetch_add(1, Ordering::SeqCst);
         match self.is_held.load(Ordering::SeqCst) {
             true => StoreLease::ForEver,
             false => StoreLease::Until(Some(Instant::now())),
@@ -33,7 +36,8 @@ impl SessionStore for Leased {
 
 #[tokio::test]
 async fn behind_the_lease_of_its_store_only_calls_that_read_begin() {
-    let store = Arc::new(Leased { store: MemoryStore::new(), is_held: AtomicBool::new(false) });
+    let store =
+        Arc::new(Leased { store: MemoryStore::new(), is_held: AtomicBool::new(false), asked: AtomicUsize::new(0) });
     let (reads, writes) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
     let counting = |name, count: &Arc<AtomicUsize>| {
         let count = Arc::clone(count);
@@ -60,5 +64,18 @@ async fn behind_the_lease_of_its_store_only_calls_that_read_begin() {
     store.is_held.store(true, Ordering::SeqCst);
     turn(&runtime, say("again")).await;
     assert_eq!((reads.load(Ordering::SeqCst), writes.load(Ordering::SeqCst)), (2, 1));
+
+    // A database that comes back takes what a turn writes before it has renewed the lease of its process.
+    store.is_held.store(false, Ordering::SeqCst);
+    let asked = Arc::clone(&store);
+    let renewed = async move {
+        while asked.asked.load(Ordering::SeqCst) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        asked.is_held.store(true, Ordering::SeqCst);
+    };
+    store.asked.store(0, Ordering::SeqCst);
+    tokio::join!(turn(&runtime, say("and again")), renewed);
+    assert_eq!((reads.load(Ordering::SeqCst), writes.load(Ordering::SeqCst)), (3, 2));
     runtime.shutdown().await;
 }

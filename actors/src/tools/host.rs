@@ -35,6 +35,11 @@ const LONGEST_CALL_MS: u64 = 24 * 60 * 60 * 1000;
 /// What is said of a call that did not start, since another process may have its session by now.
 const NO_LEASE: &str = "not run: the database that keeps the sessions did not renew this process's lease in time";
 
+/// How long a call waits for the renewal of a lease that is over, and how long it sleeps between two looks: a process that
+/// was away renews it within a second of its return, and the call's record may be in the journal before that.
+const LEASE_AWAITED: Duration = Duration::from_secs(3);
+const LEASE_LOOKS: Duration = Duration::from_millis(50);
+
 pub(crate) struct Host {
     ports: Ports,
     gate: Gate,
@@ -249,8 +254,21 @@ async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut 
     if asker.is_abandoned() {
         return;
     }
-    if !limit.read_only && !invocation.progress.runtime().holds_lease(&invocation.context.session) {
-        return asker.send(ToolReturn::not_run(NO_LEASE));
+    let holds_lease = || invocation.progress.runtime().holds_lease(&invocation.context.session);
+    if !limit.read_only && !holds_lease() {
+        // In a box of its own, as below.
+        let renewed = Box::pin(async {
+            while !holds_lease() {
+                tokio::time::sleep(LEASE_LOOKS).await;
+            }
+        });
+        let until = invocation.deadline.min(Instant::now() + LEASE_AWAITED);
+        tokio::select! {
+            biased;
+            () = asker.abandoned() => return,
+            () = renewed => {}
+            () = tokio::time::sleep_until(until) => return asker.send(ToolReturn::not_run(NO_LEASE)),
+        }
     }
     let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
     let context = Arc::clone(&invocation.context);

@@ -2,7 +2,7 @@
 
 use super::database::{Schema, is_there, schema, url, within};
 use super::*;
-use bob_messages::ids::RequestId;
+use bob_messages::ids::{RequestId, TurnId};
 use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -28,6 +28,7 @@ enum Cut {
 struct Proxy {
     port: u16,
     is_armed: Arc<AtomicBool>,
+    is_away: Arc<AtomicBool>,
 }
 
 impl Proxy {
@@ -36,11 +37,11 @@ impl Proxy {
         let port = listener.local_addr().unwrap().port();
         let is_armed = Arc::<AtomicBool>::default();
         let target = url().split_once('@').unwrap().1.split_once('/').unwrap().0.to_owned();
-        let armed = Arc::clone(&is_armed);
         let is_away = Arc::<AtomicBool>::default();
+        let (armed, away) = (Arc::clone(&is_armed), Arc::clone(&is_away));
         std::thread::spawn(move || {
             for client in listener.incoming().map_while(Result::ok) {
-                if is_away.load(Ordering::SeqCst) {
+                if away.load(Ordering::SeqCst) {
                     continue;
                 }
                 let server = TcpStream::connect(&target).unwrap();
@@ -48,11 +49,11 @@ impl Proxy {
                 let (from, to, cut_here) =
                     (server.try_clone().unwrap(), client.try_clone().unwrap(), Arc::clone(&is_cut));
                 std::thread::spawn(move || answers(from, to, &cut_here));
-                let (armed, is_away) = (Arc::clone(&armed), Arc::clone(&is_away));
-                std::thread::spawn(move || questions(client, server, cut, [&armed, &is_away], &is_cut));
+                let (armed, away) = (Arc::clone(&armed), Arc::clone(&away));
+                std::thread::spawn(move || questions(client, server, cut, [&armed, &away], &is_cut));
             }
         });
-        Self { port, is_armed }
+        Self { port, is_armed, is_away }
     }
 
     /// The URL of a schema by way of this proxy.
@@ -72,6 +73,10 @@ fn questions(
 ) {
     let mut bytes = vec![0; 1 << 16];
     while let Ok(count @ 1..) = client.read(&mut bytes) {
+        // Away is the whole database.
+        if is_away.load(Ordering::SeqCst) && !is_cut.load(Ordering::SeqCst) {
+            break;
+        }
         let names_it = bytes[..count].windows(5).any(|part| part == b"cut-1");
         if names_it && armed.swap(false, Ordering::SeqCst) {
             is_cut.store(true, Ordering::SeqCst);
@@ -165,6 +170,63 @@ async fn a_message_whose_answer_was_lost_is_in_doubt_while_the_database_is_away(
     let direct = schema.open("direct", false);
     let standing = direct.inbox().unwrap().standing(InboxKey { session: one, request: RequestId::new("r") }).await;
     assert_eq!(standing, Ok(InboxStanding::Waiting), "it was stored");
+}
+
+/// The answer to an append that another owner may have followed is not "nothing was stored": a caller would send its input
+/// again, beside the one that the next owner runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_append_whose_answer_was_lost_is_in_doubt_when_another_owner_came_meanwhile() {
+    let Some(schema) = schema("an_append_whose_answer_was_lost_and_another_owner") else { return };
+    let proxy = Proxy::start(Cut::Away);
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&proxy.url(&schema), StoreOptions::default()).unwrap();
+    let (direct, one) = (schema.open("direct", false), session("cut-1"));
+    let epoch = claim(&store, &one).await;
+    proxy.is_armed.store(true, Ordering::SeqCst);
+    let sent = tokio::spawn({
+        let (store, input) = (Arc::clone(&store), append(&one, epoch, 0, 1));
+        async move { store_one(&store, input).await }
+    });
+    let taken = async {
+        while direct.load(&one).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        direct.take(&one).await
+    };
+    within(taken).await.unwrap();
+    proxy.is_away.store(false, Ordering::SeqCst);
+    let answer = within(sent).await.unwrap();
+    assert!(matches!(answer, Err(StoreError::InDoubt(_))), "{answer:?}");
+}
+
+/// An append whose records a turn waits for.
+fn of_a_turn(append: Append) -> Append {
+    let of_turn = |record: &Arc<Record>| Arc::new(Record { turn: Some(TurnId::new("t")), ..Record::clone(record) });
+    Append { records: append.records.iter().map(of_turn).collect(), ..append }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_turn_writes_waits_while_the_database_is_away_and_what_begins_one_is_told_soon() {
+    let Some(schema) = schema("what_a_turn_writes_waits_while_the_database_is_away") else { return };
+    let proxy = Proxy::start(Cut::Away);
+    let store: Arc<dyn SessionStore> = PostgresStore::open(&proxy.url(&schema), StoreOptions::default()).unwrap();
+    let (one, other) = (session("cut-1"), session("other"));
+    let (epoch, of_other) = (claim(&store, &one).await, claim(&store, &other).await);
+    proxy.is_armed.store(true, Ordering::SeqCst);
+    let mut turns = tokio::spawn({
+        let (store, turns) = (Arc::clone(&store), of_a_turn(append(&one, epoch, 0, 2)));
+        async move { store_one(&store, turns).await }
+    });
+    while proxy.is_armed.load(Ordering::SeqCst) {
+        tokio::task::yield_now().await;
+    }
+    let begins = within(store_one(&store, append(&other, of_other, 0, 1))).await;
+    assert!(matches!(begins, Err(StoreError::Unavailable(_) | StoreError::InDoubt(_))), "{begins:?}");
+    let claimed = within(store.claim(&session("third"))).await;
+    assert!(matches!(claimed, Err(StoreError::Unavailable(_))), "others do not wait behind it: {claimed:?}");
+    assert!((&mut turns).now_or_never().is_none(), "it waits");
+    proxy.is_away.store(false, Ordering::SeqCst);
+    assert_eq!(within(turns).await.unwrap(), Ok(2));
+    assert_eq!(stored(&store, &one).await.len(), 2);
 }
 
 /// A cluster of its own, which may be stopped.
