@@ -104,6 +104,8 @@ pub(super) enum Access {
 pub(super) struct Protected {
     governing: Vec<PathBuf>,
     names: Vec<PathBuf>,
+    /// All names that govern, as they are written: each may be a link, and may lead out of the folder in which it is looked up.
+    written: Vec<PathBuf>,
     private: Vec<PathBuf>,
     secrets: GlobSet,
 }
@@ -121,6 +123,11 @@ impl Protected {
         Self {
             governing: folded(governing),
             names: governing_names.iter().map(|name| self::folded(Path::new(name))).collect(),
+            written: GOVERNING_NAMES
+                .into_iter()
+                .chain(governing_names.iter().map(String::as_str))
+                .map(Into::into)
+                .collect(),
             private: folded(private),
             secrets: secrets(secret_files),
         }
@@ -133,15 +140,15 @@ impl Protected {
             let path = call.arguments.get("path").and_then(Value::as_str).unwrap_or(".");
             // A path that cannot be used is the tool's to explain.
             let place = place(&context.roots, path).ok()?;
-            protected.concern(&place, access)
+            protected.concern(&place, &context.roots, access)
         })
     }
 
-    fn concern(&self, place: &Place, access: Access) -> Option<Concern> {
+    fn concern(&self, place: &Place, roots: &[String], access: Access) -> Option<Concern> {
         let (root, real, shown) = (place.root_path.as_path(), place.real(), visible(&place.shown));
         let is_secret = self.is_secret(root, &real);
         match access {
-            Access::Write if self.governs(root, &real) => {
+            Access::Write if self.governs(root, &real) || self.is_led_to(roots, &root.join(&real)) => {
                 Some(Concern::Ask(format!("writes {shown}, which governs the agent")))
             }
             Access::Write if is_secret => Some(Concern::Ask(format!("changes {shown}, a file of secrets"))),
@@ -180,6 +187,15 @@ impl Protected {
             || self.governing.iter().any(is_in)
             || self.names.iter().any(|name| relative.ends_with(name))
             || self.private.iter().any(|path| is_of(&full, path))
+    }
+
+    /// Whether a name that governs leads to this file from one of the session's folders, or from one above them: a link, an absolute
+    /// path, or one with `..`. A prompt file is looked up in all of these.
+    fn is_led_to(&self, roots: &[String], full: &Path) -> bool {
+        let full = folded(full);
+        let mut folders = roots.iter().flat_map(|root| Path::new(root).ancestors());
+        let leads = |folder: &Path, name: &PathBuf| full.starts_with(folded(&led_to(&folder.join(name))));
+        folders.any(|folder| self.written.iter().any(|name| leads(folder, name)))
     }
 
     fn is_private(&self, root: &Path, relative: &Path) -> bool {
@@ -255,6 +271,15 @@ fn folded(path: &Path) -> PathBuf {
     parts.map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect()
 }
 
+/// Where a path leads, also a link to a file that is not there yet.
+fn led_to(path: &Path) -> PathBuf {
+    let dangling = || fs::read_link(path).ok().filter(|_| !path.exists());
+    match dangling() {
+        Some(target) => with_links_followed(&path.parent().unwrap_or(path).join(target)),
+        None => with_links_followed(path),
+    }
+}
+
 /// An absolute path without links, as far as it is there.
 fn with_links_followed(path: &Path) -> PathBuf {
     if path.is_relative() {
@@ -263,7 +288,14 @@ fn with_links_followed(path: &Path) -> PathBuf {
     let real = |known: &Path| Some((known.canonicalize().ok()?, path.strip_prefix(known).ok()?));
     match path.ancestors().find_map(real) {
         Some((real, rest)) if rest.as_os_str().is_empty() => real,
-        Some((real, rest)) => real.join(rest),
+        Some((real, rest)) => rest.components().fold(real, |mut path, part| {
+            match part {
+                // What is not there is no link: `..` takes it back.
+                Component::ParentDir => drop(path.pop()),
+                part => path.push(part),
+            }
+            path
+        }),
         None => path.to_owned(),
     }
 }

@@ -111,6 +111,30 @@ async fn g18_what_governs_the_agent_is_written_by_no_way_without_a_yes() {
 }
 
 #[tokio::test]
+async fn g18_where_a_name_that_governs_leads_is_written_by_no_way_without_a_yes() {
+    let workspace = Workspace::new();
+    let root = workspace.roots()[0].clone();
+    for path in ["docs/house.md", "notes/brain.md", "other/notes.md", "etc/agent.toml.txt", "plain.md"] {
+        workspace.put(path, "text");
+    }
+    symlink("docs/house.md", workspace.path("AGENTS.md")).expect("a link");
+    symlink("etc/agent.toml.txt", workspace.path("agent.toml")).expect("a link");
+    symlink("not/there/yet.md", workspace.path("TOOLS.md")).expect("a link");
+    let names = ["AGENTS.md", &format!("{root}/notes/brain.md"), "sub/../other/notes.md", "TOOLS.md"];
+    let protection =
+        Protection { governing_names: names.into_iter().map(str::to_owned).collect(), ..Protection::default() };
+    let protected = Arc::new(Protected::new(&protection));
+    for path in
+        ["docs/house.md", "AGENTS.md", "notes/brain.md", "other/notes.md", "etc/agent.toml.txt", "not/there/yet.md"]
+    {
+        let told = writing(&workspace, &protected, path).await;
+        assert!(matches!(&told, Some(Concern::Ask(why)) if why.contains("governs the agent")), "{path}: {told:?}");
+    }
+    assert_eq!(writing(&workspace, &protected, "plain.md").await, None);
+    assert_eq!(writing(&workspace, &protected, "docs/other.md").await, None);
+}
+
+#[tokio::test]
 async fn g18_what_is_the_agents_own_is_neither_read_nor_listed_nor_searched() {
     let (workspace, protected) = workspace();
     symlink(".bob", workspace.path("mine")).expect("a link");

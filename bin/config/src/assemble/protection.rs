@@ -1,6 +1,6 @@
 //! Protected files: those that govern the agent, and the agent's own.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use bob::config::PROJECT_FILES;
 use bob::tools::{Protection, Sandbox};
@@ -10,22 +10,26 @@ use crate::{Config, SourceKind, StoreKind};
 /// Returns the protected files. `private` are the agent's files outside the folder: lasting decisions and trust.
 pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
+    // A program of the folder that is started, or the script passed to an interpreter, has the power of the configuration. One
+    // that is not there yet may be built by the agent, and runs at the next start: a word with a folder or an ending names it.
+    let program = |folder: &Path, word: &String| {
+        let (path, is_path) = (folder.join(word), word.contains('/') || Path::new(word).extension().is_some());
+        (path.is_file() || is_path && !path.exists()).then_some(path)
+    };
     let starts = config.providers.iter().filter_map(|(name, provider)| Some((name, provider.start.as_ref()?)));
     let starts = starts.flat_map(|(name, start)| {
         let words = std::iter::once(&start.command).chain(&start.args);
-        words.map(move |word| config.folder_of_provider(name).join(word))
+        words.filter_map(move |word| program(config.folder_of_provider(name), word))
     });
     let servers = config.mcp.servers.iter().flat_map(|server| server.command.iter().chain(&server.args));
-    let servers = servers.map(|word| config.folder_of_servers().join(word));
+    let servers = servers.filter_map(|word| program(config.folder_of_servers(), word));
     let hooks = config.hooks.iter().flat_map(|(name, hook)| {
         let words = std::iter::once(&hook.command).chain(&hook.args);
-        words.map(move |word| config.folder_of_hook(name).join(word))
+        words.filter_map(move |word| program(config.folder_of_hook(name), word))
     });
     let scripts = config.providers.values().filter_map(|provider| provider.script.as_ref());
-    // A program of the folder that is started, or the script passed to an interpreter, has the power of the
-    // configuration.
-    let programs = starts.chain(servers).chain(hooks).chain(scripts.map(|word| config.resolve(word)));
-    let programs = programs.filter(|path| path.is_file());
+    let scripts = scripts.map(|word| config.resolve(word)).filter(|path| path.is_file());
+    let programs = starts.chain(servers).chain(hooks).chain(scripts);
     // A relative folder of skills is looked up in the session's folder, too.
     let folders = config.skills.sources.iter().filter(|source| source.kind == SourceKind::Directory);
     let folders = folders.filter_map(|source| source.path.as_ref());
