@@ -143,7 +143,10 @@ fn fragment(calls: &mut Vec<Growing>, entry: &Value) {
         (Some(_), None) => with_id.filter(|_| name.is_empty()),
         (None, _) if with_id.is_some() => with_id.filter(|at| !another(at)),
         (None, _) if name.is_empty() => calls.len().checked_sub(1),
-        (None, _) => None,
+        (None, _) => {
+            let last = calls.last().filter(|last| last.index.is_none() && last.id.is_empty() && id.is_empty());
+            last.filter(|last| last.name == name && !has_both_ends(&last.arguments)).map(|_| calls.len() - 1)
+        }
     };
     match place {
         Some(at) => {
@@ -153,6 +156,18 @@ fn fragment(calls: &mut Vec<Growing>, entry: &Value) {
             call.id = if call.id.is_empty() { id } else { call.id.clone() };
         }
         None => calls.push(Growing { index, id, name, arguments }),
+    }
+}
+
+/// Whether arguments end as what they begin with ends.
+fn has_both_ends(arguments: &str) -> bool {
+    let letters: Vec<char> = arguments.trim().chars().collect();
+    match letters.as_slice() {
+        [] | ['{' | '[' | '"'] => false,
+        ['{', .., last] => *last == '}',
+        ['[', .., last] => *last == ']',
+        ['"', .., last] => *last == '"',
+        _a_number_or_a_word => true,
     }
 }
 

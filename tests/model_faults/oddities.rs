@@ -121,6 +121,11 @@ fn oddities() -> Vec<Oddity> {
             r#"{"tool_calls":[{"index":0,"id":"c1","function":{"name":"pay","arguments":"{\"to\":"}}]}"#,
             r#"{"tool_calls":[{"index":0,"id":"c1","function":{"name":"pay","arguments":"\"a\"}"}}]}"#,
         ]), "", &[PAY]),
+        says("the name repeated, without an index and an id", OpenAi, openai(&[
+            r#"{"tool_calls":[{"function":{"name":"pay","arguments":""}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"pay","arguments":"{\"to\":"}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"pay","arguments":"\"a\"}"}}]}"#,
+        ]), "", &[PAY]),
         says("an empty name in what follows", OpenAi, openai(&[
             r#"{"tool_calls":[{"index":0,"id":"c1","function":{"name":"pay","arguments":"{\"to\":"}}]}"#,
             r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":"\"a\"}"}}]}"#,

@@ -9,6 +9,10 @@ use std::borrow::Cow;
 /// As much of an envelope as is kept for showing, in bytes; what follows is not shown.
 const MOST_BYTES: usize = 8 * 1024 * 1024;
 
+/// A longer text grows by an eighth before it is read again, a shorter one by a 64th: all readings of the longest one take
+/// about ten times as long as one.
+const LONG: usize = 64 * 1024;
+
 #[derive(Debug, Default)]
 pub(super) struct GrowingEnvelope {
     text: String,
@@ -43,7 +47,8 @@ impl GrowingEnvelope {
     }
 
     fn read(&mut self) -> Option<String> {
-        self.next = self.text.len() + self.text.len() / 64 + 1;
+        let (length, part) = (self.text.len(), if self.text.len() < LONG { 64 } else { 8 });
+        self.next = length + length / part + 1;
         let text = closed(unfenced(&self.text)?);
         let Shown { kind, content } = serde_json::from_str(&text).ok()?;
         if kind != "final" {

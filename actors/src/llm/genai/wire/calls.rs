@@ -81,6 +81,12 @@ impl Calls {
             None => match with_id() {
                 Some(place) => own(place),
                 None if is_nameless => self.0.len().checked_sub(1),
+                // The name again, where neither an index nor an id tells: more of a call that is not whole.
+                None if piece.id.is_empty() => {
+                    let goes_on = |call: &Begun| call.index.is_none() && call.id.is_empty() && call.name == piece.name;
+                    let place = self.0.len().checked_sub(1)?;
+                    Some(place).filter(|place| goes_on(&self.0[*place]) && !is_whole(&self.0[*place].arguments))
+                }
                 None => None,
             },
         }
@@ -93,6 +99,21 @@ impl Calls {
         let lacks = self.0.iter().any(|call| is_orphan(call) && !call.arguments.trim().is_empty());
         self.0.retain(|call| !is_orphan(call));
         if lacks { Err(Fault::Unreadable) } else { Ok(()) }
+    }
+}
+
+/// Whether arguments end as what they begin with ends. They are not read from the beginning for each piece, and of blanks
+/// around them no more than a line.
+fn is_whole(arguments: &str) -> bool {
+    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
+    let (mut from_front, mut from_end) = (arguments.bytes().take(80), arguments.bytes().rev().take(80));
+    let ends = from_front.find(|byte| !is_blank(byte)).zip(from_end.find(|byte| !is_blank(byte)));
+    match ends {
+        None => false,
+        Some((b'{', last)) => last == b'}',
+        Some((b'[', last)) => last == b']',
+        Some((b'"', last)) => arguments.trim_start().len() > 1 && last == b'"',
+        Some(_) => true,
     }
 }
 
