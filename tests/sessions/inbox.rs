@@ -52,6 +52,15 @@ fn a_store_in_memory_is_refused_in_a_sentence() {
     }
 }
 
+/// The end of a request removes the message that cancels it, which is found by its name.
+#[test]
+fn a_message_is_not_named_as_the_cancellation_of_another() {
+    let home = home("sqlite");
+    let run = home.run(["submit", "--no-wait", "--session", "one", "--request-id", "cancel-r", "hi"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
+    assert!(run.stderr.contains("a request id that begins with \"cancel-\" is of a cancellation"), "{}", run.stderr);
+}
+
 #[test]
 fn what_waits_for_a_worker_is_cancelled_also_on_one_machine() {
     for kind in ["sqlite", "json"] {

@@ -20,6 +20,9 @@ use tokio::time::{Instant, timeout};
 /// The most bytes of a message, as JSON: twice what the input of a turn may have with its attachments.
 const MOST_BYTES: usize = 32 << 20;
 
+/// How the request id of a message begins that cancels another request, and of no other message.
+const CANCELS: &str = "cancel-";
+
 /// How long the processes of a pool have for a cancelled message before it is withdrawn without them. What one of them took before
 /// the cancellation came is in the journal by then.
 const WITHDRAWN_AFTER: Duration = Duration::from_secs(1);
@@ -64,9 +67,15 @@ impl Submitter {
     ///
     /// # Errors
     /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id. `Invalid` for more than 32 MiB, for a
-    /// submission to a session of another tenant than its context names, and for what this tenant may not send.
+    /// submission to a session of another tenant than its context names, for what this tenant may not send, and for a request id
+    /// that begins with `cancel-`, unless it is of a cancellation.
     pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
         let mut message = message;
+        let is_cancel = matches!(message.request, InboxRequest::Cancel { .. });
+        if !is_cancel && message.request_id.as_str().starts_with(CANCELS) {
+            // The cancellation of another request would be taken for this one, which would then go with it.
+            return Err(AgentError::Invalid(format!("a request id that begins with {CANCELS:?} is of a cancellation")));
+        }
         self.own(&mut message.request)?;
         let bytes = message.to_text()?.len();
         if bytes > MOST_BYTES {
@@ -193,7 +202,7 @@ impl Submitter {
 
     /// The name of the message that cancels a request.
     pub fn cancellation_of(of: &RequestId) -> RequestId {
-        RequestId::new(format!("cancel-{of}"))
+        RequestId::new(format!("{CANCELS}{of}"))
     }
 
     /// Waits for the end of a request that was to be [cancelled](Self::cancel), and answers its outcome; `None` for one whose turn
