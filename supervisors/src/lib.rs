@@ -32,6 +32,9 @@ pub mod restart;
 pub mod root;
 pub(crate) mod session_table;
 pub mod sessions;
+#[cfg(test)]
+#[path = "../../tests/support/stopwatch.rs"]
+mod stopwatch;
 pub mod tools;
 pub mod tree;
 pub(crate) mod turn_clock;

@@ -3,12 +3,12 @@
 use super::*;
 use crate::look::NodeStatus;
 use crate::restart::{RestartIntensity, RestartRule};
+use crate::stopwatch::Stopwatch;
 use crate::testing::{Diary, Fixture, LONG, Part, Poke};
 use bob_actors::llm::ScriptedLlm;
 use bob_actors::store::MemoryStore;
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreMessage;
-use std::time::Instant;
 
 struct Home {
     tree: Tree,
@@ -227,7 +227,7 @@ async fn a2_two_hundred_restarts_are_fast() {
     let mut micros = Vec::new();
     for _ in 0..200 {
         let before = part.address.actor().unwrap();
-        let killed = Instant::now();
+        let killed = Stopwatch::start();
         before.send_message(Poke::Fail).unwrap();
         while part.address.wait_for_actor_within(LONG).await.unwrap().get_id() == before.get_id() {
             tokio::task::yield_now().await;
@@ -237,5 +237,5 @@ async fn a2_two_hundred_restarts_are_fast() {
     }
     micros.sort_unstable();
     println!("restart: p50 {} us, p99 {} us, most {} us", micros[99], micros[197], micros[199]);
-    assert!(micros[99] <= 50_000, "half of the restarts took longer than 50 ms");
+    assert!(micros[99] <= 50_000, "half of the restarts took longer than 50 ms beyond what the machine was busy");
 }

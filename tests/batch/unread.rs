@@ -8,6 +8,7 @@ use std::time::Duration;
 use crate::batch::lines::{home, line, results};
 use crate::home::{AGENT, Home};
 use crate::support::program::Run;
+use crate::support::stopwatch::Stopwatch;
 
 /// A home with verbose logging.
 fn wordy(home: Home, format: &str) -> Home {
@@ -73,8 +74,9 @@ fn x9_a_signal_ends_a_batch_whose_stderr_is_not_read() {
         running.wait_stdout("\"line\":1}");
         running.signal(signal);
         if signal == Signal::INT {
-            // The first one drains; the second cancels.
-            std::thread::sleep(Duration::from_millis(200));
+            // The first one drains; the second cancels. Two at once are one: a program that answers has taken the first.
+            let looked = home.run(["ps", "--json"]);
+            assert_eq!(looked.code, Some(0), "{looked:?}");
             running.signal(signal);
         }
         // The helper's deadline fails the test when it does not end.
@@ -89,7 +91,9 @@ fn the_end_of_the_program_waits_half_a_second_for_the_reader_and_no_more() {
     // A configuration error is a report of several lines.
     let home = home();
     home.scratch.agent_toml("[runtime]\nmax_stepz = 1\n");
+    let began = Stopwatch::start();
     let run = home.agent(["run", "hi"]).full_stderr().run();
+    began.assert_within(Duration::from_secs(3), "the start, half a second, and the end");
     assert_eq!(run.code, Some(2), "{run:?}");
     assert!(run.millis >= 500, "the reader had its chance: {run:?}");
 }
