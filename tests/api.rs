@@ -8,6 +8,8 @@
 mod baseline;
 #[path = "api/documents.rs"]
 mod documents;
+#[path = "api/errors.rs"]
+mod errors;
 #[path = "api/interface.rs"]
 mod interface;
 #[path = "api/lines.rs"]

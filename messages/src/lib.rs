@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | [`ids`], [`trace`], [`native`], [`reply`] | – | identifiers, trace headers, names that providers accept, single-use replies |
 //! | [`backoff`], [`breaker`] | – | retry delays, circuit breaker |
+//! | [`cause`] | – | what an error comes from |
 //! | [`context`] | – | on whose behalf a request is made |
 //! | [`models`] | [`models::ModelsMessage`] | the catalogue of models, prices, and how a model is selected |
 //! | [`chat`], [`cost`], [`risk`], [`permission`], [`limits`] | – | messages with their parts, amounts of money, the risk of a call, the permission mode of a session, the limits of a turn |
@@ -37,6 +38,7 @@ pub mod approvals;
 pub mod artifact;
 pub mod backoff;
 pub mod breaker;
+pub mod cause;
 pub mod chat;
 pub mod condense;
 pub mod context;

@@ -196,13 +196,13 @@ pub(crate) async fn start_children(
 }
 
 fn start_error(error: SpawnErr) -> StartError {
-    let other = |why| StartError { child: "the root".to_owned(), why };
+    let other = |error: SpawnErr| StartError::of("the root", error.into());
     match error {
         SpawnErr::StartupFailed(error) => match error.downcast::<StartError>() {
             Ok(error) => *error,
-            Err(error) => other(error.to_string()),
+            Err(error) => other(SpawnErr::StartupFailed(error)),
         },
-        error @ (SpawnErr::ActorAlreadyStarted | SpawnErr::ActorAlreadyRegistered(_)) => other(error.to_string()),
+        error @ (SpawnErr::ActorAlreadyStarted | SpawnErr::ActorAlreadyRegistered(_)) => other(error),
     }
 }
 

@@ -7,8 +7,10 @@ use crate::stopwatch::Stopwatch;
 use crate::testing::{Diary, Fixture, LONG, Part, Poke};
 use bob_actors::llm::ScriptedLlm;
 use bob_actors::store::MemoryStore;
+use bob_actors::tools::PolicyError;
 use bob_messages::ids::SessionId;
 use bob_messages::store::StoreMessage;
+use std::error::Error;
 
 struct Home {
     tree: Tree,
@@ -133,6 +135,11 @@ async fn a_wrong_policy_is_told_when_the_tree_starts() {
     let error = start(TreeSpec { policy, ..spec(&sessions) }).await.err().unwrap();
     assert_eq!(error.child, "tools");
     assert!(error.why.starts_with("failed to start local: "), "{}", error.why);
+    let mut below = error.source();
+    while let Some(error) = below.filter(|error| !error.is::<PolicyError>()) {
+        below = error.source();
+    }
+    assert!(below.is_some(), "{error:?}");
 }
 
 #[tokio::test(start_paused = true)]

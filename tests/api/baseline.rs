@@ -22,7 +22,7 @@ fn breaks(baseline: &Items, now: &Items) -> Vec<(String, String)> {
 }
 
 fn broken(before: &Listed, now: &Listed) -> Vec<String> {
-    let lost = before.lines.difference(&now.lines);
+    let lost = before.lines.difference(&now.lines).filter(|line| !now.implements(line));
     let added = now.lines.difference(&before.lines).filter(|line| before.is_closed_to(line));
     let opened = before.is_opened_by(now).then(|| "#[non_exhaustive]".to_owned());
     let text = |line: &Line| line.text.clone();
@@ -126,6 +126,12 @@ fn what_is_gone_is_found_and_what_is_named_is_read() {
     assert_eq!(
         between("#[derive(Clone, Debug)]\npub struct Item;", "#[derive(Debug)]\npub struct Item;"),
         ["derives Clone"]
+    );
+    let error = "#[derive(Debug, thiserror::Error)]\npub struct Item;";
+    assert_eq!(between(error, "#[derive(Debug)]\npub struct Item;\nimpl std::error::Error for Item {}"), [""; 0]);
+    assert_eq!(
+        between(error, "#[derive(Debug)]\npub struct Item;\nimpl Display for Item {}"),
+        ["derives thiserror::Error"]
     );
     let named = entries("// Why.\n# a::Gone\n# a::Port\n    fn ask(&self);\nderives Clone\n");
     let named: Vec<_> = named.iter().map(|(heading, line)| (heading.as_str(), line.as_str())).collect();

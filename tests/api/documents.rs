@@ -181,6 +181,12 @@ fn with_a_text_as_error(interface: &str) -> BTreeSet<String> {
     found
 }
 
+/// The names in a text that are written as code.
+pub(crate) fn names_in(text: &str) -> BTreeSet<String> {
+    let code = text.split('`').skip(1).step_by(2);
+    code.filter(|name| name.starts_with(char::is_alphabetic) && !name.contains('(')).map(str::to_owned).collect()
+}
+
 /// The texts of doc comments.
 fn text(attributes: &[Attribute]) -> String {
     let texts = attributes.iter().filter(|attribute| attribute.path().is_ident("doc"));

@@ -15,12 +15,22 @@ pub(crate) struct Interface<'s> {
     /// The `use` by which something of another module or package is public.
     used: BTreeMap<String, &'s ItemUse>,
     walked: BTreeSet<(ModulePath, String)>,
+    /// The `impl` blocks of all modules, by the last name of the type.
+    blocks: BTreeMap<String, Vec<(&'s ModulePath, &'s ItemImpl)>>,
 }
 
 impl<'s> Interface<'s> {
     pub(crate) fn of(sources: &'s Sources) -> Self {
         let (paths, used, walked) = (BTreeMap::new(), BTreeMap::new(), BTreeSet::new());
-        let mut interface = Self { sources, paths, used, walked };
+        let mut blocks = BTreeMap::<_, Vec<_>>::new();
+        for (at, item) in sources.all().flat_map(|(at, items)| items.iter().map(move |item| (at, item))) {
+            if let Item::Impl(block) = item
+                && let Some(name) = steps_to(block).pop()
+            {
+                blocks.entry(name).or_default().push((at, block));
+            }
+        }
+        let mut interface = Self { sources, paths, used, walked, blocks };
         interface.walk(&vec!["bob".to_owned()], "bob");
         interface
     }
@@ -130,6 +140,23 @@ impl<'s> Interface<'s> {
         methods.map(|signature| signature.ident.to_string()).collect()
     }
 
+    /// The items, each once, by one of their paths.
+    pub(crate) fn items(&self) -> Vec<(String, &'s Item)> {
+        let mut told = BTreeSet::new();
+        let once = self.paths.iter().filter(|(_, (target, _))| told.insert(target));
+        once.filter_map(|(path, _)| Some((path.clone(), self.item(path)?))).collect()
+    }
+
+    /// The `impl` of a trait for the item of this path, by the last name of the trait.
+    pub(crate) fn implementation(&self, path: &str, of: &str) -> Option<&'s ItemImpl> {
+        let (Target::Item(module, name), _) = self.paths.get(path)? else { return None };
+        let mut blocks = self.blocks(module, name).into_iter().map(|(_, block)| block);
+        blocks.find(|block| {
+            let path = block.trait_.as_ref().map(|(path, _)| path);
+            path.and_then(|path| path.segments.last()).is_some_and(|last| last.ident == of)
+        })
+    }
+
     /// The item of this path.
     pub(crate) fn item(&self, path: &str) -> Option<&'s Item> {
         let (Target::Item(at, name), _) = self.paths.get(path)? else { return None };
@@ -207,17 +234,16 @@ impl<'s> Interface<'s> {
     /// The `impl` blocks of an item, with the modules in which they are.
     fn blocks(&self, module: &ModulePath, name: &str) -> Vec<(&'s ModulePath, &'s ItemImpl)> {
         let target = Target::Item(module.clone(), name.to_owned());
-        let mut blocks = Vec::new();
-        for (at, items) in self.sources.all() {
-            for item in items {
-                let Item::Impl(block) = item else { continue };
-                let Type::Path(of) = &*block.self_ty else { continue };
-                let steps: Vec<_> = of.path.segments.iter().map(|step| step.ident.to_string()).collect();
-                let is_its_own = steps.last().is_some_and(|last| last == name)
-                    && self.sources.resolve(at, &steps).as_ref() == Some(&target);
-                blocks.extend(is_its_own.then_some((at, block)));
-            }
-        }
-        blocks
+        let called_so = self.blocks.get(name).into_iter().flatten();
+        let is_its_own = |at, block| self.sources.resolve(at, &steps_to(block)).as_ref() == Some(&target);
+        called_so.filter(|(at, block)| is_its_own(at, block)).copied().collect()
+    }
+}
+
+/// The names of the path of the type that a block is of; none for one that has no path.
+fn steps_to(block: &ItemImpl) -> Vec<String> {
+    match &*block.self_ty {
+        Type::Path(of) => of.path.segments.iter().map(|step| step.ident.to_string()).collect(),
+        _another => Vec::new(),
     }
 }

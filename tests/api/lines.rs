@@ -34,6 +34,16 @@ impl Listed {
         is_known && !line.within.starts_with("impl") && !line.within.is_empty() && !self.open.contains(&line.within)
     }
 
+    /// Whether a trait that was derived is implemented by hand, which no program notices.
+    pub(crate) fn implements(&self, line: &Line) -> bool {
+        let Some(derived) = line.text.strip_prefix("derives ") else { return false };
+        let name = derived.rsplit("::").next().unwrap_or_default();
+        self.lines.iter().any(|line| {
+            let of = line.text.strip_prefix("impl ").and_then(|rest| rest.split_once(" for "));
+            line.within.is_empty() && of.is_some_and(|(of, _)| of.rsplit("::").next() == Some(name))
+        })
+    }
+
     /// Whether a program could list all of its variants or fields, and can no longer.
     pub(crate) fn is_opened_by(&self, now: &Self) -> bool {
         let mut opened = now.open.difference(&self.open);

@@ -8,6 +8,8 @@ use bob_actors::llm::LlmPort;
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use futures_util::future::join_all;
+use std::error::Error;
+use std::io::{self, ErrorKind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -161,6 +163,34 @@ async fn a_provider_that_is_not_there_is_named() {
     let error = ask(&port, hello()).await.unwrap_err();
     assert_eq!(error.kind, LlmErrorKind::Unavailable);
     assert!(error.message.starts_with("provider fake cannot be reached (Connection refused"), "{error}");
+}
+
+/// A program decides by the error of the system, and its log has no key and no address, which may hold one.
+#[tokio::test]
+async fn what_broke_below_a_call_is_the_source_of_its_error_without_keys_and_addresses() {
+    for kind in ALL {
+        let provider = FakeProvider::start([]);
+        let port = port(&provider, kind, 10_000);
+        drop(provider);
+        let refused = chain(&ask(&port, hello()).await.unwrap_err());
+        assert_eq!(refused.last().and_then(|(_, kind)| *kind), Some(ErrorKind::ConnectionRefused), "{kind:?}");
+        let cut = chain(&failure(Reply::text("Hello").cut_after(60), kind, 10_000).await);
+        assert!(!cut.is_empty(), "{kind:?}");
+        for (text, _) in refused.iter().chain(&cut) {
+            assert!(!text.contains(KEY) && !text.contains("127.0.0.1") && !text.contains("http:"), "{kind:?}: {text}");
+        }
+    }
+}
+
+/// The texts below an error, and the kinds of those of the system.
+fn chain(error: &LlmError) -> Vec<(String, Option<ErrorKind>)> {
+    let mut chain = Vec::new();
+    let mut below = error.source();
+    while let Some(error) = below {
+        chain.push((error.to_string(), error.downcast_ref::<io::Error>().map(io::Error::kind)));
+        below = error.source();
+    }
+    chain
 }
 
 #[tokio::test]

@@ -73,8 +73,8 @@ impl Child {
     /// processes. Then no process is left.
     pub fn spawn(spec: ChildSpec, watcher: &Watcher) -> Result<Self, SpawnError> {
         // First, so that no child ever runs unwatched.
-        watcher.start().map_err(|error| spec.unwatched(&error))?;
-        let mut child = start(&mut command(&spec)).map_err(|error| spec.refused(&error))?;
+        watcher.start().map_err(|error| spec.unwatched(error))?;
+        let mut child = start(&mut command(&spec)).map_err(|error| spec.refused(error))?;
         let pid = child.id().and_then(|pid| Pid::from_raw(pid.cast_signed()));
         let pid = pid.ok_or_else(|| SpawnError::new(&spec.program, "it ended during its start"))?;
         let (stdin, mut stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -83,7 +83,7 @@ impl Child {
         let exit = Leader::watch(child, Arc::clone(&group));
         if let Err(error) = remembered {
             group.signal(Signal::KILL);
-            return Err(spec.unwatched(&error));
+            return Err(spec.unwatched(error));
         }
 
         let said = Ring::default();

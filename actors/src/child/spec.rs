@@ -83,14 +83,16 @@ impl ChildSpec {
         Secrets::of(self.env.iter().filter_map(|(_, value)| value.to_str()))
     }
 
-    pub(crate) fn refused(&self, error: &io::Error) -> SpawnError {
-        SpawnError::new(&self.program, explain(error, &self.program, self.folder.as_deref()))
+    pub(crate) fn refused(&self, error: io::Error) -> SpawnError {
+        let why = explain(&error, &self.program, self.folder.as_deref());
+        SpawnError::new(&self.program, why).with_source(error)
     }
 
     /// Returns why the child could not be watched; then it is not started.
-    pub(crate) fn unwatched(&self, error: &io::Error) -> SpawnError {
-        let why = explain(error, OsStr::new("/bin/sh"), None);
-        SpawnError::new(&self.program, format!("the watcher process of all children, `/bin/sh`, fails: {why}"))
+    pub(crate) fn unwatched(&self, error: io::Error) -> SpawnError {
+        let why = explain(&error, OsStr::new("/bin/sh"), None);
+        let why = format!("the watcher process of all children, `/bin/sh`, fails: {why}");
+        SpawnError::new(&self.program, why).with_source(error)
     }
 }
 
@@ -128,16 +130,22 @@ impl fmt::Debug for ChildSpec {
 }
 
 /// A child could not be started: program, reason and advice.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, thiserror::Error)]
 #[error("cannot start `{program}`: {why}")]
 pub struct SpawnError {
     program: String,
     why: String,
+    /// The error of the system, where there is one.
+    source: Option<io::Error>,
 }
 
 impl SpawnError {
     pub(crate) fn new(program: &OsStr, why: impl Into<String>) -> Self {
-        Self { program: program.to_string_lossy().into_owned(), why: why.into() }
+        Self { program: program.to_string_lossy().into_owned(), why: why.into(), source: None }
+    }
+
+    fn with_source(self, error: io::Error) -> Self {
+        Self { source: Some(error), ..self }
     }
 }
 

@@ -104,7 +104,7 @@ impl Keeper {
         let moved = (port != self.spec.endpoint.port()).then_some(port);
         let (is_ready, said) = (Arc::new(AtomicBool::new(false)), Arc::new(Notify::new()));
         let child = Child::spawn(self.command(port, &is_ready, &said), &self.spec.watcher)
-            .map_err(|error| self.error(LlmErrorKind::NotStarted, &error.to_string()))?;
+            .map_err(|error| self.error(LlmErrorKind::NotStarted, &error.to_string()).with_source(error))?;
         let child = held.child.insert(child);
         let ended = tokio::select! { biased;
             exit = child.exited() => self.ended_early(exit, &child.last_output().await),

@@ -87,7 +87,7 @@ impl ModelFacts {
             Source::BuiltIn => (formats::built_in(), None, None),
             Source::File(path) => match of_file(path) {
                 Ok(entries) => (entries, Some(settings.clock.now()), None),
-                Err(why) => (Entries::default(), None, Some(why)),
+                Err(error) => (Entries::default(), None, Some(error.to_string())),
             },
             Source::Url(url) => {
                 let kept = settings.folder.as_deref().and_then(|folder| cache::kept(&cache::file(folder, url)));
@@ -121,9 +121,9 @@ impl ModelFacts {
                 }
                 Ok(many)
             }
-            Err(why) => {
-                self.known.write().unwrap_or_else(PoisonError::into_inner).trouble = Some(why.clone());
-                Err(CatalogueError::new(why))
+            Err(error) => {
+                self.known.write().unwrap_or_else(PoisonError::into_inner).trouble = Some(error.to_string());
+                Err(error)
             }
         };
         self.settled.send_replace(true);

@@ -8,9 +8,12 @@ mod table;
 #[cfg(test)]
 mod formats_tests;
 
+use bob_messages::cause::Cause;
 use bob_messages::ids::ModelName;
 use bob_messages::models::{ModelEntry, ModelPrice, PriceTier, Rate};
 use serde_json::{Map, Value};
+use std::error::Error;
+use std::fmt;
 use std::sync::Arc;
 
 /// The most bytes of a catalogue that are read.
@@ -23,9 +26,30 @@ const MAX_MODELS: usize = 50_000;
 const BUILT_IN: &str = include_str!("snapshot.tsv");
 
 /// Why a text is no catalogue.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct FormatError(pub String);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FormatError {
+    why: String,
+    /// The error of the JSON.
+    cause: Cause,
+}
+
+impl FormatError {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), cause: Cause::default() }
+    }
+}
+
+impl fmt::Display for FormatError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.why)
+    }
+}
+
+impl Error for FormatError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.error()
+    }
+}
 
 /// The models of a catalogue, by name. Entries that cannot be used, such as models that only make pictures, are left out.
 ///
@@ -33,7 +57,7 @@ pub struct FormatError(pub String);
 /// When the text is in none of the formats, or has no model.
 pub fn read(text: &str) -> Result<Arc<[Arc<ModelEntry>]>, FormatError> {
     if text.len() > MAX_BYTES {
-        return Err(FormatError(format!("it has {} bytes; at most {MAX_BYTES} are taken", text.len())));
+        return Err(FormatError::new(format!("it has {} bytes; at most {MAX_BYTES} are taken", text.len())));
     }
     let mut entries = match text.trim_start().starts_with('{') {
         true => of_json(text)?,
@@ -42,8 +66,10 @@ pub fn read(text: &str) -> Result<Arc<[Arc<ModelEntry>]>, FormatError> {
     entries.sort_by(|one, other| one.name.cmp(&other.name));
     entries.dedup_by(|one, other| one.name == other.name);
     match entries.len() {
-        0 => Err(FormatError("it has no model".to_owned())),
-        many if many > MAX_MODELS => Err(FormatError(format!("it has {many} models; at most {MAX_MODELS} are taken"))),
+        0 => Err(FormatError::new("it has no model")),
+        many if many > MAX_MODELS => {
+            Err(FormatError::new(format!("it has {many} models; at most {MAX_MODELS} are taken")))
+        }
         _ => Ok(entries.into_iter().map(Arc::new).collect()),
     }
 }
@@ -60,7 +86,8 @@ pub fn about_built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
 }
 
 fn of_json(text: &str) -> Result<Vec<ModelEntry>, FormatError> {
-    let value: Value = serde_json::from_str(text).map_err(|error| FormatError(format!("it is no JSON: {error}")))?;
+    let value: Value = serde_json::from_str(text)
+        .map_err(|error| FormatError { why: format!("it is no JSON: {error}"), cause: Cause::of(error) })?;
     let Value::Object(all) = value else { return Err(unknown()) };
     let tables = || all.values().filter_map(Value::as_object);
     if tables().any(|provider| provider.get("models").is_some_and(Value::is_object)) {
@@ -73,7 +100,7 @@ fn of_json(text: &str) -> Result<Vec<ModelEntry>, FormatError> {
 }
 
 fn unknown() -> FormatError {
-    FormatError("it is neither models.dev's api.json nor LiteLLM's map of prices".to_owned())
+    FormatError::new("it is neither models.dev's api.json nor LiteLLM's map of prices")
 }
 
 /// What is called a provider elsewhere, and the name of ours.

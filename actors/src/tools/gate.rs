@@ -23,10 +23,10 @@ const REMEMBERED_LISTS: usize = 256;
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
     /// A rule cannot be understood.
-    #[error(transparent)]
+    #[error("{0}")]
     Policy(#[from] PolicyError),
     /// The tools cannot stand side by side.
-    #[error(transparent)]
+    #[error("{0}")]
     Catalogue(#[from] CatalogueError),
     /// No key could be drawn.
     #[error("the system gives no random numbers for the grants' key")]

@@ -52,3 +52,17 @@ fn an_error_of_a_model_or_a_store_is_the_source() {
     }
     assert!(AgentError::busy("later").source().is_none());
 }
+
+/// What an error comes from is neither compared nor written down: a replay of a journal has the same outcome.
+#[test]
+fn what_is_below_an_error_of_a_model_is_its_source_and_no_part_of_its_value() {
+    let bare = LlmError::new(LlmErrorKind::Unavailable, "down");
+    let full = bare.clone().with_source(std::io::Error::from(std::io::ErrorKind::BrokenPipe));
+    let below = |error: &LlmError| error.source()?.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    assert_eq!((below(&bare), below(&full)), (None, Some(std::io::ErrorKind::BrokenPipe)));
+    assert_eq!(below(&full.clone()), below(&full));
+    assert_eq!(bare, full);
+    let json = serde_json::to_string(&full).unwrap();
+    assert_eq!(json, serde_json::to_string(&bare).unwrap());
+    assert!(below(&serde_json::from_str(&json).unwrap()).is_none());
+}

@@ -1,6 +1,9 @@
 //! Why a model call failed.
 
+use crate::cause::Cause;
 use serde::{Deserialize, Serialize};
+use std::error::Error;
+use std::fmt;
 
 /// The kind of a model call's failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,8 +51,12 @@ pub enum LlmErrorKind {
 
 /// Why a model call failed permanently. The text is for users: short, with advice, and without response bodies or
 /// secrets.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[error("{message}")]
+///
+/// What it comes from is its [`source`](Error::source), where that is known: of a call over HTTP the chain of the connection,
+/// with the error of the system at its end as an [`io::Error`](std::io::Error), and of a port what the port gave with
+/// [`with_source`](Self::with_source). It is not serialised, so an error in a journal or on a tape has none, and it is not
+/// compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LlmError {
     /// The kind.
@@ -60,12 +67,14 @@ pub struct LlmError {
     pub status: Option<u16>,
     /// The provider's requested delay in milliseconds, unchanged.
     pub retry_after_ms: Option<u64>,
+    #[serde(skip)]
+    cause: Cause,
 }
 
 impl LlmError {
     /// An error without status.
     pub fn new(kind: LlmErrorKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), status: None, retry_after_ms: None }
+        Self { kind, message: message.into(), status: None, retry_after_ms: None, cause: Cause::default() }
     }
 
     /// With the HTTP status.
@@ -78,6 +87,13 @@ impl LlmError {
     #[must_use]
     pub fn with_retry_after_ms(self, retry_after_ms: u64) -> Self {
         Self { retry_after_ms: Some(retry_after_ms), ..self }
+    }
+
+    /// With the error that it comes from. Its texts are shown in logs as the message is: without response bodies and secrets.
+    /// It is held in memory as long as the outcome of the turn is.
+    #[must_use]
+    pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: Cause::of(source), ..self }
     }
 
     /// Whether another attempt may help: connection failures, 408, 429 with hope,
@@ -112,5 +128,17 @@ impl LlmError {
                 | LlmErrorKind::NotSelected
                 | LlmErrorKind::NoPrice
         )
+    }
+}
+
+impl fmt::Display for LlmError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl Error for LlmError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.error()
     }
 }

@@ -143,7 +143,7 @@ fn one_of_each() -> Vec<Fact> {
     };
     let (id, guard_reason) = (CallId::new("c1"), Some(GuardReason::MaxSteps));
     let whole = ToolResult { output, ..ToolResult::note(&call(1, "local/write"), CallStatus::Ok, "") };
-    let error = AgentError::Llm(LlmError { status: Some(503), ..LlmError::new(LlmErrorKind::Unavailable, "down") });
+    let error = AgentError::Llm(LlmError::new(LlmErrorKind::Unavailable, "down").with_status(503));
     let unpriced = StepCost { usage: None, ..cost() };
     let condensed =
         Condensed { summary: Some("they met".into()), keeps: 4, usage: cost().usage, cost: None, attempts: 1 };

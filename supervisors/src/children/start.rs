@@ -2,8 +2,11 @@
 
 use super::{Child, ChildEvent, ChildSet, ChildSpec, Death, Next, Phase, StartNews, SupervisorMessage};
 use crate::restart::Died;
+use bob_messages::cause::Cause;
 use futures_util::FutureExt;
 use ractor::{ActorCell, SpawnErr};
+use std::error::Error;
+use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +18,59 @@ use tokio::task::JoinHandle;
 pub(super) const KILLED_LIMIT: Duration = Duration::from_millis(50);
 
 /// A child that the tree needs could not be started.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("failed to start {child}: {why}")]
+///
+/// The error of the child is its [`source`](Error::source), where it had one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct StartError {
     /// The name of the child.
     pub child: String,
     /// The error of the start.
     pub why: String,
+    cause: Cause,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "failed to start {}: {}", self.child, self.why)
+    }
+}
+
+impl Error for StartError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.error()
+    }
+}
+
+impl StartError {
+    /// What went wrong with a child that is not the root's own error.
+    pub(crate) fn of(child: impl Into<String>, failed: Failed) -> Self {
+        let Failed { why, cause } = failed;
+        Self { child: child.into(), why, cause }
+    }
+}
+
+/// Why a start failed, for the user, and the error that it failed with.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(super) why: String,
+    cause: Cause,
+}
+
+impl From<String> for Failed {
+    fn from(why: String) -> Self {
+        Self { why, cause: Cause::default() }
+    }
+}
+
+impl From<SpawnErr> for Failed {
+    fn from(error: SpawnErr) -> Self {
+        match error {
+            // The actor's own error says more than that of the start.
+            SpawnErr::StartupFailed(error) => Self { why: error.to_string(), cause: Cause::of(error) },
+            error @ (SpawnErr::ActorAlreadyStarted | SpawnErr::ActorAlreadyRegistered(_)) => error.to_string().into(),
+        }
+    }
 }
 
 /// A restart in progress. Dropping it abandons the restart.
@@ -65,11 +114,11 @@ impl ChildSet {
             }
             match begin(spec, self.me.get_cell()).await {
                 Ok(actor) => self.runs(index, actor),
-                Err(why) => {
+                Err(failed) => {
                     let child = spec.name.clone();
                     (spec.on_down)();
                     self.stop(None).await;
-                    return Err(StartError { child, why });
+                    return Err(StartError::of(child, failed));
                 }
             }
         }
@@ -89,7 +138,7 @@ impl ChildSet {
                     () = hurried.notified() => {}
                 }
             }
-            let outcome = begin(&spec, me.get_cell()).await;
+            let outcome = begin(&spec, me.get_cell()).await.map_err(|failed| failed.why);
             let actor = outcome.as_ref().ok().cloned();
             // Fails only when the supervisor has ended; the child ends with it.
             let _ended = me.send_message(SupervisorMessage::News(StartNews::Started { child: key, outcome }));
@@ -139,16 +188,14 @@ impl ChildSet {
     }
 }
 
-/// Makes one start. Returns within its time limit and never panics. The error is a message for the user.
-async fn begin(spec: &ChildSpec, supervisor: ActorCell) -> Result<ActorCell, String> {
+/// Makes one start. Returns within its time limit and never panics.
+async fn begin(spec: &ChildSpec, supervisor: ActorCell) -> Result<ActorCell, Failed> {
     let limit = Duration::from_millis(spec.start_ms);
     let start = AssertUnwindSafe(async { (spec.start)(supervisor, spec.placement.clone()).await }).catch_unwind();
     match tokio::time::timeout(limit, start).await {
         Ok(Ok(Ok(actor))) => Ok(actor),
-        // The actor's own error says more than that of the start.
-        Ok(Ok(Err(SpawnErr::StartupFailed(error)))) => Err(error.to_string()),
-        Ok(Ok(Err(error))) => Err(error.to_string()),
-        Ok(Err(_panic)) => Err("the making of it panicked".to_owned()),
-        Err(_elapsed) => Err(format!("it did not start within {} ms", spec.start_ms)),
+        Ok(Ok(Err(error))) => Err(error.into()),
+        Ok(Err(_panic)) => Err("the making of it panicked".to_owned().into()),
+        Err(_elapsed) => Err(format!("it did not start within {} ms", spec.start_ms).into()),
     }
 }

@@ -3,11 +3,13 @@
 //! Reading the certificates of the system takes longer than all else a start does, and a process with a model on its
 //! own machine never needs them.
 
+use crate::cause::copied;
 use crate::loopback::is_loopback_host;
 use ::genai::Client;
 use bob_messages::llm::{LlmError, LlmErrorKind};
 use enum_map::EnumMap;
 use reqwest::redirect::Policy;
+use std::error::Error as _;
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -74,7 +76,10 @@ fn client(way: Way) -> Result<Pair, LlmError> {
         Way::Far => builder,
     };
     let failed = |why: String| LlmError::new(LlmErrorKind::Unavailable, format!("the HTTP client cannot start: {why}"));
-    let http = builder.build().map_err(|error| failed(error.to_string()))?;
+    let http = builder.build().map_err(|error| match error.source() {
+        Some(below) => failed(error.to_string()).with_source(copied(below, &str::to_owned)),
+        None => failed(error.to_string()),
+    })?;
     let genai = Client::builder().with_reqwest(http.clone()).build();
     let genai = genai.map_err(|_holds_details| failed("its setup was refused".into()))?;
     Ok(Pair { http, genai })

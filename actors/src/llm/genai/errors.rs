@@ -7,12 +7,13 @@ use super::direct::Unreadable;
 use super::pace::Halt;
 use super::wire::{Fault, MOST_ANSWER_BYTES, MOST_CALLS, MOST_WIRE_BYTES};
 use super::{Attempt, retry_after, said};
-use crate::cause::root_cause;
+use crate::cause::{copied, root_cause};
 use ::genai::Error;
 use ::genai::webc::{Error as WebError, StreamTimeout};
 use bob_messages::llm::{LlmError, LlmErrorKind as Kind};
 use reqwest::header::HeaderMap;
 use serde_json::Value;
+use std::error::Error as _;
 
 /// As much of an error body as is looked at, in bytes.
 const MOST_BODY_BYTES: usize = 16 * 1024;
@@ -151,7 +152,7 @@ fn web(error: WebError, attempt: &Attempt<'_>) -> LlmError {
 }
 
 pub(super) fn transport(error: &reqwest::Error, attempt: &Attempt<'_>) -> LlmError {
-    if error.is_timeout() {
+    let failed = if error.is_timeout() {
         failure(attempt, Kind::Timeout, "did not answer in time")
     } else if error.is_connect() {
         let cause: String = root_cause(error).to_string().chars().take(MOST_CAUSE).collect();
@@ -159,6 +160,11 @@ pub(super) fn transport(error: &reqwest::Error, attempt: &Attempt<'_>) -> LlmErr
         failure(attempt, Kind::Unavailable, &what)
     } else {
         failure(attempt, Kind::Unavailable, "broke the connection in the middle of its answer")
+    };
+    // Its own text has the address, and what is in an address may be a key.
+    match error.source() {
+        Some(below) => failed.with_source(copied(below, &|text| said::sanitised(text, attempt.keys))),
+        None => failed,
     }
 }
 

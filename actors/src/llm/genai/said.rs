@@ -72,7 +72,7 @@ fn text(value: Option<&Value>) -> Option<&str> {
 }
 
 /// One line without control characters and keys, of bounded length.
-fn sanitised(said: &str, keys: &[SecretString]) -> String {
+pub(super) fn sanitised(said: &str, keys: &[SecretString]) -> String {
     let line: String = said.chars().map(|letter| if is_shown(letter) { letter } else { ' ' }).collect();
     let keys = keys.iter().map(|key| key.expose_secret()).filter(|key| *key != NO_KEY && key.len() >= SHORTEST_KEY);
     let line = Secrets::over(keys.collect()).marked_in(&line, HIDDEN);

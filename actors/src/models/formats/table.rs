@@ -11,7 +11,7 @@ pub(super) fn read(text: &str) -> Result<Vec<ModelEntry>, FormatError> {
         return Err(super::unknown());
     }
     let lines = text.lines().enumerate().filter(|(_, line)| !line.starts_with('#') && !line.is_empty());
-    let entry = |(at, line)| entry(line).ok_or_else(|| FormatError(format!("line {} is no model", at + 1)));
+    let entry = |(at, line)| entry(line).ok_or_else(|| FormatError::new(format!("line {} is no model", at + 1)));
     lines.map(entry).collect()
 }
 

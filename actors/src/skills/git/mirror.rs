@@ -7,6 +7,7 @@
 
 use super::{FILES, GitSkills, MANIFEST, Manifest, digest};
 use crate::child::{Child, ChildSpec, Ladder, Stdout, Watcher};
+use std::error::Error;
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -66,8 +67,8 @@ impl Default for MirrorBounds {
 #[non_exhaustive]
 pub enum MirrorError {
     /// `git` cannot be started.
-    #[error("{0}")]
-    NoGit(String),
+    #[error(transparent)]
+    NoGit(Box<dyn Error + Send + Sync>),
     /// `git` failed.
     #[error("git could not mirror {url} at {rev}: {why}")]
     Git {
@@ -224,7 +225,7 @@ impl Git<'_> {
         let env = env.into_iter().map(|(name, value)| (name.into(), value.to_owned())).collect();
         let folder = Some(self.work.path().to_owned());
         let spec = ChildSpec { folder, env, stdout: Stdout::Piped, ..ChildSpec::new("git", args) };
-        let mut child = Child::spawn(spec, self.watcher).map_err(|error| MirrorError::NoGit(error.to_string()))?;
+        let mut child = Child::spawn(spec, self.watcher).map_err(|error| MirrorError::NoGit(error.into()))?;
         let stdout = child.take_stdout();
         let printed = async {
             let mut printed = Vec::new();

@@ -2,9 +2,11 @@
 
 use super::message::{HubError, OutboundMessage, is_channel};
 use bob_messages::backoff::Backoff;
+use bob_messages::cause::Cause;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use std::collections::BTreeMap;
+use std::error::Error;
 use std::fmt;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -62,10 +64,10 @@ pub trait ChatChannel: Send + Sync + 'static {
 }
 
 /// Why an attempt failed.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text}")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeliveryError {
     text: String,
+    cause: Cause,
     is_final: bool,
     /// Whether the attempt was cut off, and may have succeeded.
     is_cut_off: bool,
@@ -74,17 +76,22 @@ pub struct DeliveryError {
 impl DeliveryError {
     /// A later attempt may succeed: the system is away or busy. The text is a lowercase fragment without secrets.
     pub fn retry(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_final: false, is_cut_off: false }
+        Self { text: text.into(), cause: Cause::default(), is_final: false, is_cut_off: false }
     }
 
     /// No attempt can succeed: there is no such chat, or it must not be written to.
     pub fn refused(text: impl Into<String>) -> Self {
-        Self { text: text.into(), is_final: true, is_cut_off: false }
+        Self { is_final: true, ..Self::retry(text) }
     }
 
     fn cut_off() -> Self {
-        let text = "the time for the call was over; the last attempt may have succeeded".to_owned();
-        Self { text, is_final: false, is_cut_off: true }
+        Self { is_cut_off: true, ..Self::retry("the time for the call was over; the last attempt may have succeeded") }
+    }
+
+    /// With the error that it comes from, whose text has no secrets either.
+    #[must_use]
+    pub fn with_source(self, source: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
+        Self { cause: Cause::of(source), ..self }
     }
 
     /// Whether a later attempt may succeed.
@@ -94,6 +101,18 @@ impl DeliveryError {
 
     pub(super) fn is_cut_off(&self) -> bool {
         self.is_cut_off
+    }
+}
+
+impl fmt::Display for DeliveryError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl Error for DeliveryError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        self.cause.error()
     }
 }
 
