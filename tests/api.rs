@@ -12,6 +12,8 @@ mod documents;
 mod errors;
 #[path = "api/interface.rs"]
 mod interface;
+#[path = "api/kinds.rs"]
+mod kinds;
 #[path = "api/lines.rs"]
 mod lines;
 #[path = "api/names.rs"]

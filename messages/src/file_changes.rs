@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 /// The file changes of one turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct TurnChanges {
     /// The turn.
     pub turn: TurnId,

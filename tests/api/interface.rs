@@ -157,6 +157,26 @@ impl<'s> Interface<'s> {
         })
     }
 
+    /// The public functions that make one of the item of this path from something else.
+    pub(crate) fn makers(&self, path: &str) -> impl Iterator<Item = String> {
+        let blocks = match self.paths.get(path) {
+            Some((Target::Item(module, name), _)) => self.blocks(module, name),
+            _another => Vec::new(),
+        };
+        let blocks = blocks.into_iter().filter(|(_, block)| block.trait_.is_none());
+        blocks.flat_map(|(_, block)| &block.items).filter_map(|item| match item {
+            syn::ImplItem::Fn(function)
+                if matches!(function.vis, syn::Visibility::Public(_))
+                    && function.sig.receiver().is_none()
+                    && !print::is_hidden(&function.attrs)
+                    && function.sig.output.to_token_stream().to_string().contains("Self") =>
+            {
+                Some(function.sig.ident.to_string())
+            }
+            _method_or_another => None,
+        })
+    }
+
     /// The item of this path.
     pub(crate) fn item(&self, path: &str) -> Option<&'s Item> {
         let (Target::Item(at, name), _) = self.paths.get(path)? else { return None };

@@ -158,6 +158,7 @@ pub struct LatencyQuantiles {
 
 /// How many took at most so long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LatencyBucket {
     /// So long, in microseconds.
     pub at_most_us: u64,

@@ -23,6 +23,7 @@ pub struct Ledger {
 
 /// What is to be done with an append that is in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Ruling {
     /// How many of its records, from the first, are stored already.
     pub stored: usize,

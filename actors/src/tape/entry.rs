@@ -18,6 +18,7 @@ pub const TAPE_FORMAT: u32 = 1;
 
 /// The first line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Header {
     /// The format of the lines behind it.
     pub tape: u32,

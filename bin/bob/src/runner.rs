@@ -188,6 +188,7 @@ pub enum AgentStepResult {
 
 /// A turn that is over.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Finished {
     /// The outcome; `saved` refers to the runner's own journal.
     pub response: Box<AgentResponse>,
@@ -328,6 +329,7 @@ impl AgentRunner<AwaitingApproval> {
 /// Results that were not taken.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{why}")]
+#[non_exhaustive]
 pub struct NotTaken {
     /// The runner, as it was.
     pub runner: AgentRunner<AwaitingToolCall>,

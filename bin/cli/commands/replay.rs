@@ -72,7 +72,7 @@ fn of_file(file: &str) -> Result<BTreeMap<SessionId, Vec<Arc<Record>>>, Failure>
 
 fn as_text(session: &SessionId, replayed: &Result<Replayed, Box<Difference>>) -> String {
     match replayed {
-        Ok(Replayed { records, outcomes, owners }) => {
+        Ok(Replayed { records, outcomes, owners, .. }) => {
             let [records, outcomes, owners] = [(*records, "record"), (*outcomes, "outcome"), (*owners, "owner")]
                 .map(|(number, thing)| print::counted(number, thing));
             format!("{session}: the same, {records}, {outcomes}, {owners}\n")
@@ -94,11 +94,11 @@ fn short(value: &Value) -> String {
 
 fn as_json(session: &SessionId, replayed: &Result<Replayed, Box<Difference>>) -> Value {
     match replayed {
-        Ok(Replayed { records, outcomes, owners }) => json!({
+        Ok(Replayed { records, outcomes, owners, .. }) => json!({
             "session": session, "same": true, "records": records, "outcomes": outcomes, "owners": owners,
         }),
         Err(difference) => {
-            let Difference { record, expected, got, what } = &**difference;
+            let Difference { record, expected, got, what, .. } = &**difference;
             json!({ "session": session, "same": false, "record": record, "what": what, "expected": expected, "got": got })
         }
     }

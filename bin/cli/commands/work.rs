@@ -201,7 +201,7 @@ mod tests {
     fn results_that_nobody_reads_are_bounded_and_counted() {
         let (told, results) = Told::channel(2);
         let session = SessionId::parse("one").expect("it is an id");
-        let worked = Worked { session, request: None, result: Err(AgentError::Invalid("it is empty".to_owned())) };
+        let worked = Worked::new(session, None, Err(AgentError::Invalid("it is empty".to_owned())));
         for _result in 0..5 {
             told.tell(&worked);
         }

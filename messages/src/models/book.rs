@@ -97,6 +97,7 @@ pub struct ModelBook {
 
 /// A selection, as the journal has it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Selected {
     /// The selector's name.
     pub by: ModelName,
@@ -106,6 +107,7 @@ pub struct Selected {
 
 /// A selection from a journal.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Recorded {
     /// The model the turn ran on.
     pub model: ModelName,

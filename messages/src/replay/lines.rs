@@ -8,6 +8,7 @@ use std::sync::Arc;
 /// Why a text is no journal.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{why}", if *line == 0 { String::new() } else { format!("line {line}: ") })]
+#[non_exhaustive]
 pub struct Unreadable {
     /// Which line, from 1; 0 when it is the whole.
     pub line: usize,

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 /// A successful replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Replayed {
     /// Its records.
     pub records: usize,
@@ -45,6 +46,7 @@ pub struct Replayed {
 
 /// The first record that the machine would write differently.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Difference {
     /// Which record of the session, from 1.
     pub record: u64,

@@ -15,6 +15,7 @@ const REMEMBERED_TURNS: u64 = 3;
 
 /// A call of a sub-agent that is suspended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpenBelow {
     /// Who asks, and with how much it goes on.
     pub asked: AskedBelow,

@@ -20,6 +20,7 @@ use std::sync::Arc;
 
 /// A turn that has begun and not ended; a suspended one is kept the same way.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpenTurn {
     /// What it was asked.
     pub input: Arc<TurnInput>,
@@ -100,6 +101,7 @@ pub struct AtLimit {
 
 /// A caller that answered the question of a suspended turn with a plain input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct RunCaller {
     /// The caller's name for the request.
     pub request_id: Option<RequestId>,
@@ -110,6 +112,7 @@ pub struct RunCaller {
 /// A model's calls and what is known of them. It enters the history when every
 /// call has its result, so that the history is valid at every moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpenStep {
     /// The model's words beside the calls.
     pub text: String,
@@ -119,6 +122,7 @@ pub struct OpenStep {
 
 /// One call of the open step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpenCall {
     /// The call.
     pub call: Arc<ToolCall>,
@@ -185,6 +189,7 @@ impl OpenCall {
 
 /// A question to a person about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct OpenApproval {
     /// Its id.
     pub id: ApprovalId,

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 /// The terms on which a child session works for a call: decided by the turn that makes the call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ChildTerms {
     /// The limits of the child's turn.
     pub limits: Limits,

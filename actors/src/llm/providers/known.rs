@@ -4,6 +4,7 @@ use super::ProviderKind;
 
 /// A provider that is built in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct KnownProvider {
     /// Its name in model names.
     pub name: &'static str,

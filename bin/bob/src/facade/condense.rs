@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 /// A history that was condensed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CondensedHistory {
     /// How many messages the summary replaces.
     pub messages: usize,

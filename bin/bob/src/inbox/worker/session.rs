@@ -300,7 +300,7 @@ impl SessionWork {
     }
 
     fn tell(&self, request: Option<RequestId>, result: Result<Box<TurnOutcome>, AgentError>) {
-        (self.shared.told)(&Worked { session: self.due.session.clone(), request, result });
+        (self.shared.told)(&Worked::new(self.due.session.clone(), request, result));
     }
 }
 

@@ -12,6 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 /// What became of a message, or of a turn that another process left open.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Worked {
     /// The session.
     pub session: SessionId,
@@ -19,6 +20,13 @@ pub struct Worked {
     pub request: Option<RequestId>,
     /// The outcome, which is in the journal; or why the message was refused, which its sender is told.
     pub result: Result<Box<TurnOutcome>, AgentError>,
+}
+
+impl Worked {
+    /// What became of the message or the input of this name.
+    pub fn new(session: SessionId, request: Option<RequestId>, result: Result<Box<TurnOutcome>, AgentError>) -> Self {
+        Self { session, request, result }
+    }
 }
 
 pub(super) struct Shared {
