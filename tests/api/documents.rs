@@ -159,6 +159,34 @@ fn each_guide_is_found() {
     }
 }
 
+/// A guide names another one as `[text][stores.md]`, and says at its end what that is: a path in the repository. Here the
+/// definition in `guide.rs` stands before it, and counts.
+#[test]
+fn each_link_from_a_guide_to_another_leads_to_it_here_as_well() {
+    let guides = read("bin/bob/src/guide.rs");
+    let folder = fs::read_dir(root().join("bin/bob/docs")).unwrap().flatten();
+    let files: BTreeSet<_> = folder.map(|entry| entry.file_name().into_string().unwrap()).collect();
+    let mut links = 0;
+    for file in &files {
+        let has_names = guides.contains(&format!("#[doc = guides!()]\n#[doc = include_str!(\"../docs/{file}\")]"));
+        assert!(has_names, "{file} is included without the names of the others");
+        let text = read(&format!("docs/{file}"));
+        for path in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let name = path.split('#').next().unwrap_or_default();
+            assert!(!files.contains(name), "{file}: the link to {path} leads nowhere here; write [text][{path}]");
+        }
+        for name in text.split("][").skip(1).filter_map(|rest| rest.split(']').next()) {
+            let Some((guide, part)) = name.split_once(".md") else { continue };
+            let module = guide.replace('-', "_");
+            assert!(text.contains(&format!("\n[{name}]: {name}\n")), "{file} does not say what {name} is");
+            let here = format!("[{name}]: crate::guide::{module}{part}\\n");
+            assert!(guides.contains(&here), "guide.rs does not say: {here}");
+            links += 1;
+        }
+    }
+    assert!(links > 30, "only {links} links were found");
+}
+
 #[test]
 fn no_result_has_a_text_as_its_error() {
     let found = with_a_text_as_error(&read("docs/api.txt"));

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use bob::SessionId;
 use bob::sessions::TurnId;
 use bob::store::{Fact, Record};
+use bob::tools::agents::MAX_DEPTH;
 use bob::tools::{CallId, CallStatus};
-use bob::{MAX_DEPTH, SessionId};
 use bob_messages::agent::{RESULT, child_of, outcome_of};
 use bob_messages::chat::{Delegated, FinishReason, ToolResult};
 use bob_messages::options::{OnParentEnd, ParentTurn};

@@ -5,7 +5,8 @@ use bob::context::RequestContext;
 use bob::model::ScriptedReply;
 use bob::sessions::{FinishReason, SessionState};
 use bob::tools::CallStatus;
-use bob::{AgentRequest, AgentRuntime, ModelName, TaskContext};
+use bob::tools::agents::TaskContext;
+use bob::{AgentRequest, AgentRuntime, ModelName};
 use serde_json::json;
 
 use crate::subagents::stage::{agent, asks, calls, children, last, look, playing};

@@ -39,7 +39,7 @@ mod taped;
 mod tenant;
 mod tenant_limits;
 
-pub use agent::{Agent, MAX_DEPTH, SubAgentProfile, TaskContext};
+pub use agent::Agent;
 pub use agent_runtime::AgentRuntime;
 pub use approvals::{
     ApprovalMemory, ApprovalPort, ApprovalQuestion, Elicitation, ElicitationAnswer, LimitQuestion, Standing,

@@ -154,8 +154,8 @@ pub use facade::Agent;
 #[cfg(feature = "genai")]
 pub use facade::Providers;
 pub use facade::{
-    AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, MAX_DEPTH,
-    Runtime, RuntimeBuilder, SubAgentProfile, TaskContext, Typed,
+    AgentRequest, AgentResponse, AgentRunResult, AgentRuntime, AgentRuntimeExt, AskError, BuildError, Runtime,
+    RuntimeBuilder, Typed,
 };
 /// What the methods of ports return.
 pub use futures_util::future::BoxFuture;

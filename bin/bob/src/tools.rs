@@ -2,6 +2,7 @@
 //!
 //! [`tool`] makes one of an async function; [`ToolPort`] is for programs that have many, or learn of them late.
 
+pub mod agents;
 pub mod file_changes;
 pub mod hooks;
 pub mod servers;

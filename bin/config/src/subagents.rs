@@ -1,6 +1,7 @@
 //! The keys of sub-agents.
 
-use bob::{Agent, AgentError, MAX_DEPTH, ModelName, TaskContext};
+use bob::tools::agents::{MAX_DEPTH, TaskContext};
+use bob::{Agent, AgentError, ModelName};
 
 use bob::sessions::OnParentEnd;
 

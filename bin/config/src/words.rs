@@ -1,10 +1,10 @@
 //! Enumerated values.
 
-use bob::TaskContext;
 use bob::approvals::PermissionMode;
 use bob::config::OnRestart;
 use bob::model::ToolModeChoice;
 use bob::sessions::OnParentEnd;
+use bob::tools::agents::TaskContext;
 use bob::tools::servers::Isolation;
 use bob::tools::{Risk, SandboxMode};
 use tracing::level_filters::LevelFilter;

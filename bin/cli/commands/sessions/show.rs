@@ -7,7 +7,8 @@ use bob::model::Message;
 use bob::sessions::SessionOptions;
 use bob::store::{OpenTurn, Record, Session, SessionStore};
 use bob::tools::FileChange;
-use bob::{MAX_DEPTH, ModelName, SessionId};
+use bob::tools::agents::MAX_DEPTH;
+use bob::{ModelName, SessionId};
 use serde_json::json;
 
 use crate::commands::output::ResultObject;
