@@ -76,7 +76,7 @@ fn x9_a_signal_ends_a_batch_whose_stderr_is_not_read() {
         if signal == Signal::INT {
             // The first one drains; the second cancels. Two at once are one: a program that answers has taken the first.
             let looked = home.run(["ps", "--json"]);
-            assert_eq!(looked.code, Some(0), "{looked:?}");
+            assert!(looked.stdout.contains("\"pid\""), "{looked:?}");
             running.signal(signal);
         }
         // The helper's deadline fails the test when it does not end.

@@ -104,8 +104,9 @@ fn openai(frames: &[(String, String)]) -> Option<Reading> {
             Value::Object(_) => vec![piece.clone()],
             _says_nothing => Vec::new(),
         };
+        let before = calls.len();
         for entry in entries.iter().filter(|entry| entry.is_object()) {
-            fragment(&mut calls, entry);
+            fragment(&mut calls, entry, before);
         }
     }
     let is_orphan = |call: &Growing| call.name.is_empty() && call.id.is_empty();
@@ -121,7 +122,8 @@ fn unquoted(arguments: &str) -> String {
     serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned())
 }
 
-fn fragment(calls: &mut Vec<Growing>, entry: &Value) {
+/// Takes in a piece; so many of the calls began before its frame.
+fn fragment(calls: &mut Vec<Growing>, entry: &Value, before: usize) {
     let index = index(entry.get("index"));
     let id = words(entry.get("id"));
     let name = words(entry.pointer("/function/name"));
@@ -145,7 +147,8 @@ fn fragment(calls: &mut Vec<Growing>, entry: &Value) {
         (None, _) if name.is_empty() => calls.len().checked_sub(1),
         (None, _) => {
             let last = calls.last().filter(|last| last.index.is_none() && last.id.is_empty() && id.is_empty());
-            last.filter(|last| last.name == name && !has_both_ends(&last.arguments)).map(|_| calls.len() - 1)
+            let goes_on = |last: &&Growing| calls.len() <= before && last.name == name && !is_closed(&last.arguments);
+            last.filter(goes_on).map(|_| calls.len() - 1)
         }
     };
     match place {
@@ -159,16 +162,29 @@ fn fragment(calls: &mut Vec<Growing>, entry: &Value) {
     }
 }
 
-/// Whether arguments end as what they begin with ends.
-fn has_both_ends(arguments: &str) -> bool {
-    let letters: Vec<char> = arguments.trim().chars().collect();
-    match letters.as_slice() {
-        [] | ['{' | '[' | '"'] => false,
-        ['{', .., last] => *last == '}',
-        ['[', .., last] => *last == ']',
-        ['"', .., last] => *last == '"',
-        _a_number_or_a_word => true,
+/// Whether every bracket and every text of these arguments that was opened is closed again, and there was something.
+fn is_closed(arguments: &str) -> bool {
+    let mut letters = arguments.trim_start().chars();
+    let mut open = 0_i64;
+    while let Some(letter) = letters.next() {
+        match letter {
+            '{' | '[' => open += 1,
+            '}' | ']' => open = (open - 1).max(0),
+            '"' => loop {
+                match letters.next() {
+                    None => return false,
+                    Some('"') => break,
+                    Some('\\') => drop(letters.next()),
+                    Some(_) => {}
+                }
+            },
+            _other => {}
+        }
+        if open == 0 {
+            return true;
+        }
     }
+    false
 }
 
 fn anthropic(frames: &[(String, String)]) -> Option<Reading> {

@@ -126,6 +126,14 @@ fn oddities() -> Vec<Oddity> {
             r#"{"tool_calls":[{"function":{"name":"pay","arguments":"{\"to\":"}}]}"#,
             r#"{"tool_calls":[{"function":{"name":"pay","arguments":"\"a\"}"}}]}"#,
         ]), "", &[PAY]),
+        says("the name repeated behind a bracket that closes less than all", OpenAi, openai(&[
+            r#"{"tool_calls":[{"function":{"name":"pay","arguments":"{\"by\":{\"a\":\"}\"}"}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"pay","arguments":",\"to\":1}"}}]}"#,
+            r#"{"tool_calls":[{"function":{"name":"pay","arguments":"{\"to\":\"a\"}"}}]}"#,
+        ]), "", &[("pay", r#"{"by":{"a":"}"},"to":1}"#), PAY]),
+        says("calls without arguments in one piece", OpenAi, openai(&[
+            r#"{"tool_calls":[{"function":{"name":"ask","arguments":""}},{"function":{"name":"ask","arguments":""}}]}"#,
+        ]), "", &[("ask", ""), ("ask", "")]),
         says("an empty name in what follows", OpenAi, openai(&[
             r#"{"tool_calls":[{"index":0,"id":"c1","function":{"name":"pay","arguments":"{\"to\":"}}]}"#,
             r#"{"tool_calls":[{"index":0,"id":"","function":{"name":"","arguments":"\"a\"}"}}]}"#,

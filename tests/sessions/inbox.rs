@@ -58,7 +58,11 @@ fn a_message_is_not_named_as_the_cancellation_of_another() {
     let home = home("sqlite");
     let run = home.run(["submit", "--no-wait", "--session", "one", "--request-id", "cancel-r", "hi"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{run:?}");
-    assert!(run.stderr.contains("a request id that begins with \"cancel-\" is of a cancellation"), "{}", run.stderr);
+    assert!(
+        run.stderr.contains("a request id that begins with \"cancel-\" is of the cancellation of another"),
+        "{}",
+        run.stderr
+    );
 }
 
 #[test]

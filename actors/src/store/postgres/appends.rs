@@ -5,7 +5,7 @@
 //! records that are there say whether it was stored.
 
 use super::item::{Item, Ruled};
-use super::link::{PATIENCE, PAUSE};
+use super::link::PATIENCE;
 use super::reader::find;
 use super::tables::{damaged, epoch, records, signed};
 use super::up::{Unread, Up, is_broken, is_in_the_way, is_locked};
@@ -15,7 +15,6 @@ use bob_messages::ids::{PoolName, SessionId, TenantId};
 use bob_messages::store::{Append, StoreError};
 use futures_util::future::join_all;
 use std::collections::HashSet;
-use std::time::Duration;
 use tokio::time::Instant;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Error, Row};
@@ -56,31 +55,14 @@ pub(super) const APPEND: &str = concat!(
     SELECT place FROM grown"
 );
 
-/// What is refused, or was joined with something that is; or what waits for the database, and why it is away.
-pub(super) type Refusal = (Item, StoreError);
-
-/// How long what a turn writes waits for the database. The turn itself decides when it waits no longer, by its own time.
-const WAITS_FOR: Duration = Duration::from_secs(600);
+/// What is refused, or was joined with something that is.
+type Refusal = (Item, StoreError);
 
 /// Those of these sessions whose rows no other transaction has locked.
 pub(super) const FREE: &str = "SELECT id FROM bob_sessions WHERE id = ANY ($1) FOR NO KEY UPDATE SKIP LOCKED";
 
 impl Writer {
-    /// Stores an append of a turn that runs, as soon as the database is there.
-    pub(super) async fn append_late(&self, (item, error): Refusal) {
-        let until = Instant::now() + WAITS_FOR;
-        let mut left = vec![(item, error)];
-        while let Some((item, error)) = left.pop() {
-            match Instant::now() < until {
-                true => self.append(vec![item], &mut left).await,
-                false => item.give_up(&error),
-            }
-        }
-    }
-
-    /// Stores what can be stored, and answers it. What a turn waits for that runs goes to `left` when the database is away
-    /// for longer than others wait.
-    pub(super) async fn append(&self, mut items: Vec<Item>, left: &mut Vec<Refusal>) {
+    pub(super) async fn append(&self, mut items: Vec<Item>) {
         let until = Instant::now() + PATIENCE;
         let mut rounds = 0;
         while !items.is_empty() {
@@ -92,13 +74,7 @@ impl Writer {
                     return items.into_iter().for_each(|item| item.give_up(&many));
                 }
                 Ok(None) => return items.into_iter().for_each(|item| item.give_up(&StoreError::Fenced { epoch: 0 })),
-                Err(error) => {
-                    // What is refused before its time will be refused again.
-                    let is_away = Instant::now() + PAUSE > until;
-                    let (waits, ends): (Vec<_>, Vec<_>) = items.into_iter().partition(|item| is_away && item.waits());
-                    ends.into_iter().for_each(|item| item.give_up(&error));
-                    return left.extend(waits.into_iter().map(|item| (item, error.clone())));
-                }
+                Err(error) => return items.into_iter().for_each(|item| item.give_up(&error)),
             };
             let (ruled, mut again, refusals) = self.rule(&up, std::mem::take(&mut items)).await;
             if !ruled.is_empty() {
@@ -107,12 +83,12 @@ impl Writer {
                     Err(error) if is_broken(&error) => again.extend(self.doubted(ruled)),
                     Err(error) if is_locked(&error) => again.extend(self.unlocked(&up, ruled).await),
                     Err(error) if is_in_the_way(&error) => again.extend(self.refused(ruled)),
-                    Err(error) => self.apart(ruled, &error, left).await,
+                    Err(error) => self.apart(ruled, &error).await,
                 }
             }
             // Behind the others, which do not wait for them.
             for (item, error) in refusals {
-                self.one_by_one(item, &error, left).await;
+                self.one_by_one(item, &error).await;
             }
             items = again;
         }
@@ -156,12 +132,12 @@ impl Writer {
     }
 
     /// Answers an item that was refused with this error; of one that was joined, each part is sent by itself first.
-    async fn one_by_one(&self, item: Item, error: &StoreError, left: &mut Vec<Refusal>) {
+    async fn one_by_one(&self, item: Item, error: &StoreError) {
         if !item.is_joined() {
             return item.give_up(error);
         }
         for part in item.parts() {
-            Box::pin(self.append(vec![part], left)).await;
+            Box::pin(self.append(vec![part])).await;
         }
     }
 
@@ -240,13 +216,13 @@ impl Writer {
     }
 
     /// The statement failed, and with it all of its appends: each gets one of its own, and the error where it is alone.
-    async fn apart(&self, ruled: Vec<Ruled>, error: &Error, left: &mut Vec<Refusal>) {
+    async fn apart(&self, ruled: Vec<Ruled>, error: &Error) {
         let items = self.refused(ruled);
         let is_alone = items.len() == 1;
         for item in items {
             match is_alone {
-                true => self.one_by_one(item, &self.link.address.failed("write", error), left).await,
-                false => Box::pin(self.append(vec![item], left)).await,
+                true => self.one_by_one(item, &self.link.address.failed("write", error)).await,
+                false => Box::pin(self.append(vec![item])).await,
             }
         }
     }

@@ -99,21 +99,13 @@ impl Item {
         }
     }
 
-    /// Whether a turn that runs waits for it, and would rather wait than go on without it. Who sends an input or an option
-    /// is told soon that the database is away, and may send it again.
-    pub(super) fn waits(&self) -> bool {
-        let records = &self.encoded.append.records;
-        let is_of_a_turn = |record: &Arc<Record>| record.turn.is_some() && !matches!(record.fact, Fact::Input(_));
-        !records.is_empty() && records.iter().all(is_of_a_turn)
-    }
-
-    /// Answers that it was not done, or that this is not known. Of what was sent, an owner that came meanwhile does not say
-    /// that it was not stored before.
+    /// Answers that it was not done, or that this is not known. Another owner that came meanwhile does not say that an input
+    /// which was sent before was not stored: who would send it again would have it run twice.
     pub(super) fn give_up(self, error: &StoreError) {
+        let has_input = || self.encoded.append.records.iter().any(|record| matches!(record.fact, Fact::Input(_)));
         let error = match error {
             StoreError::Unavailable(why) if self.in_doubt => StoreError::InDoubt(why.clone()),
-            StoreError::InDoubt(_) => error.clone(),
-            other if self.in_doubt => StoreError::InDoubt(other.to_string()),
+            StoreError::Fenced { .. } if self.in_doubt && has_input() => StoreError::InDoubt(error.to_string()),
             other => other.clone(),
         };
         self.asked.into_iter().for_each(|(_end, reply)| reply.send(Err(error.clone())));

@@ -21,7 +21,7 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 const CONNECTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Between two attempts to connect.
-pub(super) const PAUSE: Duration = Duration::from_millis(100);
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// The channel of the notifications that something changed: the schema's own, as a name that needs no quotes.
 pub(super) const CHANNEL: &str = "'bob_' || to_hex(hashtext(current_schema())::bigint & 4294967295)";

@@ -2,8 +2,11 @@
 
 use super::database::{Schema, is_there, schema, url, within};
 use super::*;
-use bob_messages::ids::{RequestId, TurnId};
+use bob_messages::chat::ContentPart;
+use bob_messages::ids::{RequestId, ResumeToken, TurnId};
 use bob_messages::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding};
+use bob_messages::input::TurnInput;
+use bob_messages::store::Fact;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -172,6 +175,14 @@ async fn a_message_whose_answer_was_lost_is_in_doubt_while_the_database_is_away(
     assert_eq!(standing, Ok(InboxStanding::Waiting), "it was stored");
 }
 
+/// An append whose records are inputs.
+fn of_an_input(append: Append) -> Append {
+    let input = TurnInput::bare(TurnId::new("t"), ResumeToken::new("t"), vec![ContentPart::text("pay")]);
+    let fact = Fact::Input(Arc::new(input));
+    let with_input = |record: &Arc<Record>| Arc::new(Record { fact: fact.clone(), ..Record::clone(record) });
+    Append { records: append.records.iter().map(with_input).collect(), ..append }
+}
+
 /// The answer to an append that another owner may have followed is not "nothing was stored": a caller would send its input
 /// again, beside the one that the next owner runs.
 #[tokio::test(flavor = "multi_thread")]
@@ -183,7 +194,7 @@ async fn an_append_whose_answer_was_lost_is_in_doubt_when_another_owner_came_mea
     let epoch = claim(&store, &one).await;
     proxy.is_armed.store(true, Ordering::SeqCst);
     let sent = tokio::spawn({
-        let (store, input) = (Arc::clone(&store), append(&one, epoch, 0, 1));
+        let (store, input) = (Arc::clone(&store), of_an_input(append(&one, epoch, 0, 1)));
         async move { store_one(&store, input).await }
     });
     let taken = async {
@@ -196,37 +207,6 @@ async fn an_append_whose_answer_was_lost_is_in_doubt_when_another_owner_came_mea
     proxy.is_away.store(false, Ordering::SeqCst);
     let answer = within(sent).await.unwrap();
     assert!(matches!(answer, Err(StoreError::InDoubt(_))), "{answer:?}");
-}
-
-/// An append whose records a turn waits for.
-fn of_a_turn(append: Append) -> Append {
-    let of_turn = |record: &Arc<Record>| Arc::new(Record { turn: Some(TurnId::new("t")), ..Record::clone(record) });
-    Append { records: append.records.iter().map(of_turn).collect(), ..append }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn what_a_turn_writes_waits_while_the_database_is_away_and_what_begins_one_is_told_soon() {
-    let Some(schema) = schema("what_a_turn_writes_waits_while_the_database_is_away") else { return };
-    let proxy = Proxy::start(Cut::Away);
-    let store: Arc<dyn SessionStore> = PostgresStore::open(&proxy.url(&schema), StoreOptions::default()).unwrap();
-    let (one, other) = (session("cut-1"), session("other"));
-    let (epoch, of_other) = (claim(&store, &one).await, claim(&store, &other).await);
-    proxy.is_armed.store(true, Ordering::SeqCst);
-    let mut turns = tokio::spawn({
-        let (store, turns) = (Arc::clone(&store), of_a_turn(append(&one, epoch, 0, 2)));
-        async move { store_one(&store, turns).await }
-    });
-    while proxy.is_armed.load(Ordering::SeqCst) {
-        tokio::task::yield_now().await;
-    }
-    let begins = within(store_one(&store, append(&other, of_other, 0, 1))).await;
-    assert!(matches!(begins, Err(StoreError::Unavailable(_) | StoreError::InDoubt(_))), "{begins:?}");
-    let claimed = within(store.claim(&session("third"))).await;
-    assert!(matches!(claimed, Err(StoreError::Unavailable(_))), "others do not wait behind it: {claimed:?}");
-    assert!((&mut turns).now_or_never().is_none(), "it waits");
-    proxy.is_away.store(false, Ordering::SeqCst);
-    assert_eq!(within(turns).await.unwrap(), Ok(2));
-    assert_eq!(stored(&store, &one).await.len(), 2);
 }
 
 /// A cluster of its own, which may be stopped.

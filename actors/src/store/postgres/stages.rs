@@ -89,7 +89,7 @@ impl Stages {
                     if before.is_some() {
                         self.append().await;
                     }
-                    self.begin(session, async |writer| writer.perform(job).await);
+                    self.begin(session, job);
                 }
             }
         }
@@ -111,30 +111,24 @@ impl Stages {
 
     async fn append(&mut self) {
         let (mut together, mut bytes) = (Vec::new(), 0);
-        let mut left = Vec::new();
         self.sessions.clear();
         for item in std::mem::take(&mut self.appends) {
             bytes += item.bytes();
             together.push(item);
             if together.len() == MAX_APPENDS || bytes >= MAX_BYTES {
-                self.writer.append(std::mem::take(&mut together), &mut left).await;
+                self.writer.append(std::mem::take(&mut together)).await;
                 bytes = 0;
             }
         }
-        self.writer.append(together, &mut left).await;
-        // They wait apart, so that what others ask has its answer.
-        for refusal in left {
-            let session = refusal.0.session().clone();
-            self.begin(session, async |writer| writer.append_late(refusal).await);
-        }
+        self.writer.append(together).await;
     }
 
-    /// Begins what is not stored with the others, as a task of its own.
-    fn begin(&mut self, session: SessionId, work: impl AsyncFnOnce(Rc<Writer>) + 'static) {
+    /// Begins a job that is no append, as a task of its own.
+    fn begin(&mut self, session: SessionId, job: Job) {
         self.behind.insert(session.clone(), Vec::new());
         let writer = Rc::clone(&self.writer);
         self.beside.spawn_local(async move {
-            if AssertUnwindSafe(work(Rc::clone(&writer))).catch_unwind().await.is_err() {
+            if AssertUnwindSafe(writer.perform(job)).catch_unwind().await.is_err() {
                 tracing::error!(%session, "the store panicked over a session; what it did is in doubt");
                 writer.known.borrow_mut().remove(&session);
             }
@@ -146,13 +140,7 @@ impl Stages {
 impl Writer {
     async fn perform(&self, job: Job) {
         match job {
-            Job::Append(encoded, reply) => {
-                let mut left = Vec::new();
-                self.append(vec![Item::new(encoded, reply)], &mut left).await;
-                for refusal in left {
-                    self.append_late(refusal).await;
-                }
-            }
+            Job::Append(encoded, reply) => self.append(vec![Item::new(encoded, reply)]).await,
             Job::Claim(session, span, reply) => {
                 let claimed = self.claim(&session, span).await;
                 reply.send(claimed.map(|Claimed { ledger, claim }| {

@@ -24,6 +24,8 @@ const GOVERNING_NAMES: [&str; 3] = ["agent.toml", ".git", PRIVATE_NAME];
 const PRIVATE_NAME: &str = ".bob";
 /// How many entries are compared with a file that has several names.
 const MOST_COMPARED: usize = 2000;
+/// How many links to a file that is not there are followed, one behind the other.
+const MOST_LINKS: usize = 8;
 
 /// Files of secrets when nothing else is configured. A pattern without `/` is of a name, another one of the end of a path.
 pub const SECRET_FILES: [&str; 24] = [
@@ -119,7 +121,7 @@ impl Default for Protected {
 impl Protected {
     pub(super) fn new(protection: &Protection) -> Self {
         let Protection { governing, governing_names, private, secret_files, sandbox: _, shell_env: _ } = protection;
-        let folded = |paths: &[PathBuf]| paths.iter().map(|path| folded(&with_links_followed(path))).collect();
+        let folded = |paths: &[PathBuf]| paths.iter().map(|path| folded(&led_to(path))).collect();
         Self {
             governing: folded(governing),
             names: governing_names.iter().map(|name| self::folded(Path::new(name))).collect(),
@@ -190,11 +192,15 @@ impl Protected {
     }
 
     /// Whether a name that governs leads to this file from one of the session's folders, or from one above them: a link, an absolute
-    /// path, or one with `..`. A prompt file is looked up in all of these.
+    /// path, or one with `..`. A prompt file is looked up in all of these. What a session's folder is in does not govern all of it.
     fn is_led_to(&self, roots: &[String], full: &Path) -> bool {
         let full = folded(full);
+        let real: Vec<PathBuf> = roots.iter().map(|root| folded(&with_links_followed(Path::new(root)))).collect();
         let mut folders = roots.iter().flat_map(|root| Path::new(root).ancestors());
-        let leads = |folder: &Path, name: &PathBuf| full.starts_with(folded(&led_to(&folder.join(name))));
+        let leads = |folder: &Path, name: &PathBuf| {
+            let target = folded(&led_to(&folder.join(name)));
+            full.starts_with(&target) && !real.iter().any(|root| root.starts_with(&target))
+        };
         folders.any(|folder| self.written.iter().any(|name| leads(folder, name)))
     }
 
@@ -271,13 +277,16 @@ fn folded(path: &Path) -> PathBuf {
     parts.map(|part| part.as_os_str().to_string_lossy().to_lowercase()).collect()
 }
 
-/// Where a path leads, also a link to a file that is not there yet.
+/// Where a path leads, also by links to a file that is not there yet.
 fn led_to(path: &Path) -> PathBuf {
-    let dangling = || fs::read_link(path).ok().filter(|_| !path.exists());
-    match dangling() {
-        Some(target) => with_links_followed(&path.parent().unwrap_or(path).join(target)),
-        None => with_links_followed(path),
+    let mut path = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        match fs::read_link(&path).ok().filter(|_| !path.exists()) {
+            Some(target) => path = path.parent().unwrap_or(Path::new("/")).join(target),
+            None => break,
+        }
     }
+    with_links_followed(&path)
 }
 
 /// An absolute path without links, as far as it is there.

@@ -119,19 +119,44 @@ async fn g18_where_a_name_that_governs_leads_is_written_by_no_way_without_a_yes(
     }
     symlink("docs/house.md", workspace.path("AGENTS.md")).expect("a link");
     symlink("etc/agent.toml.txt", workspace.path("agent.toml")).expect("a link");
-    symlink("not/there/yet.md", workspace.path("TOOLS.md")).expect("a link");
+    symlink("chain.md", workspace.path("TOOLS.md")).expect("a link");
+    symlink("not/there/yet.md", workspace.path("chain.md")).expect("a link");
+    symlink("built/tool", workspace.path("tool")).expect("a link");
+    symlink("lib/skills", workspace.path("skills")).expect("a link");
+    workspace.put("lib/skills/one/SKILL.md", "text");
     let names = ["AGENTS.md", &format!("{root}/notes/brain.md"), "sub/../other/notes.md", "TOOLS.md"];
-    let protection =
-        Protection { governing_names: names.into_iter().map(str::to_owned).collect(), ..Protection::default() };
+    let protection = Protection {
+        governing: vec![workspace.path("tool"), "skills".into()],
+        governing_names: names.into_iter().map(str::to_owned).collect(),
+        ..Protection::default()
+    };
     let protected = Arc::new(Protected::new(&protection));
-    for path in
-        ["docs/house.md", "AGENTS.md", "notes/brain.md", "other/notes.md", "etc/agent.toml.txt", "not/there/yet.md"]
-    {
+    for path in [
+        "docs/house.md",
+        "AGENTS.md",
+        "notes/brain.md",
+        "other/notes.md",
+        "etc/agent.toml.txt",
+        "not/there/yet.md",
+        "built/tool",
+        "lib/skills/one/SKILL.md",
+    ] {
         let told = writing(&workspace, &protected, path).await;
         assert!(matches!(&told, Some(Concern::Ask(why)) if why.contains("governs the agent")), "{path}: {told:?}");
     }
     assert_eq!(writing(&workspace, &protected, "plain.md").await, None);
     assert_eq!(writing(&workspace, &protected, "docs/other.md").await, None);
+}
+
+/// A folder inside of one that governs, as a worktree in `.git`, is worked in as any other.
+#[tokio::test]
+async fn what_a_session_works_in_does_not_govern_all_of_it() {
+    let workspace = Workspace::new();
+    workspace.put(".git/trees/x/src/plain.rs", "text");
+    let roots = vec![workspace.path(".git/trees/x").display().to_string()];
+    let protected = Arc::new(Protected::default());
+    let place = place(&roots, "src/plain.rs").ok().expect("it is inside");
+    assert_eq!(protected.concern(&place, &roots, Access::Write), None);
 }
 
 #[tokio::test]

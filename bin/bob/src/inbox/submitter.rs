@@ -71,10 +71,13 @@ impl Submitter {
     /// that begins with `cancel-`, unless it is of a cancellation.
     pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
         let mut message = message;
-        let is_cancel = matches!(message.request, InboxRequest::Cancel { .. });
-        if !is_cancel && message.request_id.as_str().starts_with(CANCELS) {
+        let is_own = |of| Self::cancellation_of(of) == message.request_id;
+        let is_cancellation = matches!(&message.request, InboxRequest::Cancel { of } if is_own(of));
+        if !is_cancellation && message.request_id.as_str().starts_with(CANCELS) {
             // The cancellation of another request would be taken for this one, which would then go with it.
-            return Err(AgentError::Invalid(format!("a request id that begins with {CANCELS:?} is of a cancellation")));
+            return Err(AgentError::Invalid(format!(
+                "a request id that begins with {CANCELS:?} is of the cancellation of another"
+            )));
         }
         self.own(&mut message.request)?;
         let bytes = message.to_text()?.len();

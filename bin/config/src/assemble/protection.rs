@@ -11,22 +11,21 @@ use crate::{Config, SourceKind, StoreKind};
 pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let absolute = |path: PathBuf| std::path::absolute(&path).unwrap_or(path);
     // A program of the folder that is started, or the script passed to an interpreter, has the power of the configuration. One
-    // that is not there yet may be built by the agent, and runs at the next start: a word with a folder or an ending names it.
-    let program = |folder: &Path, word: &String| {
-        let (path, is_path) = (folder.join(word), word.contains('/') || Path::new(word).extension().is_some());
-        (path.is_file() || is_path && !path.exists()).then_some(path)
+    // that is not there yet may be built by the agent, and runs at the next start.
+    let programs = |folder: &Path, command: Option<&String>, args: &[String]| -> Vec<PathBuf> {
+        let command = command.map(|word| (word, word.contains('/')));
+        let args = args.iter().map(|word| (word, Path::new(word).extension().is_some()));
+        let words = command.into_iter().chain(args).map(|(word, may_come)| (folder.join(word), may_come));
+        words.filter(|(path, may_come)| path.is_file() || *may_come && !path.exists()).map(|(path, _)| path).collect()
     };
     let starts = config.providers.iter().filter_map(|(name, provider)| Some((name, provider.start.as_ref()?)));
-    let starts = starts.flat_map(|(name, start)| {
-        let words = std::iter::once(&start.command).chain(&start.args);
-        words.filter_map(move |word| program(config.folder_of_provider(name), word))
-    });
-    let servers = config.mcp.servers.iter().flat_map(|server| server.command.iter().chain(&server.args));
-    let servers = servers.filter_map(|word| program(config.folder_of_servers(), word));
-    let hooks = config.hooks.iter().flat_map(|(name, hook)| {
-        let words = std::iter::once(&hook.command).chain(&hook.args);
-        words.filter_map(move |word| program(config.folder_of_hook(name), word))
-    });
+    let starts =
+        starts.flat_map(|(name, start)| programs(config.folder_of_provider(name), Some(&start.command), &start.args));
+    let servers = config.mcp.servers.iter();
+    let servers =
+        servers.flat_map(|server| programs(config.folder_of_servers(), server.command.as_ref(), &server.args));
+    let hooks = config.hooks.iter();
+    let hooks = hooks.flat_map(|(name, hook)| programs(config.folder_of_hook(name), Some(&hook.command), &hook.args));
     let scripts = config.providers.values().filter_map(|provider| provider.script.as_ref());
     let scripts = scripts.map(|word| config.resolve(word)).filter(|path| path.is_file());
     let programs = starts.chain(servers).chain(hooks).chain(scripts);
@@ -35,21 +34,25 @@ pub fn protection(config: &Config, private: Vec<PathBuf>) -> Protection {
     let folders = folders.filter_map(|source| source.path.as_ref());
     let mirrors = config.files().state.iter().map(|state| absolute(state.join("skills")));
     let skills = folders.flat_map(|path| [PathBuf::from(path), absolute(config.resolve(path))]).chain(mirrors);
+    let prompt = &config.prompt;
+    let names = prompt.files.iter().flatten().chain([&prompt.memory, &prompt.tool_notes]);
+    // They are read where no list says otherwise, perhaps by another session.
+    let names: Vec<String> =
+        names.cloned().chain(PROJECT_FILES.map(str::to_owned)).filter(|name| !name.is_empty()).collect();
+    // They are looked up in the configuration's folder, too.
+    let beside = names.iter().map(|name| absolute(config.resolve(name)));
     let governing = std::iter::once(config.file.clone())
         .chain(config.files().user.clone())
         .chain(programs)
         .map(absolute)
         .chain(skills)
+        .chain(beside)
         .collect();
-    let prompt = &config.prompt;
-    let names = prompt.files.iter().flatten().chain([&prompt.memory, &prompt.tool_notes]);
-    // They are read where no list says otherwise, perhaps by another session.
-    let names = names.cloned().chain(PROJECT_FILES.map(str::to_owned));
     // What can be made again governs, too: programs of the local model, and the prices by which `max_cost` counts.
     let own = store_files(config).into_iter().chain(config.files().cache.clone());
     Protection {
         governing,
-        governing_names: names.filter(|name| !name.is_empty()).collect(),
+        governing_names: names,
         private: own.map(absolute).chain(private).collect(),
         secret_files: config.policy.secret_files.clone(),
         sandbox: sandbox(config),

@@ -10,6 +10,34 @@ pub(in super::super) struct Begun {
     pub(in super::super) name: String,
     pub(in super::super) arguments: String,
     pub(in super::super) signatures: Vec<String>,
+    /// How far its arguments have come, of a call that has neither an index nor an id.
+    pub(super) come: Come,
+}
+
+/// How far a JSON text has come: each byte is looked at once.
+#[derive(Debug, Default)]
+pub(super) struct Come {
+    depth: usize,
+    is_in_text: bool,
+    is_escaped: bool,
+    is_whole: bool,
+}
+
+impl Come {
+    fn add(&mut self, text: &str) {
+        for byte in text.bytes() {
+            match byte {
+                _ if self.is_escaped => self.is_escaped = false,
+                b'\\' if self.is_in_text => self.is_escaped = true,
+                b'"' => self.is_in_text = !self.is_in_text,
+                _ if self.is_in_text => {}
+                b'{' | b'[' => self.depth += 1,
+                b'}' | b']' => self.depth = self.depth.saturating_sub(1),
+                _other => {}
+            }
+            self.is_whole |= self.depth == 0 && !self.is_in_text && !byte.is_ascii_whitespace();
+        }
+    }
 }
 
 /// A piece of a call. What a provider did not say is `None` or empty.
@@ -22,20 +50,24 @@ pub(super) struct Piece<'a> {
 }
 
 #[derive(Debug, Default)]
-pub(in super::super) struct Calls(Vec<Begun>);
+pub(in super::super) struct Calls {
+    begun: Vec<Begun>,
+    /// How many of them began before this frame. What comes in one frame is told apart there: it has no pieces of one call.
+    before: usize,
+}
 
 impl Calls {
     pub(in super::super) fn into_inner(self) -> Vec<Begun> {
-        self.0
+        self.begun
     }
 
     /// Begins a call; its place, by which more of it is added.
     pub(super) fn begin(&mut self, call: Begun) -> Result<usize, Fault> {
-        if self.0.len() == MOST_CALLS {
+        if self.begun.len() == MOST_CALLS {
             return Err(Fault::TooManyCalls);
         }
-        self.0.push(call);
-        Ok(self.0.len() - 1)
+        self.begun.push(call);
+        Ok(self.begun.len() - 1)
     }
 
     pub(super) fn named(&mut self, id: &str, name: &str) -> Result<usize, Fault> {
@@ -43,11 +75,16 @@ impl Calls {
     }
 
     pub(super) fn get_mut(&mut self, place: usize) -> Option<&mut Begun> {
-        self.0.get_mut(place)
+        self.begun.get_mut(place)
     }
 
     pub(super) fn id(&self, place: usize) -> &str {
-        self.0.get(place).map_or("", |call| &call.id)
+        self.begun.get(place).map_or("", |call| &call.id)
+    }
+
+    /// What follows is of another frame.
+    pub(super) fn next_frame(&mut self) {
+        self.before = self.begun.len();
     }
 
     /// Takes in a piece of an OpenAI stream: more of a call that began, or a new one.
@@ -56,11 +93,12 @@ impl Calls {
     /// call too many would be run.
     pub(super) fn take_in(&mut self, piece: Piece<'_>) -> Result<(), Fault> {
         match self.place(&piece) {
-            Some(place) => self.0[place].grow(&piece),
+            Some(place) => self.begun[place].grow(&piece),
             None => {
                 let Piece { index, id, name, arguments } = piece;
-                let (id, name, arguments) = (id.to_owned(), name.to_owned(), arguments.to_owned());
-                self.begin(Begun { index, id, name, arguments, signatures: Vec::new() })?;
+                let mut begun = Begun { index, id: id.to_owned(), name: name.to_owned(), ..Begun::default() };
+                begun.add(arguments);
+                self.begin(begun)?;
             }
         }
         Ok(())
@@ -69,8 +107,8 @@ impl Calls {
     /// The call a piece belongs to; `None` when it begins one.
     fn place(&self, piece: &Piece<'_>) -> Option<usize> {
         // The last one of an index or id counts: some servers give all their calls the same.
-        let last = |is_it: &dyn Fn(&Begun) -> bool| self.0.iter().rposition(is_it);
-        let own = |place: usize| Some(place).filter(|place| !self.0[*place].is_another(piece));
+        let last = |is_it: &dyn Fn(&Begun) -> bool| self.begun.iter().rposition(is_it);
+        let own = |place: usize| Some(place).filter(|place| !self.begun[*place].is_another(piece));
         let with_id = || if piece.id.is_empty() { None } else { last(&|call| call.id == piece.id) };
         let is_nameless = piece.name.is_empty();
         match &piece.index {
@@ -80,12 +118,11 @@ impl Calls {
             },
             None => match with_id() {
                 Some(place) => own(place),
-                None if is_nameless => self.0.len().checked_sub(1),
+                None if is_nameless => self.begun.len().checked_sub(1),
                 // The name again, where neither an index nor an id tells: more of a call that is not whole.
                 None if piece.id.is_empty() => {
-                    let goes_on = |call: &Begun| call.index.is_none() && call.id.is_empty() && call.name == piece.name;
-                    let place = self.0.len().checked_sub(1)?;
-                    Some(place).filter(|place| goes_on(&self.0[*place]) && !is_whole(&self.0[*place].arguments))
+                    let place = self.begun.len().checked_sub(1)?;
+                    Some(place).filter(|place| *place < self.before && self.begun[*place].is_open_under(piece.name))
                 }
                 None => None,
             },
@@ -96,24 +133,9 @@ impl Calls {
     /// some call lacks them.
     pub(super) fn settle(&mut self) -> Result<(), Fault> {
         let is_orphan = |call: &Begun| call.name.is_empty() && call.id.is_empty();
-        let lacks = self.0.iter().any(|call| is_orphan(call) && !call.arguments.trim().is_empty());
-        self.0.retain(|call| !is_orphan(call));
+        let lacks = self.begun.iter().any(|call| is_orphan(call) && !call.arguments.trim().is_empty());
+        self.begun.retain(|call| !is_orphan(call));
         if lacks { Err(Fault::Unreadable) } else { Ok(()) }
-    }
-}
-
-/// Whether arguments end as what they begin with ends. They are not read from the beginning for each piece, and of blanks
-/// around them no more than a line.
-fn is_whole(arguments: &str) -> bool {
-    let is_blank = |byte: &u8| byte.is_ascii_whitespace();
-    let (mut from_front, mut from_end) = (arguments.bytes().take(80), arguments.bytes().rev().take(80));
-    let ends = from_front.find(|byte| !is_blank(byte)).zip(from_end.find(|byte| !is_blank(byte)));
-    match ends {
-        None => false,
-        Some((b'{', last)) => last == b'}',
-        Some((b'[', last)) => last == b']',
-        Some((b'"', last)) => arguments.trim_start().len() > 1 && last == b'"',
-        Some(_) => true,
     }
 }
 
@@ -126,8 +148,20 @@ impl Begun {
         !piece.name.is_empty() && (has_other_name || has_other_id)
     }
 
+    /// Whether more of it may come under its name alone.
+    fn is_open_under(&self, name: &str) -> bool {
+        self.index.is_none() && self.id.is_empty() && self.name == name && !self.come.is_whole
+    }
+
+    fn add(&mut self, arguments: &str) {
+        self.arguments.push_str(arguments);
+        if self.index.is_none() && self.id.is_empty() {
+            self.come.add(arguments);
+        }
+    }
+
     fn grow(&mut self, piece: &Piece<'_>) {
-        self.arguments.push_str(piece.arguments);
+        self.add(piece.arguments);
         if self.name.is_empty() {
             self.name = piece.name.to_owned();
         }

@@ -53,6 +53,7 @@ fn read_delta(wire: &mut Wire, delta: &Json<'_>) -> Result<(), Fault> {
     let refusal = words(delta.get("refusal"));
     wire.said.refusal.push_str(refusal);
     wire.load.add(refusal.len())?;
+    wire.said.calls.next_frame();
     match delta.get("tool_calls") {
         Some(Json::List(pieces)) => pieces.iter().try_for_each(|piece| read_call(wire, piece)),
         Some(piece) => read_call(wire, piece),
