@@ -2,8 +2,10 @@
 # What it costs to build the library from nothing, beside rig, in one run on one machine: packages, and seconds of CPU of
 # a debug build. The table of docs/performance.md (what a build costs) is made of it.
 #
-#   scripts/build-cost.sh      needs the package registry; about ten minutes of CPU
+#   scripts/build-cost.sh            needs the package registry; about ten minutes of CPU
+#   scripts/build-cost.sh NAME...    only the rows of these names
 set -eu
+wanted=$(printf '%s\n' "$@")
 cd "$(dirname "$0")/.."
 here=$(pwd)
 
@@ -12,6 +14,7 @@ trap 'rm -rf "$folder"' EXIT
 
 # One line of the table: a name, and what a program that does nothing depends on.
 row() {
+    [ -z "$wanted" ] || printf '%s\n' "$wanted" | grep -qxF -- "$1" || return 0
     mkdir -p "$folder/src"
     rm -rf "$folder/target" "$folder/Cargo.lock"
     printf '[workspace]\n[package]\nname = "nothing"\nversion = "0.1.0"\nedition = "2024"\n[dependencies]\n%s\n' "$2" \
@@ -43,6 +46,7 @@ row() {
 
 bob="path = \"$here/bin/bob\", package = \"bob-agents\", default-features = false"
 row 'bob without features' "bob = { $bob }"
+row 'bob with genai' "bob = { $bob, features = [\"genai\"] }"
 row 'bob with genai, mcp and sqlite' "bob = { $bob, features = [\"genai\", \"mcp\", \"sqlite\"] }"
 row 'rig-core 0.44 without features' 'rig-core = { version = "0.44", default-features = false }'
 row 'rig 0.44' 'rig = "0.44"'

@@ -8,9 +8,9 @@ CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-$(cd ../.. && pwd)/target}
 export CARGO_TARGET_DIR
 
 cargo fmt --check
-# For a test of the package its programs are built, too, with the feature of the library that its tests have. All that the
-# feature adds is in the module `testing`: programs that do not name it are the same without it.
-if grep -nw testing src/bin/*.rs; then
+# For a test of the package its programs are built, too, with the features of the library that its tests have. All that they
+# add is in the modules `testing` and `telemetry`: programs that do not name these are the same without them.
+if grep -nwE 'testing|telemetry' src/bin/*.rs; then
     echo "a program uses what is for tests" >&2
     exit 1
 fi

@@ -24,3 +24,6 @@ mod table;
 #[cfg(all(feature = "otel", feature = "soak"))]
 #[path = "telemetry/unheard.rs"]
 mod unheard;
+#[cfg(all(feature = "otel", feature = "soak"))]
+#[path = "telemetry/unsampled.rs"]
+mod unsampled;

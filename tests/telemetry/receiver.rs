@@ -54,6 +54,12 @@ impl Receiver {
         self.once(|came| came.spans.len() >= count, |came| came.spans.clone())
     }
 
+    /// The spans of a trace, once there are so many, or after a minute.
+    pub(crate) fn trace(&self, trace: &str, count: usize) -> Vec<Span> {
+        let of_it = |came: &Came| came.spans.iter().filter(|span| span.trace == trace).cloned().collect::<Vec<_>>();
+        self.once(|came| of_it(came).len() >= count, of_it)
+    }
+
     /// The names of metrics, once this one is among them, or after a minute.
     pub(crate) fn metrics(&self, last: &str) -> Vec<String> {
         self.once(|came| came.metrics.iter().any(|name| name == last), |came| came.metrics.clone())

@@ -210,6 +210,36 @@ async fn a_server_that_could_not_start_is_found_out_when_it_can() {
     assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
 }
 
+/// A server of both versions whose first question decides, and which the handshake has reached before it answered that one.
+#[tokio::test]
+async fn a_server_that_says_too_late_that_it_speaks_the_newest_version_is_started_again_and_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let starts = folder.path().join("starts");
+    // The second process answers at once, the third when it would have been given up.
+    let arms = r#"
+    *'"method":"server/discover"'*)
+      case $(wc -l <STARTS) in 1) asked=$id; continue ;; 3) sleep 3 ;; esac
+      answer "$newest" ;;
+    *'"method":"initialize"'*) hello=$id; id=$asked; answer "$newest"; id=$hello; refuse ;;
+    *'"name":"echo"'*) answer '{"resultType":"complete","content":[{"type":"text","text":"heard"}]}' ;;"#;
+    let mut spec = server(&arms.replace("STARTS", &starts.display().to_string()));
+    let ServerTransport::Stdio(command) = &mut spec.transport else { panic!("a process") };
+    let newest = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"ttlMs":0,"cacheScope":"private","capabilities":{"tools":{}}}"#;
+    command.args[1] = format!("echo x >>'{}'\nnewest='{newest}'\n{}", starts.display(), command.args[1]);
+    // A third of it is the time for the question.
+    spec.startup_timeout_ms = 6_000;
+    let mut fixture = Fixture::with(spec).await;
+    let status = fixture.ready().await;
+    assert_eq!((status.protocol.as_deref(), status.restarts), (Some("2026-07-28"), 0), "{status:?}");
+    kill(status.pid.expect("a process"));
+    fixture.end().await;
+    fixture.server.start_again().await;
+    // The call waits for the successor.
+    assert_eq!(fixture.perform("echo").await.status, CallStatus::Ok);
+    let started = std::fs::read_to_string(&starts).expect("it was started");
+    assert_eq!(started.lines().count(), 3, "its successor is waited for");
+}
+
 #[tokio::test]
 async fn a_server_that_closes_its_output_is_ended() {
     let mut fixture = Fixture::with(server(r#"*'"name":"hang"'*) exec >&-; exec sleep 1000 ;;"#)).await;

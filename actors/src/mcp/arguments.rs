@@ -52,6 +52,8 @@ pub(super) struct Place {
     pub(super) was_ready: AtomicBool,
     /// Whether the server needed the handshake of the versions before 2026-07-28: then it is not asked for a later one.
     has_handshake: AtomicBool,
+    /// Whether the server speaks 2026-07-28 and said so too late.
+    answers_late: AtomicBool,
     /// Failed starts in a row since the server ended both with the question for a later version and without it.
     failed_both_ways: AtomicU32,
     tokens: OnceLock<Option<Arc<Tokens>>>,
@@ -68,9 +70,14 @@ impl Place {
         self.has_handshake.store(has_handshake, Ordering::Relaxed);
     }
 
+    pub(super) fn found_late(&self, answers_late: bool) {
+        self.answers_late.store(answers_late, Ordering::Relaxed);
+    }
+
     pub(super) fn asking(&self) -> Asking {
         match self.failed_both_ways.load(Ordering::Relaxed) {
             _ if self.has_handshake() => Asking::Not,
+            _ if self.answers_late.load(Ordering::Relaxed) => Asking::Only,
             0 => Asking::OrElseNot,
             failed if failed % 2 == 1 => Asking::Not,
             _ => Asking::Alone,
@@ -95,6 +102,8 @@ pub(super) enum Asking {
     /// A server that ends because of the question is started again without it.
     OrElseNot,
     Alone,
+    /// For as long as a start may take, without the handshake behind it.
+    Only,
     Not,
 }
 

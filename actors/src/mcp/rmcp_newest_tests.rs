@@ -160,6 +160,28 @@ async fn silence_is_followed_by_the_handshake_and_a_late_answer_by_nothing() {
     assert_eq!(connection.protocol().as_deref(), Some("2025-11-25"));
 }
 
+/// One that is slow to start finds both questions, and has decided for the newest version when it reads the second.
+#[tokio::test(start_paused = true)]
+async fn a_late_answer_is_remembered_where_the_handshake_is_refused_and_can_be_waited_for() {
+    let slow = discovery();
+    let (mut far, open, _changed) = opening(None, slow.clone());
+    let asked = far.next().await;
+    let hello = far.expect("initialize").await;
+    assert!(!slow.was_late());
+    far.answer(&asked, discovered()).await;
+    let refusal = json!({"code": -32022, "message": "this connection speaks 2026-07-28"});
+    far.write(&json!({"jsonrpc": "2.0", "id": hello["id"], "error": refusal}).to_string()).await;
+    assert!(soon(open).await.expect("it ends").is_err());
+    assert!(slow.was_late() && !slow.found_newest());
+
+    let (mut far, open, _changed) = opening(None, Discovery::alone(Duration::from_secs(30)));
+    let asked = far.next().await;
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    far.answer(&asked, discovered()).await;
+    let (connection, _gone) = soon(open).await.expect("it ends").expect("a connection");
+    assert_eq!(connection.protocol().as_deref(), Some("2026-07-28"));
+}
+
 #[tokio::test(start_paused = true)]
 async fn where_rmcp_gives_up_first_the_handshake_follows_as_well() {
     let mut discovery = discovery();

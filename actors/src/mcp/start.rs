@@ -49,15 +49,30 @@ impl Keeper {
     }
 
     /// A server of an older version may end because of a question that is no handshake. Then it is started once more,
-    /// and neither it nor its successors are asked again.
+    /// and neither it nor its successors are asked again. One that answers the question when the handshake was sent, and
+    /// is not ready for that, is started once more, too: it and its successors are asked and waited for.
     async fn start_in_time(&self, held: &mut Held) -> Result<Started, Unready> {
         let (spec, place) = (&self.arguments.spec, &self.arguments.place);
         let mut budget = TimeBudget::of(spec.startup_timeout());
         let asking = place.asking();
-        let discovery = (asking != Asking::Not).then(|| Discovery::of(spec.startup_timeout()));
-        let mut both_ways = false;
+        let limit = spec.startup_timeout();
+        let discovery = match asking {
+            Asking::OrElseNot | Asking::Alone => Some(Discovery::of(limit)),
+            Asking::Only => Some(Discovery::alone(limit)),
+            Asking::Not => None,
+        };
+        let (mut both_ways, mut is_only) = (false, asking == Asking::Only);
         let started = self.start_once(held, discovery.clone(), &mut budget).await;
         let started = match (started, discovery) {
+            (Err(unready), Some(discovery)) if held.child.is_some() && discovery.was_late() => {
+                is_only = true;
+                if unready.is_late {
+                    Err(unready)
+                } else {
+                    held.end_process(&self.arguments).await;
+                    self.start_once(held, Some(Discovery::alone(limit)), &mut budget).await
+                }
+            }
             (Err(Unready { ended: true, .. }), Some(discovery))
                 if held.child.is_some() && asking == Asking::OrElseNot && !discovery.found_newest() =>
             {
@@ -69,6 +84,8 @@ impl Keeper {
         };
         let has_handshake = started.as_ref().is_ok_and(|started| started.connection.has_handshake());
         place.found_handshake(has_handshake);
+        // What failed in another way may be something else by the next start, and is asked about both.
+        place.found_late(is_only && started.as_ref().err().is_none_or(|unready| unready.is_late));
         place.started(started.is_ok(), both_ways);
         started
     }

@@ -18,6 +18,8 @@ pub(super) struct Handshake<T> {
     transport: T,
     first: First,
     discovery: Option<Discovery>,
+    /// The id of a `server/discover` that had no answer in time.
+    given_up: Option<RequestId>,
 }
 
 /// The first request of a connection, which is its handshake; or its first two, if the first is refused.
@@ -32,7 +34,7 @@ enum First {
 
 impl<T> Handshake<T> {
     pub(super) fn new(transport: T, discovery: Option<Discovery>) -> Self {
-        Self { transport, first: First::Unsent, discovery }
+        Self { transport, first: First::Unsent, discovery, given_up: None }
     }
 
     /// What rmcp gets for the answer to `server/discover`.
@@ -47,6 +49,18 @@ impl<T> Handshake<T> {
                 JsonRpcMessage::Response(response)
             }
             _ => refusal(id),
+        }
+    }
+
+    /// Notices that a server which was given up speaks the newest version after all.
+    fn look_at_stray(&self, message: &RxJsonRpcMessage<RoleClient>) {
+        let (JsonRpcMessage::Response(response), Some(asked), Some(discovery)) =
+            (message, &self.given_up, &self.discovery)
+        else {
+            return;
+        };
+        if is_same(&response.id, asked) && is_newest(&response.result) {
+            discovery.set_late();
         }
     }
 
@@ -108,7 +122,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
                 // rmcp may have waited for the discovery long enough.
                 (ClientRequest::InitializeRequest(_), _, First::Unsent | First::Discover(..))
                 | (_, _, First::Unsent) => {
-                    self.first = First::Asked(id);
+                    if let First::Discover(asked, _) = std::mem::replace(&mut self.first, First::Asked(id)) {
+                        self.given_up = Some(asked);
+                    }
                 }
                 _behind_the_handshake => {}
             }
@@ -129,6 +145,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
             let message = match (received, asked) {
                 (Err(_silence), Some((id, _))) => {
                     self.first = First::Unsent;
+                    self.given_up = Some(id.clone());
                     return Some(refusal(id));
                 }
                 (Err(_without_a_limit), None) => return None,
@@ -145,6 +162,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Handshake<T> {
             if !self.is_stray(&message) {
                 return Some(message);
             }
+            self.look_at_stray(&message);
             tracing::debug!(target: "bob::mcp", "a reply to no question came before the handshake's");
         }
     }

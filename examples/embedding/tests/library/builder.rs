@@ -113,22 +113,10 @@ async fn a_runtime_with_everything_set_answers() {
     std::fs::remove_file(&file).expect("it was there");
 }
 
-/// The methods, read from the interface of the library: one that is added belongs into this file.
+/// One that is added belongs into this file.
 #[test]
 fn no_method_is_left_out() {
-    let here = include_str!("builder.rs");
-    let interface = include_str!("../../../../docs/api.txt");
-    let (_, item) = interface.split_once("\n# bob::RuntimeBuilder\n").expect("the builder");
-    let (item, _) = item.split_once("\n# ").expect("another item");
-    let methods = item.lines().filter_map(|line| {
-        let line = line.trim().strip_prefix("pub ")?;
-        let name = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ")?;
-        name.split(['(', '<']).next()
-    });
-    let methods: Vec<_> = methods.collect();
-    let is_called =
-        |name: &&&str| here.contains(&format!(".{name}(")) || here.contains(&format!("RuntimeBuilder::{name}("));
-    let missing: Vec<_> = methods.iter().filter(|name| !is_called(name)).collect();
+    let (missing, count) = crate::interface::not_called("bob::RuntimeBuilder", include_str!("builder.rs"));
     assert!(missing.is_empty(), "not called here: {missing:?}");
-    assert!(methods.len() > 40, "only {methods:?} were found");
+    assert!(count > 40, "only {count} were found");
 }

@@ -1,9 +1,11 @@
 //! The library as a program sees that depends on it alone: every port, with its contract suite, every method of the builder,
-//! and a double of a runtime.
+//! telemetry, and a double of a runtime.
 
 mod builder;
 mod double;
+mod interface;
 mod ports;
 mod readme;
 mod suites;
+mod telemetry;
 mod turn;
