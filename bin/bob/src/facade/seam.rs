@@ -147,7 +147,7 @@ impl Given {
         let (session, traceparent) = (envelope.session_id?, self.traceparent.as_deref());
         let told = StepEvent { step: envelope.step, event: envelope.event };
         let given = Envelope::of_turn(&session, &self.turn, envelope.time, self.seq, traceparent, told);
-        Some(Envelope { tenant: self.tenant.clone().or(envelope.tenant), ..given })
+        Some(Envelope { tenant: self.tenant.clone().or(envelope.tenant), epoch: envelope.epoch, ..given })
     }
 }
 
