@@ -9,7 +9,7 @@ mod artifacts;
 #[path = "scale/attended.rs"]
 mod attended;
 #[path = "scale/database.rs"]
-mod database;
+pub(crate) mod database;
 #[path = "scale/owners.rs"]
 mod owners;
 #[path = "scale/pools.rs"]

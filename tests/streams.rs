@@ -6,6 +6,9 @@
 mod combined;
 #[path = "streams/dropped.rs"]
 mod dropped;
+#[cfg(feature = "sqlite")]
+#[path = "streams/moved.rs"]
+mod moved;
 #[path = "streams/order.rs"]
 mod order;
 #[path = "streams/paged.rs"]

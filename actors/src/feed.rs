@@ -75,6 +75,8 @@ struct Watched {
     seq: u64,
     traceparent: Option<String>,
     tenant: Option<TenantId>,
+    /// The epoch under which its turn is written, as far as the turn has told it.
+    epoch: Option<u64>,
     parent: Option<Arc<ParentTurn>>,
     buffers: Vec<Arc<Buffer>>,
 }
@@ -107,8 +109,31 @@ impl Feed {
         Subscription::new(Arc::clone(self), session.clone(), buffer)
     }
 
-    /// Tells one event of a turn.
+    /// Tells one event of a turn, from outside the turn. It has the epoch of the turn's own events.
     pub fn emit(&self, session: &SessionId, turn: &TurnId, at: Millis, event: impl Into<StepEvent>) {
+        self.emit_under(None, session, turn, at, event);
+    }
+
+    /// The turn's owner writes under this epoch from now on.
+    pub fn owned_under(&self, epoch: u64, session: &SessionId, turn: &TurnId) {
+        if !self.is_watched() {
+            return;
+        }
+        let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = watched.get_mut(session).filter(|entry| entry.turn.as_ref() == Some(turn)) {
+            entry.epoch = Some(epoch);
+        }
+    }
+
+    /// Tells one event of a turn. The turn itself names the epoch under which it is written.
+    pub fn emit_under(
+        &self,
+        epoch: Option<u64>,
+        session: &SessionId,
+        turn: &TurnId,
+        at: Millis,
+        event: impl Into<StepEvent>,
+    ) {
         if !self.is_watched() {
             return;
         }
@@ -130,8 +155,9 @@ impl Feed {
             Envelope::of_turn(session, turn, at, 1, None, told)
         } else {
             entry.count(turn, &told.event);
+            entry.epoch = epoch.or(entry.epoch);
             let envelope = Envelope::of_turn(session, turn, at, entry.seq, entry.traceparent.as_deref(), told);
-            Envelope { tenant: entry.tenant.clone(), parent: entry.parent.clone(), ..envelope }
+            Envelope { tenant: entry.tenant.clone(), epoch: entry.epoch, parent: entry.parent.clone(), ..envelope }
         });
         entry.buffers.retain(|buffer| buffer.push(&envelope));
         let mut parent = entry.parent.clone();
@@ -254,7 +280,7 @@ impl Watched {
         if self.turn.as_ref() != Some(turn) || (self.is_over && matches!(event, AgentEvent::TurnStarted { .. })) {
             self.turn = Some(turn.clone());
             self.seq = 0;
-            (self.traceparent, self.tenant, self.parent) = (None, None, None);
+            (self.traceparent, self.tenant, self.epoch, self.parent) = (None, None, None, None);
         }
         if let AgentEvent::TurnStarted { traceparent, context, parent, .. } = event {
             self.parent = parent.as_ref().filter(|parent| parent.line.is_some()).cloned().map(Arc::new);

@@ -339,6 +339,10 @@ impl SessionStore for FaultStore {
         self.inner.inbox()
     }
 
+    fn is_of_one_process(&self) -> bool {
+        self.inner.is_of_one_process()
+    }
+
     fn lease(&self, session: &SessionId) -> StoreLease {
         self.inner.lease(session)
     }

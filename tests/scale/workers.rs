@@ -139,12 +139,13 @@ fn every_machine_sees_what_each_process_counted() {
 #[test]
 fn a_submitted_turn_whose_worker_dies_is_answered_once() {
     let Some(database) = Database::new("a_submitted_turn_whose_worker_dies") else { return };
-    let (stuck, good) = (FakeProvider::repeating([Reply::Silence]), FakeProvider::start([Reply::text("here I am")]));
+    let call = Reply::call("c1", "local__list_dir", r#"{"path":"."}"#);
+    let (stuck, good) = (FakeProvider::start([call, Reply::Silence]), FakeProvider::start([Reply::text("here I am")]));
     let (ann, ben) = (database.machine(&stuck), database.machine(&good));
     let submitted = ben.agent(["submit", "--follow", "--json", "--session", "one", "hi"]).spawn();
     let dies = worker(&ann, "1");
-    assert!(stuck.asked_within(1, SOON), "the turn runs");
-    submitted.wait_stdout("turn.started");
+    assert!(stuck.asked_within(2, SOON), "the turn runs, behind a step with a call");
+    submitted.wait_stdout("tool.completed");
     dies.signal(Signal::KILL);
     assert_eq!(dies.finish().signal, Some(9));
     let works = worker(&ben, "1");
@@ -152,10 +153,13 @@ fn a_submitted_turn_whose_worker_dies_is_answered_once() {
     assert_eq!(run.code, Some(0), "{}", run.stderr);
     let events: Vec<Value> = run.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of = |name: &str| events.iter().filter(|event| event["type"] == name).collect::<Vec<_>>();
-    let counts = ["turn.started", "message.user", "message.assistant", "turn.finished"].map(|name| of(name).len());
-    assert_eq!(counts, [1; 4], "{run:?}");
+    let kinds = ["turn.started", "message.user", "tool.called", "tool.completed", "message.assistant", "turn.finished"];
+    assert_eq!(kinds.map(|name| of(name).len()), [1; 6], "{run:?}");
     let numbers: Vec<_> = events.iter().filter_map(|event| event["seq"].as_u64()).collect();
-    assert!(numbers.is_sorted_by(|one, next| one < next), "no gap and no double: {numbers:?}");
+    assert_eq!(numbers, (1..=numbers.len() as u64).collect::<Vec<_>>(), "no gap and no double");
+    assert!(numbers.len() >= events.len() - 1, "all but the result are numbered: {run:?}");
+    let epochs: Vec<_> = events.iter().filter_map(|event| event["epoch"].as_u64()).collect();
+    assert!(epochs.is_sorted() && epochs.first() < epochs.last(), "it has moved: {epochs:?}");
     let last = events.last().unwrap();
     assert_eq!((&last["content"], &last["saved"]), (&"here I am".into(), &true.into()), "{last}");
     assert_eq!(ended(works).len(), 1);

@@ -1,5 +1,6 @@
 //! Any number of readers of one session: rebuilt, then live, each event once.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,12 +16,12 @@ use tokio::sync::Notify;
 use crate::support::runtime::{Nothing, build, ended, file_store, over, say, scripted, session, turn, within};
 use crate::support::scratch::Scratch;
 
-async fn subscribe(runtime: &Runtime, from: EventsFrom) -> AgentEvents {
+pub(super) async fn subscribe(runtime: &Runtime, from: EventsFrom) -> AgentEvents {
     within(runtime.subscribe(session("s"), from)).await.expect("a reader")
 }
 
 /// Reads until that many turns have ended.
-async fn read(events: &mut AgentEvents, turns: usize) -> Vec<Arc<Envelope>> {
+pub(super) async fn read(events: &mut AgentEvents, turns: usize) -> Vec<Arc<Envelope>> {
     let (mut read, mut ends) = (Vec::new(), 0);
     while ends < turns {
         let event = within(events.next()).await.expect("the runtime runs").expect("the journal can be read");
@@ -31,7 +32,7 @@ async fn read(events: &mut AgentEvents, turns: usize) -> Vec<Arc<Envelope>> {
 }
 
 /// The events that the journal contains, in order.
-fn durable(events: &[Arc<Envelope>]) -> Vec<String> {
+pub(super) fn durable(events: &[Arc<Envelope>]) -> Vec<String> {
     let name = |told: &Envelope| {
         let event = &told.event;
         let value = serde_json::to_value(event).unwrap();
@@ -43,13 +44,13 @@ fn durable(events: &[Arc<Envelope>]) -> Vec<String> {
         let step = told.step.map(|step| format!(" {step}")).unwrap_or_default();
         let call = event.call().map(|call| format!(" {call}")).unwrap_or_default();
         let said = ["message_id", "parts", "text", "steered", "title", "kind"].map(|key| value[key].to_string());
-        (!is_live).then(|| format!("{kind}{step}{call} {}", said.join(" ")))
+        (!is_live).then(|| format!("{kind}{step}{call} {} {:?}", said.join(" "), told.epoch))
     };
     events.iter().filter_map(|event| name(event)).collect()
 }
 
 #[track_caller]
-fn assert_numbered(events: &[Arc<Envelope>]) {
+pub(super) fn assert_numbered(events: &[Arc<Envelope>]) {
     let mut number = 0;
     for event in events {
         number = if matches!(event.event, AgentEvent::TurnStarted { .. }) { 1 } else { number + 1 };
@@ -148,6 +149,11 @@ async fn another_process_rebuilds_what_the_first_one_told() {
     let rebuilt = read(&mut subscribe(&next, EventsFrom::Beginning).await, 1).await;
     assert_eq!(durable(&rebuilt), durable(&live));
     assert_eq!(rebuilt[0].trace_id, live[0].trace_id);
+    let mut again = subscribe(&next, EventsFrom::Now).await;
+    turn(&next, say("and on")).await;
+    let again = read(&mut again, 1).await;
+    let epochs = |events: &[Arc<Envelope>]| events.iter().map(|event| event.epoch).collect::<BTreeSet<_>>();
+    assert_eq!((epochs(&live), epochs(&again)), ([Some(1)].into(), [Some(2)].into()), "all events have it");
 }
 
 #[tokio::test]

@@ -283,4 +283,8 @@ impl SessionStore for MemoryStore {
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
         Some(Arc::<MemoryInbox>::clone(&self.inbox))
     }
+
+    fn is_of_one_process(&self) -> bool {
+        true
+    }
 }

@@ -204,6 +204,12 @@ pub trait SessionStore: Send + Sync + 'static {
         None
     }
 
+    /// Whether no other process can have the sessions of this store, as in memory. A reader of a session then does not look for
+    /// what others write. `false`, as this default says, where that is not known.
+    fn is_of_one_process(&self) -> bool {
+        false
+    }
+
     /// How long this process may assume that a session it claimed is its own; asked before a side effect starts. For ever,
     /// as this default says, where the operating system tells of an owner's end. Does not wait.
     fn lease(&self, session: &SessionId) -> StoreLease {

@@ -1,6 +1,6 @@
 //! The end of a stopped turn: the outcome is reported when its save is confirmed, or after a bounded wait.
 
-use super::{TurnArguments, again};
+use super::{TurnArguments, TurnState, again};
 use crate::rooms::Rooms;
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, StoreError};
@@ -57,5 +57,14 @@ impl Closing {
                 rooms.sessions.tell(SessionsMessage::News { session: session.clone(), news });
             }
         });
+    }
+}
+
+impl TurnState {
+    /// The end of a turn is announced by the supervisor, and may be all that this owner writes of it.
+    pub(super) fn tell_epoch(&self, news: &TurnNews) {
+        if let (TurnNews::Finished { outcome, .. }, Some(epoch)) = (news, self.turn.epoch()) {
+            self.started.feed.owned_under(epoch, &self.started.session, &outcome.turn_id);
+        }
     }
 }

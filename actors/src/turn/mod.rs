@@ -169,8 +169,10 @@ impl Actor for TurnActor {
             }
         }
         for effect in state.turn.apply(now, TurnMessage::Stopped { reason, submission }) {
-            if let Effect::Append { append, .. } = &effect {
-                state.note(&append.records);
+            match &effect {
+                Effect::Append { append, .. } => state.note(&append.records),
+                Effect::Report(news) => state.tell_epoch(news),
+                _nothing_to_note => {}
             }
             if let Some(effect) = closing.keep(effect) {
                 let _the_turn_is_over = state.perform(effect, now.wall, &myself);
@@ -365,12 +367,12 @@ impl TurnState {
             Effect::Remember(standing) => rooms.memory.keep(standing),
             Effect::AbandonAll => self.in_flight.clear(),
             Effect::Report(news) => {
-                let session = self.started.session.clone();
-                rooms.sessions.tell(SessionsMessage::News { session, news });
+                self.tell_epoch(&news);
+                rooms.sessions.tell(SessionsMessage::News { session: self.started.session.clone(), news });
             }
             Effect::Emit(event) => {
                 if let Some(turn) = self.turn.turn_id() {
-                    self.started.feed.emit(&self.started.session, turn, now, *event);
+                    self.started.feed.emit_under(self.turn.epoch(), &self.started.session, turn, now, *event);
                 }
             }
         }

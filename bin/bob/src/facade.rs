@@ -20,6 +20,8 @@ mod file_changes;
 pub(crate) mod finish;
 mod health;
 mod implementation;
+mod journal;
+mod look;
 mod models;
 mod options;
 #[cfg(feature = "genai")]

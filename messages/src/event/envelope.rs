@@ -26,6 +26,10 @@ pub struct Envelope {
     /// The tenant whose turn it is. An input that is cancelled before its turn began has an event without one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
+    /// The epoch of the session's owner, under which the record of the event is written, if it has one. `None` where the
+    /// event is of no turn that has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub epoch: Option<u64>,
     /// The call that the session works for, if it is that of a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<Arc<ParentTurn>>,
@@ -74,6 +78,7 @@ impl Envelope {
             time: at,
             session_id: Some(session.clone()),
             tenant: None,
+            epoch: None,
             parent: None,
             turn_id: Some(turn.clone()),
             trace_id: trace::trace_id(turn, traceparent),
@@ -92,6 +97,7 @@ impl Envelope {
             time: at,
             session_id: None,
             tenant: None,
+            epoch: None,
             parent: None,
             turn_id: None,
             trace_id: "0".repeat(32),
@@ -138,6 +144,9 @@ impl Envelope {
         }));
         if let Some(tenant) = &self.tenant {
             flat.insert("tenant".into(), tenant.as_str().into());
+        }
+        if let Some(epoch) = self.epoch {
+            flat.insert("epoch".into(), epoch.into());
         }
         if let Some(parent) = &self.parent {
             flat.insert("parent".into(), serde_json::to_value(parent).unwrap_or_default());

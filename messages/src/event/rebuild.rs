@@ -6,7 +6,6 @@
 //! reasoning and tool titles. Numbers increase by one within each run of a turn, and times are those of the records.
 
 use super::{AgentEvent, CallState, Envelope, StepEvent, message};
-use crate::Millis;
 use crate::approvals::choices;
 use crate::chat::{FinishReason, complaint};
 use crate::error::AgentError;
@@ -136,7 +135,7 @@ impl Rebuild {
         }
         let Some(turn) = &record.turn else { return Vec::new() };
         let is_apart = record.fact == Fact::Withdrawn;
-        told.into_iter().map(|event| self.envelope(turn, record.at, event, is_apart)).collect()
+        told.into_iter().map(|event| self.envelope(turn, record, event, is_apart)).collect()
     }
 
     /// Remembers the reason of the suspension that a resumption ends.
@@ -157,9 +156,9 @@ impl Rebuild {
         })
     }
 
-    fn envelope(&mut self, turn: &TurnId, at: Millis, event: StepEvent, is_apart: bool) -> Envelope {
+    fn envelope(&mut self, turn: &TurnId, record: &Record, event: StepEvent, is_apart: bool) -> Envelope {
         if is_apart {
-            return Envelope::of_turn(&self.session.id, turn, at, 1, None, event);
+            return Envelope::of_turn(&self.session.id, turn, record.at, 1, None, event);
         }
         if let AgentEvent::TurnStarted { traceparent, context, .. } = &event.event {
             self.seq = 0;
@@ -168,8 +167,8 @@ impl Rebuild {
         }
         self.seq += 1;
         let traceparent = self.traceparent.as_deref();
-        let envelope = Envelope::of_turn(&self.session.id, turn, at, self.seq, traceparent, event);
-        Envelope { tenant: self.tenant.clone(), ..envelope }
+        let envelope = Envelope::of_turn(&self.session.id, turn, record.at, self.seq, traceparent, event);
+        Envelope { tenant: self.tenant.clone(), epoch: Some(record.epoch), ..envelope }
     }
 
     fn step(&self) -> u32 {

@@ -344,6 +344,11 @@ impl Turn {
         self.session.as_ref()
     }
 
+    /// The epoch under which this owner writes; `None` while it does not own the session.
+    pub fn epoch(&self) -> Option<u64> {
+        Some(self.outbox.epoch).filter(|epoch| *epoch > 0)
+    }
+
     /// The turn that runs, is suspended or ran last: whose events these are.
     pub fn turn_id(&self) -> Option<&TurnId> {
         let session = self.session.as_ref()?;

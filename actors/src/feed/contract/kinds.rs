@@ -204,7 +204,10 @@ pub fn every_kind() -> Vec<Envelope> {
     let numbered = (1..).zip(all());
     let envelope = |(seq, told): (u64, StepEvent)| match told.event.is_of_tree() {
         true => Envelope::of_tree(seq, 1, told.event),
-        false => Envelope::of_turn(&session(), &TurnId::new("t"), 1, seq, None, told),
+        false => {
+            let envelope = Envelope::of_turn(&session(), &TurnId::new("t"), 1, seq, None, told);
+            Envelope { epoch: Some(1), ..envelope }
+        }
     };
     numbered.map(envelope).collect()
 }

@@ -65,6 +65,11 @@ pub trait AgentRuntime: Send + Sync {
     /// stream waits for it. A reader that falls more than 1,024 events or 16 MiB behind loses live-only events and
     /// resumes from the journal; slow or dropped readers never affect a turn.
     ///
+    /// Turns that another process with the same store runs are seen as well, rebuilt: while no events come, the journal
+    /// is looked at once in a quarter of a second to a second. A turn may move from one process to another. Text deltas
+    /// that the former owner showed of a message that is not in the journal are taken back by one
+    /// [`Delta::Reset`](crate::events::Delta::Reset), and the turn has one `turn.finished`.
+    ///
     /// # Errors
     /// `Invalid` when `from` names an unknown turn; `Store` when the journal cannot be read.
     fn subscribe(&self, session: SessionId, from: EventsFrom) -> BoxFuture<'_, Result<AgentEvents, AgentError>>;

@@ -91,6 +91,7 @@ impl RuntimeBuilder {
 
     async fn start(mut self, rooms: Rooms, agents: Option<Agents>) -> Result<Runtime, BuildError> {
         let store = self.store.take().unwrap_or_else(|| MemoryStore::new());
+        let is_shared = !store.is_of_one_process();
         if store.artifacts().is_some() {
             // Also of a replay: its large results are put into its own store.
             let reader = read_artifact(rooms.tools.runtime().artifacts().clone());
@@ -199,6 +200,7 @@ impl RuntimeBuilder {
             ports,
             hooks: self.hook_programs,
             draining: AtomicBool::new(false),
+            is_shared,
         });
         let handle: Weak<Inner> = Arc::downgrade(&runtime.0);
         runtime.refuse_by_hooks(Weak::clone(&handle));

@@ -15,7 +15,8 @@ use std::task::{Context, Poll, ready};
 /// turns continue.
 ///
 /// The events of sub-agents that work for the session, at all levels, are between its own as they happen: they have their
-/// own session and turn, and `parent` is set. They are live only; a reader of a sub-agent's session has all of them.
+/// own session and turn, and `parent` is set. They are live only, and only those of sub-agents that work in this process; a
+/// reader of a sub-agent's session has all of them.
 ///
 /// Within a run of a turn (from `turn.started` to `turn.finished`) the numbers increase by one over rebuilt and live
 /// events. They are specific to this reader: joined text deltas, and live-only events before the reader joined, make
@@ -62,8 +63,9 @@ impl AgentEvents {
     /// The next event of any kind; `None` when the runtime has ended and everything was given. Cancel-safe.
     ///
     /// # Errors
-    /// When the journal could not be read, with which this reader begins, or joins again when it fell behind. The next
-    /// call tries that once more.
+    /// When the journal could not be read, with which this reader begins, or joins again when it fell behind, or reads what
+    /// another process did before the event that comes next. The next call tries that once more. A store that cannot be read
+    /// while no events come is no error: it is looked at again later.
     pub async fn next(&mut self) -> Option<Result<Arc<Envelope>, AgentError>> {
         poll_fn(|context| self.poll_event(context)).await
     }

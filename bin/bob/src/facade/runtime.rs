@@ -58,6 +58,8 @@ pub(super) struct Inner {
     /// Programs that are run at points of a turn.
     pub(super) hooks: Option<HookPrograms>,
     pub(super) draining: AtomicBool,
+    /// Whether another process may have the store, too.
+    pub(super) is_shared: bool,
     #[cfg(feature = "mcp")]
     pub(super) tool_servers: ToolServers,
 }

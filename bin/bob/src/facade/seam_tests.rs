@@ -2,7 +2,6 @@
 
 use super::*;
 use bob_messages::chat::{FinishReason, StopReason, ToolCall, ToolResult};
-use bob_messages::event::Delta;
 use bob_messages::ids::{ModelName, SessionId, ToolName};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::tools::{ToolKind, ToolOutput};
@@ -203,4 +202,52 @@ fn only_the_newest_turns_are_remembered() {
         assert!(seam.rebuilt(event).is_some());
     }
     assert_eq!(seam.turns.len(), MOST_TURNS);
+}
+
+fn under(epoch: u64, told: &StepEvent) -> Envelope {
+    Envelope { epoch: Some(epoch), ..envelope(told) }
+}
+
+fn is_reset(told: &Envelope) -> bool {
+    matches!(told.event, AgentEvent::LlmStreamChunk { delta: Delta::Reset, .. })
+}
+
+/// What a reader is given of a turn whose first owner told its first so many events, of which the journal has the first
+/// `kept`, and whose second owner goes on behind these.
+fn moved(told_here: usize, kept: usize) -> Vec<Envelope> {
+    let story = &story()[..13];
+    let mut seam = Seam::new(true);
+    let live = |event: &StepEvent| Arc::new(under(1, event));
+    let mut given: Vec<_> = story[..told_here].iter().filter_map(|event| seam.live(live(event))).collect();
+    for (at, event) in story.iter().enumerate().filter(|(_, event)| !is_only_live(event)) {
+        let event = under(if at < kept { 1 } else { 2 }, event);
+        given.extend(seam.moved(&event));
+        given.extend(seam.rebuilt(event));
+    }
+    // The first owner has not noticed it.
+    given.extend(story[told_here..].iter().filter_map(|event| seam.live(live(event))));
+    given
+}
+
+#[test]
+fn what_an_owner_told_and_did_not_write_is_void_when_its_turn_has_moved() {
+    let story = story();
+    for told_here in 2..13 {
+        // A reply with all that it says is one record, and so is the end of each other event.
+        for kept in (2..=told_here).filter(|kept| !matches!(kept, 5..=8)) {
+            let at = format!("told until {told_here}, of which the journal has {kept}");
+            let given = moved(told_here, kept);
+            let behind = &given[given.iter().take_while(|one| one.epoch == Some(1)).count()..];
+            let is_void = told_here > 3 && kept <= 4;
+            assert_eq!(given.iter().filter(|one| is_reset(one)).count(), usize::from(is_void), "{at}: {given:#?}");
+            assert_eq!(behind.first().is_some_and(is_reset), is_void, "{at}: it comes first");
+            assert!(behind.iter().all(|one| one.epoch == Some(2)), "{at}: nothing of the first owner comes behind");
+            let durable =
+                |given: &[Envelope]| given.iter().map(told).filter(|one| !is_only_live(one)).collect::<Vec<_>>();
+            let expected: Vec<_> = story[kept..13].iter().filter(|one| !is_only_live(one)).cloned().collect();
+            assert_eq!(durable(behind), expected, "{at}: all of the second owner");
+            let numbers: Vec<_> = given.iter().map(|one| one.seq).collect();
+            assert_eq!(numbers, (1..=given.len() as u64).collect::<Vec<_>>(), "{at}");
+        }
+    }
 }

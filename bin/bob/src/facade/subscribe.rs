@@ -3,30 +3,31 @@
 //! A reader subscribes to the live events before it reads the journal, and the session's actor flushes its records in
 //! between, so there is no gap; the [`seam`](super::seam) removes duplicates. A reader that falls too far behind is
 //! detached by the feed and joins again in this way.
+//!
+//! Another process with the same store may have the session, now or later. So a reader goes on through the journal: it
+//! looks whether there is more while no events come, and before it gives the first event of another owner. The epoch of an
+//! event tells its owner.
 
 use super::boxed::{AnyFuture, Boxed};
+use super::journal::{Journal, PAGE, begins, last_of};
+use super::look::{Look, Page};
 use super::runtime::Runtime;
 use super::seam::Seam;
 use bob_actors::feed::{Detached, Subscription};
 use bob_messages::error::AgentError;
-use bob_messages::event::{Envelope, Rebuild};
+use bob_messages::event::{AgentEvent, Envelope};
 use bob_messages::ids::{SessionId, TurnId};
-use bob_messages::session_state::Session;
-use bob_messages::store::{Fact, Part, Record, StoreError};
+use bob_messages::store::{Part, Record, StoreError};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
-use std::vec;
-
-/// How many records a reader holds at a time.
-const PAGE: usize = 256;
-
-/// How many messages the session of a reader keeps: only the last ones tell something.
-const MESSAGES_KEPT: usize = 16;
 
 /// Timeout of reading the session's journal, which includes pending writes of the session.
 const READ_WITHIN: Duration = Duration::from_secs(10);
+
+/// How many turns may begin here before the journal is read on: fewer than the seam remembers.
+const MOST_BEGUN: usize = 32;
 
 /// Where a reader of a session's events begins.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -48,8 +49,18 @@ pub(super) struct Reader {
     session: SessionId,
     live: Subscription,
     seam: Seam,
-    /// The journal, until it was read completely.
+    /// The journal: until it was read completely, or for as long as this looks for more.
     journal: Option<Journal>,
+    /// Looks whether there is more; `None` where no other process has the store.
+    look: Option<Look>,
+    /// The epoch of the last owner of whom something was read or told.
+    epoch: u64,
+    /// The first event of another owner, while what is before it is read.
+    held: Option<Arc<Envelope>>,
+    /// The epoch of that owner, whose own records are left to its events.
+    until: Option<u64>,
+    /// How many turns began here since the journal was read.
+    begun: usize,
     rebuilt: VecDeque<Arc<Envelope>>,
     /// The store's answer, while one is awaited.
     awaited: Option<AnyFuture<Read>>,
@@ -60,28 +71,14 @@ pub(super) struct Reader {
 
 enum Read {
     /// A page of the journal.
-    Page(Result<Vec<Arc<Record>>, AgentError>),
+    Page(Page),
     /// The live events again, and the journal behind those that were lost.
     Joined(Box<Result<(Subscription, Journal), AgentError>>),
 }
 
-#[derive(Debug)]
-struct Journal {
-    rebuild: Rebuild,
-    page: vec::IntoIter<Arc<Record>>,
-    /// The version of the last record of the page.
-    read: u64,
-    /// The journal's version when the reader joined; later records are live.
-    last: u64,
-    /// Events up to this version are recorded but not delivered.
-    silent_until: u64,
-    /// Suppressed events were delivered before, and are remembered as needed.
-    is_again: bool,
-}
-
 pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: EventsFrom) -> Result<Reader, AgentError> {
     let (live, newest) = attach(runtime, &session).await?;
-    let last = last_of(&newest);
+    let (last, epoch) = (last_of(&newest), epoch_of(&newest));
     let journal = match from {
         EventsFrom::Beginning => Journal::whole(&session, last, 0),
         EventsFrom::Version(version) => Journal::whole(&session, last, version),
@@ -97,10 +94,27 @@ pub(super) async fn subscribe(runtime: &Runtime, session: SessionId, from: Event
             }
         },
     };
-    let (seam, rebuilt) = (Seam::default(), VecDeque::new());
+    let look = runtime.0.is_shared.then(Look::new);
+    let (seam, rebuilt) = (Seam::new(look.is_some()), VecDeque::new());
     let journal = Some(journal.offering(runtime));
     let (runtime, ended) = (runtime.clone(), ended(runtime));
-    Ok(Reader { runtime, session, live, seam, journal, rebuilt, awaited: None, ended, is_over: false })
+    let (awaited, held, until, begun, is_over) = (None, None, None, 0, false);
+    Ok(Reader {
+        runtime,
+        session,
+        live,
+        seam,
+        journal,
+        look,
+        epoch,
+        held,
+        until,
+        begun,
+        rebuilt,
+        awaited,
+        ended,
+        is_over,
+    })
 }
 
 /// The live events from now on, and the newest records of a journal that has everything before them.
@@ -114,8 +128,9 @@ async fn attach(runtime: &Runtime, session: &SessionId) -> Result<(Subscription,
     Ok((live, newest))
 }
 
-fn last_of(records: &[Arc<Record>]) -> u64 {
-    records.last().map_or(0, |last| last.version)
+/// The epoch of the last owner. There is none before the first.
+fn epoch_of(records: &[Arc<Record>]) -> u64 {
+    records.last().map_or(1, |last| last.epoch)
 }
 
 /// The version behind which this turn begins that is not among the newest.
@@ -152,56 +167,6 @@ async fn first_of(
     Ok(None)
 }
 
-/// Whether the events of this turn begin with this record: its input may have waited behind another turn.
-fn begins(record: &Record, turn: &TurnId) -> bool {
-    record.turn.as_ref() == Some(turn) && !matches!(record.fact, Fact::Input(_))
-}
-
-impl Journal {
-    fn whole(session: &SessionId, last: u64, silent_until: u64) -> Self {
-        let rebuild = Rebuild::behind(Session::fold_keeping(session.clone(), MESSAGES_KEPT, []));
-        Self { rebuild, page: Vec::new().into_iter(), read: 0, last, silent_until, is_again: false }
-    }
-
-    /// A journal of which only these newest records need be read, since everything that is given, and the run that it
-    /// belongs to, is behind a snapshot. Whole, where that is not so.
-    fn begin(session: &SessionId, newest: Vec<Arc<Record>>, silent_until: u64) -> Self {
-        let last = last_of(&newest);
-        let whole = || Self::whole(session, last, silent_until);
-        let Some((first, behind)) = newest.split_first().filter(|(first, _)| first.version > 1) else { return whole() };
-        let snapshot = std::slice::from_ref(first);
-        let Some(found) = Session::fold_latest(session.clone(), None, snapshot) else { return whole() };
-        let is_given = behind.partition_point(|record| record.version <= silent_until);
-        let mut then = found.clone();
-        behind[..is_given].iter().for_each(|record| then.apply(record));
-        let turn = |session: &Session| session.open.as_ref().map(|open| open.input.turn.clone());
-        if turn(&found).is_none() || turn(&found) == turn(&then) {
-            return whole();
-        }
-        let mut page = newest.into_iter();
-        let _snapshot = page.next();
-        Self { rebuild: Rebuild::behind(found), page, read: last, last, silent_until, is_again: false }
-    }
-
-    /// Questions are rebuilt with what this runtime would take as a decision, as it asks them itself.
-    fn offering(self, runtime: &Runtime) -> Self {
-        Self { rebuild: self.rebuild.offering_always(runtime.offers_always()), ..self }
-    }
-
-    /// Returns the next part to read; `None` at the end.
-    fn next_page(&self) -> Option<Part> {
-        let is_read = self.page.len() > 0 || self.read >= self.last;
-        let most = usize::try_from(self.last.saturating_sub(self.read)).unwrap_or(PAGE).min(PAGE);
-        (!is_read).then_some(Part::Page { behind: self.read, most })
-    }
-
-    fn take_page(&mut self, page: Vec<Arc<Record>>) {
-        // A session that was deleted meanwhile has no more records.
-        self.read = page.last().map_or(self.last, |last| last.version);
-        self.page = page.into_iter();
-    }
-}
-
 impl Reader {
     /// The next event; `None` when the runtime has ended and everything was given.
     pub(super) fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Arc<Envelope>, AgentError>>> {
@@ -218,11 +183,19 @@ impl Reader {
                 continue;
             }
             if let Some(part) = self.journal.as_ref().and_then(Journal::next_page) {
-                let (runtime, session) = (self.runtime.clone(), self.session.clone());
-                self.awaited = Some(Boxed(Box::pin(async move { Read::Page(runtime.part(session, part).await) })));
+                let page = self.page(part);
+                self.awaited = Some(read(page));
                 continue;
             }
-            self.journal = None;
+            if self.look.is_none() {
+                self.journal = None;
+            }
+            if let Some(event) = self.held.take() {
+                self.until = None;
+                self.rebuilt.extend(self.seam.moved(&event).map(Arc::new));
+                self.rebuilt.extend(self.seam.live(event).map(Arc::new));
+                continue;
+            }
             if self.is_over {
                 return Poll::Ready(None);
             }
@@ -232,7 +205,7 @@ impl Reader {
                     return Poll::Ready(Some(Ok(event)));
                 }
                 Poll::Ready(Ok(event)) => {
-                    if let Some(event) = self.seam.live(event) {
+                    if let Some(event) = self.told(event) {
                         return Poll::Ready(Some(Ok(Arc::new(event))));
                     }
                 }
@@ -241,31 +214,84 @@ impl Reader {
                     self.awaited = Some(Boxed(Box::pin(async move { Read::Joined(Box::new(joins.await)) })));
                 }
                 Poll::Pending => {
-                    ready!(self.ended.0.as_mut().poll(context));
-                    self.is_over = true;
+                    if self.ended.0.as_mut().poll(context).is_ready() {
+                        self.is_over = true;
+                        continue;
+                    }
+                    ready!(self.poll_look(context));
                 }
             }
         }
     }
 
+    fn page(&self, part: Part) -> AnyFuture<Page> {
+        let (runtime, session) = (self.runtime.clone(), self.session.clone());
+        Boxed(Box::pin(async move { runtime.part(session, part).await }))
+    }
+
+    /// Takes what another process has written to the journal; pending while there is nothing.
+    fn poll_look(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        let Self { look: Some(look), journal: Some(journal), runtime, session, .. } = self else {
+            return Poll::Pending;
+        };
+        let begin = || -> AnyFuture<Page> {
+            let (runtime, session, part) = (runtime.clone(), session.clone(), journal.further());
+            Boxed(Box::pin(async move { runtime.part(session, part).await }))
+        };
+        let page = ready!(look.poll(context, begin));
+        self.take_page(page);
+        Poll::Ready(())
+    }
+
+    /// An event that has just happened, to be given now.
+    fn told(&mut self, event: Arc<Envelope>) -> Option<Envelope> {
+        let (Some(look), Some(journal)) = (&mut self.look, &mut self.journal) else { return self.seam.live(event) };
+        if is_left(&event.event) && event.turn_id.as_ref().is_some_and(|turn| self.seam.has_begun(turn)) {
+            // The turn has not ended: another process has its session.
+            look.soon();
+            return None;
+        }
+        look.told();
+        let is_next = event.epoch.is_some_and(|epoch| epoch > self.epoch);
+        let begins = matches!(event.event, AgentEvent::TurnStarted { .. });
+        self.begun += usize::from(begins);
+        if is_next || begins && self.begun > MOST_BEGUN {
+            self.until = event.epoch.filter(|_| is_next);
+            self.epoch = self.epoch.max(self.until.unwrap_or(0));
+            journal.go_on();
+            // It may have been read before what the owner before wrote last.
+            look.give_up();
+            self.held = Some(event);
+            return None;
+        }
+        self.seam.live(event)
+    }
+
+    fn take_page(&mut self, page: Vec<Arc<Record>>) {
+        if let Some(journal) = &mut self.journal {
+            journal.take_page(page);
+            self.begun = 0;
+        }
+    }
+
     fn take(&mut self, read: Read) -> Result<(), AgentError> {
         match read {
-            Read::Page(Ok(page)) => {
-                if let Some(journal) = &mut self.journal {
-                    journal.take_page(page);
-                }
-            }
+            Read::Page(Ok(page)) => self.take_page(page),
             Read::Page(Err(error)) => {
+                let is_put_off = self.held.is_none() && self.journal.as_mut().is_some_and(Journal::puts_off);
                 if self.runtime.ended().borrow().is_some() {
                     // The reader was dropped.
                     (self.journal, self.is_over) = (None, true);
                 }
-                return Err(error);
+                if !is_put_off {
+                    return Err(error);
+                }
             }
             Read::Joined(joined) => {
                 let (live, journal) = (*joined)?;
                 self.seam.begin();
-                (self.live, self.journal) = (live, Some(journal));
+                self.look.iter_mut().for_each(Look::give_up);
+                (self.live, self.journal, self.begun) = (live, Some(journal), 0);
             }
         }
         Ok(())
@@ -275,17 +301,37 @@ impl Reader {
         while self.rebuilt.is_empty() {
             let journal = self.journal.as_mut()?;
             let record = journal.page.next()?;
+            if self.until.is_some_and(|until| record.epoch >= until) {
+                journal.stops_before(&record);
+                return None;
+            }
             let is_silent = record.version <= journal.silent_until;
+            self.epoch = self.epoch.max(record.epoch);
             let told = journal.rebuild.read(&record);
             if is_silent && journal.is_again {
                 continue;
             }
             for event in told {
+                self.rebuilt.extend(self.seam.moved(&event).map(Arc::new));
                 let event = self.seam.rebuilt(event);
                 self.rebuilt.extend(event.filter(|_| !is_silent).map(Arc::new));
             }
         }
         self.rebuilt.pop_front()
+    }
+}
+
+fn read(page: AnyFuture<Page>) -> AnyFuture<Read> {
+    Boxed(Box::pin(async move { Read::Page(page.0.await) }))
+}
+
+/// Whether a turn ended for this process alone, since another one has taken its session. One that was deleted has epoch 0.
+fn is_left(event: &AgentEvent) -> bool {
+    let AgentEvent::TurnFinished { outcome } = event else { return false };
+    match &outcome.error {
+        Some(AgentError::Store(StoreError::Fenced { epoch })) => *epoch > 0,
+        Some(AgentError::Store(StoreError::Conflict { .. })) => true,
+        _ended_here => false,
     }
 }
 
@@ -298,7 +344,7 @@ async fn join_again(runtime: Runtime, session: SessionId, seam: Seam) -> Result<
     let last = last_of(&newest);
     let first = first_of(&runtime, &session, last, goes_on).await?;
     let journal = Journal::whole(&session, last, first.map_or(0, |first| first - 1)).offering(&runtime);
-    Ok((live, Journal { is_again: true, ..journal }))
+    Ok((live, journal.again()))
 }
 
 /// Waits for the end of the runtime, without keeping it alive.
