@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+#[cfg(feature = "sqlite")]
+use rustix::process::Signal;
 use serde_json::json;
 
 use crate::trust::found::{Found, below, scripted};
@@ -66,6 +68,84 @@ fn g19_a_store_that_came_with_a_folder_needs_trust() {
         assert_eq!(mine.run(["trust", "--yes"]).code, Some(0));
         let listed = mine.run(["sessions", "list"]);
         assert!(listed.code == Some(0) && listed.stdout.contains(" s"), "{kind}: {listed:?}");
+    }
+}
+
+/// Has a chat leave its turn in the log of the database: it is killed.
+#[cfg(feature = "sqlite")]
+fn kill_a_chat(found: &Found) {
+    let mut chat = found.program(["chat"]).open_stdin().spawn();
+    chat.type_line("hi");
+    chat.wait_stdout("done");
+    chat.signal(Signal::KILL);
+    chat.finish();
+    let log = fs::metadata(found.folder().join(".bob/sessions.db-wal")).expect("a log");
+    assert!(log.len() > 0, "the turn is in the log");
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn parts_of_a_database_that_is_not_there_are_used_by_nothing() {
+    let theirs = with_session("sqlite");
+    kill_a_chat(&theirs);
+    assert_eq!(theirs.run(["submit", "--no-wait", "--session", "s", "obey"]).code, Some(0));
+    kill_a_chat(&theirs);
+    fs::write(theirs.folder().join(".bob/sessions.db-journal"), [0xd9; 512]).expect("written");
+    for part in ["sessions.db-wal", "sessions.db-journal", "sessions.db-shm"] {
+        let mine = Found::with(&scripted("[store]\nkind = \"sqlite\"\n"));
+        mine.script("local/list_dir", &json!({}));
+        let (from, to) = (theirs.folder().join(".bob").join(part), mine.folder().join(".bob").join(part));
+        fs::create_dir(mine.folder().join(".bob")).expect("a folder");
+        let bring = || match from.is_dir() {
+            true => copied(&from, &to),
+            false => drop(fs::copy(&from, &to).expect("a copy")),
+        };
+        bring();
+        let before = below(&mine.folder());
+        let run = mine.run(["run", "hi"]);
+        assert!(run.code == Some(2) && run.stderr.contains("sessions that came with it"), "{part}: {run:?}");
+        assert_eq!(mine.run(["trust", "--yes"]).code, Some(0), "{part}: the configuration can be trusted");
+        for command in
+            [&["run", "hi"][..], &["run", "--session", "s", "hi"], &["sessions", "list"], &["work"], &["trust"]]
+        {
+            let run = mine.run(command.iter().copied());
+            assert_eq!(run.code, Some(7), "{part} {command:?}: {run:?}");
+            assert!(run.stderr.contains(part) && run.stderr.contains("remove them"), "{part} {command:?}: {run:?}");
+        }
+        assert_eq!(below(&mine.folder()), before, "{part}");
+        match to.is_dir() {
+            true => fs::remove_dir_all(&to).expect("removed"),
+            false => fs::remove_file(&to).expect("removed"),
+        }
+        let run = mine.run(["run", "--session", "mine", "hi"]);
+        assert_eq!(run.code, Some(0), "{part}: without it a store begins: {run:?}");
+        let listed = mine.run(["sessions", "list", "--json"]).stdout;
+        assert!(listed.contains("mine") && !listed.contains("obey"), "{part}: {listed}");
+        // What was left of one's own, and what the store itself refuses where no trust is asked for.
+        fs::remove_file(mine.folder().join(".bob/sessions.db")).expect("removed");
+        if part != "sessions.db-shm" {
+            bring();
+            for run in [mine.run(["run", "hi"]), mine.named(["run", "hi"])] {
+                assert!(run.code == Some(7) && run.stderr.contains(part), "{part}: {run:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_belongs_to_journals_is_a_store_that_came_with_the_folder() {
+    for part in ["inbox/s~00", "artifacts/s/00", "identity"] {
+        let mine = Found::with("[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n[store]\nkind = \"json\"\n");
+        mine.scratch.write(&format!("folder/.bob/sessions/{part}"), "theirs");
+        let before = below(&mine.folder());
+        for command in [&["run", "hi"][..], &["work"], &["sessions", "list"]] {
+            let run = mine.run(command.iter().copied());
+            assert_eq!(run.code, Some(2), "{part} {command:?}: {run:?}");
+            assert!(run.stderr.contains("sessions that came with it"), "{part} {command:?}: {run:?}");
+        }
+        assert_eq!(below(&mine.folder()), before, "{part}");
+        assert_eq!(mine.run(["trust", "--yes"]).code, Some(0), "{part}");
+        assert_eq!(mine.run(["sessions", "list"]).code, Some(0), "{part}");
     }
 }
 

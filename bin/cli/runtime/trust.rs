@@ -73,7 +73,7 @@ impl<'a> Question<'a> {
     /// The store, if its origin is unknown.
     fn brings(&self) -> Option<&Kept> {
         match &self.store {
-            Some((store, Standing::Unknown | Standing::Replaced)) => Some(store),
+            Some((store, Standing::Unknown | Standing::Replaced | Standing::Parts)) => Some(store),
             Some((_, Standing::New | Standing::Known | Standing::Gone)) | None => None,
         }
     }
@@ -90,9 +90,18 @@ impl<'a> Question<'a> {
         }
     }
 
+    /// Trust is no help where a store cannot be made.
+    fn refuse_parts(&self) -> Result<(), Failure> {
+        match &self.store {
+            Some((store, Standing::Parts)) if self.does_nothing() => Err(store.in_parts()),
+            _ => Ok(()),
+        }
+    }
+
     fn refusal(&self) -> Failure {
         match &self.store {
             Some((store, Standing::Replaced)) if self.does_nothing() => store.replaced(&self.config.file),
+            Some((store, Standing::Parts)) if self.does_nothing() => store.in_parts(),
             _ => Failure::usage(show::refusal(self)),
         }
     }
@@ -115,6 +124,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     if question.is_settled() {
         return Ok(());
     }
+    question.refuse_parts()?;
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(question.refusal());
     }
@@ -156,6 +166,8 @@ fn take_named(config: &Config) -> Result<(), Failure> {
             Ok(())
         }
         Standing::Replaced => Err(store.replaced(&config.file)),
+        // Where they are no obstacle, whoever names the configuration has them.
+        Standing::Parts => store.has_parts_taken().then(|| store.in_parts()).map_or(Ok(()), Err),
         Standing::Gone => {
             print::note(&store.gone());
             store.forget();
@@ -180,6 +192,7 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
         print::note("nothing to trust: the configuration only selects a built-in model");
         return Ok(Exit::Success);
     }
+    question.refuse_parts()?;
     // Fails early where nothing can be stored.
     Trusted::open()?;
     if question.is_settled() {

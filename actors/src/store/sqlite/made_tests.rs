@@ -85,3 +85,23 @@ fn those_who_make_one_database_at_once_all_get_the_same() {
     names.sort();
     assert_eq!(names, [".gitignore", "sessions.db"], "nothing is left beside it");
 }
+
+#[tokio::test]
+async fn no_database_is_made_beside_the_log_of_another() {
+    for part in ["-wal", "-journal"] {
+        let folder = TempDir::new().unwrap();
+        let path = path(folder.path());
+        let part = folder.path().join(format!("sessions.db{part}"));
+        fs::write(&part, "theirs").unwrap();
+        let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
+        let page = store.list(&SessionFilter::default(), None).await.unwrap();
+        assert_eq!(page, SessionPage::default());
+        let named = part.display().to_string();
+        let refused = store.claim(&session("one")).await.unwrap_err();
+        assert!(matches!(&refused, StoreError::Corrupt(text) if text.contains(&named)), "{refused:?}");
+        assert!(!path.exists() && part.exists());
+        fs::write(&part, "").unwrap();
+        // Empty, they hold nothing.
+        assert!(store.claim(&session("one")).await.is_ok());
+    }
+}

@@ -2,7 +2,8 @@
 //!
 //! A journal is authoritative: approvals in it apply, and open steps are run. So a store that came with a folder is
 //! no more trustworthy than the folder. A store is identified by path, inode and birth time, recorded outside the
-//! project before the file is renamed into place, so a copied, unpacked or checked-out store never matches.
+//! project before the file is renamed into place, so a copied, unpacked or checked-out store never matches. Its parts (logs,
+//! messages, artifacts) count as a store, too.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -17,6 +18,13 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::PathRecords;
 use crate::exit::{Exit, Failure};
+
+/// The lock of a folder of journals, which stays behind a process that was killed.
+const LOCK: &str = "folder.owner";
+
+/// The ends of the names of what lies beside a database: what a new one would take for its own, and the rest.
+const TAKEN: &[&str] = &["-wal", "-journal"];
+const OTHERS: &[&str] = &["-shm", "-artifacts", "-owners"];
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
@@ -50,6 +58,8 @@ pub(super) enum Standing {
     Replaced,
     /// This user's was there, and nothing is now.
     Gone,
+    /// There is no database, and parts of one lie where it would be.
+    Parts,
 }
 
 impl Kept {
@@ -70,7 +80,7 @@ impl Kept {
     fn found(&self) -> Option<Metadata> {
         let found = fs::symlink_metadata(&self.path).ok()?;
         match self.kind {
-            StoreKind::Json if found.is_dir() => (journals(&self.path) > 0).then_some(found),
+            StoreKind::Json if found.is_dir() => (!self.parts().is_empty()).then_some(found),
             StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite | StoreKind::Postgres => Some(found),
         }
     }
@@ -80,17 +90,48 @@ impl Kept {
         fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
+    /// What belongs to the store and holds something: messages, logs and artifacts count as journals do.
+    fn parts(&self) -> Vec<PathBuf> {
+        match self.kind {
+            StoreKind::Sqlite => self.beside(&[TAKEN, OTHERS].concat()),
+            StoreKind::Json | StoreKind::Memory | StoreKind::Postgres => {
+                let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+                let is_its = |entry: &fs::DirEntry| entry.file_name() != ".gitignore" && entry.file_name() != LOCK;
+                entries.filter(is_its).map(|entry| entry.path()).filter(|part| holds(part)).collect()
+            }
+        }
+    }
+
+    /// Whether there are parts that a new database would take for its own.
+    pub(super) fn has_parts_taken(&self) -> bool {
+        self.kind == StoreKind::Sqlite && !self.beside(TAKEN).is_empty()
+    }
+
+    /// What lies beside the database under its name and one of these ends, and holds something.
+    fn beside(&self, ends: &[&str]) -> Vec<PathBuf> {
+        let named = |end: &&str| {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(end);
+            self.path.with_file_name(name)
+        };
+        ends.iter().map(named).filter(|part| holds(part)).collect()
+    }
+
     pub(super) fn standing(&self) -> Standing {
         let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
         let found = self.found().map(|found| Identity::of(&found));
         match (found, known) {
-            (None, None) => Standing::New,
+            (None, None) if self.parts().is_empty() => Standing::New,
+            // Another process has made it meanwhile.
+            (None, None) if fs::symlink_metadata(&self.path).is_ok() => self.standing(),
+            (None, None) => Standing::Parts,
             // A folder of journals is recorded while it is empty. Another empty one in its place lacks them.
             (None, Some(known)) if self.path.is_dir() => match fs::symlink_metadata(&self.path) {
                 Ok(found) if Identity::of(&found) == known => Standing::Known,
                 Ok(_) => Standing::Replaced,
                 Err(_removed_meanwhile) => Standing::Gone,
             },
+            (None, Some(_)) if self.is_absent() && self.has_parts_taken() => Standing::Parts,
             (None, Some(_)) if self.is_absent() => Standing::Gone,
             // A folder above it cannot be read now: opening the store says why.
             (None, Some(_)) => Standing::Known,
@@ -116,11 +157,16 @@ impl Kept {
 
     pub(super) fn brings(&self) -> String {
         let path = self.path.display();
-        let Some(found) = self.found() else { return format!("{path}: nothing") };
+        let Some(found) = self.found() else {
+            return format!("{}: parts of a database that is not there", self.named());
+        };
         let changed = found.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
         let changed = changed.map(|time| format!(", last changed {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")));
         let how_much = match self.kind {
-            StoreKind::Json if found.is_dir() => crate::terminal::print::counted(journals(&self.path), "session"),
+            StoreKind::Json if found.is_dir() => match journals(&self.path) {
+                0 => "no session, but what belongs to some".to_owned(),
+                sessions => crate::terminal::print::counted(sessions, "session"),
+            },
             StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite | StoreKind::Postgres => {
                 format!("{} bytes of sessions", found.len())
             }
@@ -142,8 +188,32 @@ impl Kept {
         Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
     }
 
+    /// The parts, by name.
+    fn named(&self) -> String {
+        self.parts().iter().map(|part| part.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why no database is made where parts of one lie.
+    pub(super) fn in_parts(&self) -> Failure {
+        let (path, parts) = (self.path.display(), self.named());
+        let message = format!(
+            "{path} is not there, and parts of such a store are: {parts}; they came with the folder, or are left of one \
+             that was removed. Put the store back that they belong to, or remove them to begin anew without its sessions"
+        );
+        Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
+    }
+
     pub(super) fn gone(&self) -> String {
         format!("note: {} is gone; its sessions are not there, and a new store begins", self.path.display())
+    }
+}
+
+/// Whether there is something in a file or folder.
+fn holds(part: &Path) -> bool {
+    match fs::symlink_metadata(part) {
+        Ok(found) if found.is_dir() => fs::read_dir(part).map_or(true, |mut entries| entries.next().is_some()),
+        Ok(found) => !found.is_file() || found.len() > 0,
+        Err(_removed_meanwhile) => false,
     }
 }
 
