@@ -132,6 +132,22 @@ fn parts_of_a_database_that_is_not_there_are_used_by_nothing() {
     }
 }
 
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_database_that_came_with_a_folder_is_not_opened_by_those_who_ask_nothing() {
+    let (theirs, mine) = (with_session("sqlite"), Found::new());
+    mine.configure("[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n");
+    kill_a_chat(&theirs);
+    copied(&theirs.folder().join(".bob"), &mine.folder().join(".bob"));
+    let content = |end: &str| fs::read(mine.folder().join(format!(".bob/sessions.db{end}"))).expect("a file");
+    let before = (below(&mine.folder()), content(""), content("-wal"));
+    for command in [&["ps"][..], &["ps", "--json"], &["cancel", "s"], &["drain"]] {
+        let run = mine.run(command.iter().copied());
+        assert_eq!(run.code, Some(2), "{command:?}: {run:?}");
+        assert!((below(&mine.folder()), content(""), content("-wal")) == before, "{command:?} has opened it");
+    }
+}
+
 #[test]
 fn what_belongs_to_journals_is_a_store_that_came_with_the_folder() {
     for part in ["inbox/s~00", "artifacts/s/00", "identity"] {

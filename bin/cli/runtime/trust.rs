@@ -62,6 +62,13 @@ impl<'a> Question<'a> {
         question
     }
 
+    /// What matters where only the store is used.
+    fn about_store(config: &'a Config) -> Self {
+        let mut question = Self::about(config);
+        question.privileges.retain(|privilege| privilege.kind == PrivilegeKind::Keeps);
+        question
+    }
+
     fn texts(&self) -> Vec<String> {
         self.privileges.iter().map(Privilege::text).collect()
     }
@@ -150,9 +157,14 @@ pub(crate) fn check_replay(config: &Config) -> Result<(), Failure> {
     if !config.files().needs_trust() {
         return Ok(());
     }
-    let mut question = Question::about(config);
-    question.privileges.retain(|privilege| privilege.kind == PrivilegeKind::Keeps);
+    let question = Question::about_store(config);
     if question.is_settled() { Ok(()) } else { Err(question.refusal()) }
+}
+
+/// Whether the store of a configuration may be looked at without a question: it is where stores of a folder are, and did not
+/// come with it.
+pub(crate) fn is_store_settled(config: &Config) -> bool {
+    !config.files().needs_trust() || Question::about_store(config).is_settled()
 }
 
 fn take_named(config: &Config) -> Result<(), Failure> {
