@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 #[cfg(feature = "sqlite")]
 use rustix::process::Signal;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::trust::found::{Found, below, scripted};
 
@@ -218,6 +218,68 @@ fn s15_a_store_that_was_replaced_is_reported_until_it_is_taken() {
         }
         fs::rename(&store, found.scratch.join("aside")).expect("moved away");
         fs::rename(new, &store).expect("replaced");
+        is_refused_until_it_is_taken(&found, kind, "it was replaced");
+    }
+}
+
+#[test]
+fn s15_a_store_that_was_overwritten_in_place_is_another_one() {
+    for kind in STORES {
+        let (found, other) = (with_session(kind), with_session(kind));
+        // The files stay, with other content.
+        copied(&other.folder().join(".bob"), &found.folder().join(".bob"));
+        is_refused_until_it_is_taken(&found, kind, "it was replaced");
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn the_log_of_another_database_brings_no_sessions() {
+    let (found, other) = (with_session("sqlite"), with_session("sqlite"));
+    kill_a_chat(&other);
+    let (database, log) = (place(&found, "sqlite"), found.folder().join(".bob/sessions.db-wal"));
+    let before = fs::read(&database).expect("a database");
+    fs::copy(other.folder().join(".bob/sessions.db-wal"), &log).expect("a copy");
+    for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "-c", "hi"], &["work"], &["doctor"]] {
+        for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
+            assert_eq!(run.code, Some(7), "{command:?}: {run:?}");
+        }
+    }
+    assert!(fs::read(&database).expect("a database") == before, "nothing was folded into it");
+    fs::remove_file(&log).expect("removed");
+    let run = found.run(["sessions", "show", "s"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn what_a_killed_process_left_in_the_log_is_ones_own() {
+    let found = with_session("sqlite");
+    for times in 2..4 {
+        kill_a_chat(&found);
+        let listed = found.run(["sessions", "list", "--json"]);
+        assert_eq!((listed.code, listed.stdout.matches("\"session_id\"").count()), (Some(0), times), "{listed:?}");
+    }
+}
+
+#[test]
+fn a_record_of_an_older_program_takes_the_mark_of_its_store_once() {
+    for kind in STORES {
+        let (found, other) = (with_session(kind), with_session(kind));
+        let records: Vec<PathBuf> = fs::read_dir(found.scratch.join("state/bob/stores"))
+            .expect("records")
+            .map(|file| file.unwrap().path())
+            .collect();
+        let [record] = &records[..] else { panic!("{records:?}") };
+        let kept: Value = serde_json::from_str(&fs::read_to_string(record).expect("a record")).expect("JSON");
+        assert!(kept["is"]["mark"].is_string(), "{kept}");
+        let mut older = kept.clone();
+        older["is"].as_object_mut().expect("an object").remove("mark");
+        fs::write(record, older.to_string()).expect("written");
+        assert_eq!(found.run(["sessions", "list"]).code, Some(0), "{kind}");
+        let now: Value = serde_json::from_str(&fs::read_to_string(record).expect("a record")).expect("JSON");
+        assert_eq!(now, kept, "{kind}");
+        copied(&other.folder().join(".bob"), &found.folder().join(".bob"));
         is_refused_until_it_is_taken(&found, kind, "it was replaced");
     }
 }

@@ -178,7 +178,7 @@ fn take_named(config: &Config) -> Result<(), Failure> {
             Ok(())
         }
         Standing::Replaced => Err(store.replaced(&config.file)),
-        // Where they are no obstacle, whoever names the configuration has them.
+        // Parts that a new database does not read or write are left alone.
         Standing::Parts => store.has_parts_taken().then(|| store.in_parts()).map_or(Ok(()), Err),
         Standing::Gone => {
             print::note(&store.gone());

@@ -13,12 +13,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// The write-ahead log of a database, beside it.
 const LOG: &str = "-wal";
 
 /// The rollback journal, which a database has that has no log.
 const ROLLBACK: &str = "-journal";
+
+/// For how long a rollback journal may lie beside a database: a process that switches its log on removes it at once.
+const ROLLBACK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What SQLite needs beside a database that has a log, in bytes.
 const NEEDED_BYTES: u64 = 64 * 1024;
@@ -53,15 +57,52 @@ pub(super) fn look_beside(path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Refuses to make a database beside the log of another one: SQLite would take it for the new one's.
-pub(super) fn refuse_remains(path: &Path) -> Result<(), StoreError> {
-    let holds_something = |file: &PathBuf| match std::fs::symlink_metadata(file) {
+/// The log of a database.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    beside(path, LOG)
+}
+
+/// Whether a process has the database open, or left its log.
+pub(super) fn has_log(path: &Path) -> bool {
+    [LOG, "-shm"].iter().any(|end| std::fs::symlink_metadata(beside(path, end)).is_ok())
+}
+
+/// Refuses a database beside which a rollback journal lies: SQLite would write into it what is in there. No database of
+/// this program has one, but for a moment one that came here without a log.
+pub(super) fn refuse_rollback(path: &Path) -> Result<(), StoreError> {
+    let (journal, patience) = (beside(path, ROLLBACK), Instant::now() + ROLLBACK_PATIENCE);
+    while holds_something(&journal) {
+        if Instant::now() >= patience {
+            return Err(foreign(path, &journal));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Why a database is not used beside which the log of another one lies.
+pub(super) fn foreign(path: &Path, log: &Path) -> StoreError {
+    let (path, log) = (path.display(), log.display());
+    StoreError::Corrupt(format!(
+        "{log} is not of {path}, but of another database, and nothing in it was used; move it away (and {path}-shm, if it is \
+         there), or put the database back that it belongs to"
+    ))
+}
+
+/// Whether there is something in a file or folder.
+fn holds_something(file: &Path) -> bool {
+    match std::fs::symlink_metadata(file) {
         Ok(found) if found.is_dir() => std::fs::read_dir(file).is_ok_and(|mut entries| entries.next().is_some()),
         Ok(found) => found.len() > 0,
         Err(_nothing_there) => false,
-    };
+    }
+}
+
+/// Refuses to make a database beside the log of another one: SQLite would take it for the new one's.
+pub(super) fn refuse_remains(path: &Path) -> Result<(), StoreError> {
+    look_beside(path)?;
     let ends = [LOG, ROLLBACK];
-    let remains: Vec<_> = ends.iter().map(|end| beside(path, end)).filter(holds_something).collect();
+    let remains: Vec<_> = ends.iter().map(|end| beside(path, end)).filter(|file| holds_something(file)).collect();
     // One that was made meanwhile has its log.
     if remains.is_empty() || look(path)?.is_some() {
         return Ok(());

@@ -17,8 +17,11 @@ impl Database {
         let make = || {
             let inode = file::look(&beside)?.unwrap_or_default();
             let database = Self::connect_to_write(&beside, inode, known)?;
+            database.admit(0)?;
             database.pragma("synchronous", "FULL")?;
             database.migrate()?;
+            // Here, so that a rollback journal never lies beside a database under its name.
+            database.switch_on_the_log()?;
             drop(database);
             // Before it has its name, so that a crash leaves none that was not told of.
             made.iter().for_each(|made| made(&beside));

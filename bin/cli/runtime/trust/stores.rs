@@ -1,8 +1,8 @@
 //! Which stores belong to this user: those that their processes created, used by name, or were told to trust.
 //!
 //! A journal is authoritative: approvals in it apply, and open steps are run. So a store that came with a folder is
-//! no more trustworthy than the folder. A store is identified by path, inode and birth time, recorded outside the
-//! project before the file is renamed into place, so a copied, unpacked or checked-out store never matches. Its parts (logs,
+//! no more trustworthy than the folder. A store is identified by path, inode, birth time, and a mark of its own, recorded outside
+//! the project before the file is renamed into place, so a copied, unpacked or checked-out store never matches. Its parts (logs,
 //! messages, artifacts) count as a store, too.
 
 use std::fs::{self, Metadata};
@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bob::store::Made;
+use bob::store::{Made, StoreError};
 use bob_config::{Config, StoreKind};
 use serde::{Deserialize, Serialize};
 
@@ -31,13 +31,25 @@ struct Identity {
     inode: u64,
     /// Nanoseconds since the epoch; the device where the file system does not know it.
     born: u64,
+    /// What the store says of itself; `None` where an older program made it or this record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mark: Option<String>,
 }
 
 impl Identity {
     fn of(found: &Metadata) -> Self {
         let born = found.created().ok().and_then(|born| born.duration_since(SystemTime::UNIX_EPOCH).ok());
         let born = born.and_then(|since| u64::try_from(since.as_nanos()).ok());
-        Self { inode: found.ino(), born: born.unwrap_or_else(|| found.dev()) }
+        Self { inode: found.ino(), born: born.unwrap_or_else(|| found.dev()), mark: None }
+    }
+
+    /// With what the store at this path says of itself.
+    fn marked(found: &Metadata, kind: StoreKind, path: &Path) -> Self {
+        Self { mark: mark_of(kind, path).ok().flatten(), ..Self::of(found) }
+    }
+
+    fn is_same_file(&self, other: &Self) -> bool {
+        (self.inode, self.born) == (other.inode, other.born)
     }
 }
 
@@ -127,7 +139,7 @@ impl Kept {
             (None, None) => Standing::Parts,
             // A folder of journals is recorded while it is empty. Another empty one in its place lacks them.
             (None, Some(known)) if self.path.is_dir() => match fs::symlink_metadata(&self.path) {
-                Ok(found) if Identity::of(&found) == known => Standing::Known,
+                Ok(found) if Identity::of(&found).is_same_file(&known) => Standing::Known,
                 Ok(_) => Standing::Replaced,
                 Err(_removed_meanwhile) => Standing::Gone,
             },
@@ -136,15 +148,29 @@ impl Kept {
             // A folder above it cannot be read now: opening the store says why.
             (None, Some(_)) => Standing::Known,
             (Some(_), None) => Standing::Unknown,
-            (Some(found), Some(known)) if found == known => Standing::Known,
+            (Some(found), Some(known)) if found.is_same_file(&known) => self.by_its_mark(&known),
             (Some(_), Some(_)) => Standing::Replaced,
+        }
+    }
+
+    /// Whether what is in the file is what was in it: it may have been overwritten.
+    fn by_its_mark(&self, known: &Identity) -> Standing {
+        match (mark_of(self.kind, &self.path), &known.mark) {
+            // Opening it does the same, and says why it cannot.
+            (Err(_), _) | (Ok(None), None) => Standing::Known,
+            (Ok(Some(_)), None) => {
+                let _marked_the_next_time = self.keep();
+                Standing::Known
+            }
+            (Ok(found), Some(_)) if found == known.mark => Standing::Known,
+            (Ok(_), Some(_)) => Standing::Replaced,
         }
     }
 
     /// Records this store as the user's.
     pub(super) fn keep(&self) -> Result<(), Failure> {
         match fs::symlink_metadata(&self.path) {
-            Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::of(&found)),
+            Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::marked(&found, self.kind, &self.path)),
             Err(_nothing_there) => Ok(()),
         }
     }
@@ -208,6 +234,18 @@ impl Kept {
     }
 }
 
+/// What a store says of itself.
+fn mark_of(kind: StoreKind, path: &Path) -> Result<Option<String>, StoreError> {
+    match kind {
+        #[cfg(feature = "sqlite")]
+        StoreKind::Sqlite => bob::store::SqliteStore::mark_of(path),
+        #[cfg(not(feature = "sqlite"))]
+        StoreKind::Sqlite => Ok(None),
+        StoreKind::Json => bob::store::FileStore::mark_of(path),
+        StoreKind::Memory | StoreKind::Postgres => Ok(None),
+    }
+}
+
 /// Whether there is something in a file or folder.
 fn holds(part: &Path) -> bool {
     match fs::symlink_metadata(part) {
@@ -226,11 +264,11 @@ fn journals(folder: &Path) -> u64 {
 
 /// Returns the callback that records a new store of this configuration before it gets its name.
 pub(crate) fn made(config: &Config) -> Option<Made> {
-    let path = Kept::of(config)?.path;
+    let Kept { path, kind } = Kept::of(config)?;
     Some(Arc::new(move |file: &Path| {
         // If this fails, the user is asked later.
         if let (Ok(records), Ok(found)) = (PathRecords::open("stores"), fs::symlink_metadata(file)) {
-            let _asked_about_later = records.put(&path, Identity::of(&found));
+            let _asked_about_later = records.put(&path, Identity::marked(&found, kind, file));
         }
     }))
 }
