@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 
 use crate::trust::found::{Found, below, scripted};
 
-const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
+pub(crate) const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
 
-fn copied(from: &Path, to: &Path) {
+pub(crate) fn copied(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
@@ -23,7 +23,7 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-fn with_session(kind: &str) -> Found {
+pub(crate) fn with_session(kind: &str) -> Found {
     let found = Found::with(&scripted(&format!("[store]\nkind = \"{kind}\"\n")));
     found.script("local/list_dir", &json!({}));
     assert_eq!(found.run(["trust", "--yes"]).code, Some(0));
@@ -91,7 +91,7 @@ fn parts_of_a_database_that_is_not_there_are_used_by_nothing() {
     assert_eq!(theirs.run(["submit", "--no-wait", "--session", "s", "obey"]).code, Some(0));
     kill_a_chat(&theirs);
     fs::write(theirs.folder().join(".bob/sessions.db-journal"), [0xd9; 512]).expect("written");
-    for part in ["sessions.db-wal", "sessions.db-journal", "sessions.db-shm"] {
+    for part in ["sessions.db-wal", "sessions.db-journal", "sessions.db-inbox", "sessions.db-shm"] {
         let mine = Found::with(&scripted("[store]\nkind = \"sqlite\"\n"));
         mine.script("local/list_dir", &json!({}));
         let (from, to) = (theirs.folder().join(".bob").join(part), mine.folder().join(".bob").join(part));

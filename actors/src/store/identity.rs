@@ -56,6 +56,23 @@ impl Identity {
         mark.to_hex().as_str()[..LENGTH].to_owned()
     }
 
+    /// A sum over these parts that only who knows the identity can make.
+    pub(super) fn sum(&self, parts: &[&[u8]]) -> String {
+        let mut sum = blake3::Hasher::new_keyed(&self.key("bob 2026-11 a message beside a store"));
+        for part in parts {
+            // No two lists of parts are the same bytes.
+            sum.update(&(part.len() as u64).to_le_bytes()).update(part);
+        }
+        sum.finalize().to_hex().to_string()
+    }
+
+    /// Whether this is the [`sum`](Self::sum) over these parts. Takes as long for each that is not.
+    pub(super) fn is_sum(&self, sum: &str, parts: &[&[u8]]) -> bool {
+        let sum = blake3::Hash::from_hex(sum).ok();
+        // The comparison of hashes takes the same time for all.
+        sum.is_some_and(|sum| blake3::Hash::from_hex(self.sum(parts)).is_ok_and(|right| right == sum))
+    }
+
     fn key(&self, purpose: &str) -> [u8; 32] {
         blake3::derive_key(purpose, &self.0)
     }

@@ -28,6 +28,20 @@ fn a_folder_has_one_identity_which_is_told_to_nobody() {
 }
 
 #[test]
+fn a_sum_is_of_one_identity_and_of_these_parts() {
+    let (one, other) = (Identity::new().unwrap(), Identity::new().unwrap());
+    let sum = one.sum(&[b"ab", b"c"]);
+    assert!(one.is_sum(&sum, &[b"ab", b"c"]));
+    for parts in [&[&b"a"[..], b"bc"][..], &[b"abc"], &[b"ab", b"c", b""], &[b"ab", b"d"]] {
+        assert!(!one.is_sum(&sum, parts), "{parts:?}");
+    }
+    assert!(!other.is_sum(&sum, &[b"ab", b"c"]));
+    for sum in ["", "no sum", &sum[1..]] {
+        assert!(!one.is_sum(sum, &[b"ab", b"c"]), "{sum:?}");
+    }
+}
+
+#[test]
 fn a_file_that_is_no_identity_is_an_error_and_left_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let secret = "0123456789abcdef0123456789abcdef";

@@ -88,8 +88,8 @@ impl FileStore {
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
         let journals = Journals::new(opened, options, Formats::KNOWN);
         let artifacts = FolderArtifacts::new(folder.join(ARTIFACTS));
-        let inbox = FolderInbox::new(folder.join(INBOX));
         let identity = Arc::new(FolderIdentity::new(folder.to_owned()));
+        let inbox = FolderInbox::new(folder.join(INBOX), Arc::clone(&identity) as Arc<dyn Identified>);
         Ok(Arc::new(Self { journals: Arc::new(journals), artifacts, inbox, identity }))
     }
 

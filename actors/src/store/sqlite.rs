@@ -73,6 +73,7 @@ use bob_messages::store::{Append, Claim, Part, Pools, Record, SessionFilter, Ses
 use check::Check;
 use database::Database;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
+use identity::DatabaseIdentity;
 use job::Job;
 use owner::Owners;
 use reader::{Ask, ClaimAsk, LOADERS, Reader};
@@ -166,6 +167,7 @@ impl SqliteStore {
         let (asks, waiting_asks) = channel();
         let (closing, closed) = channel();
         let pools = options.pools.clone();
+        let identity = Arc::new(DatabaseIdentity::new(path.to_owned(), made.clone()));
         let writer = Writer::new(path.to_owned(), options, made, database);
         let check = Check::new(path.to_owned());
         thread("bob-store-writer", move || {
@@ -187,7 +189,7 @@ impl SqliteStore {
         }
         let artifacts = FolderArtifacts::new(artifacts::beside(path));
         let threads = Some(Threads { claims, asks, jobs });
-        let inbox = FolderInbox::new(inbox::beside(path));
+        let inbox = FolderInbox::new(inbox::beside(path), identity);
         Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts, inbox, pools }))
     }
 

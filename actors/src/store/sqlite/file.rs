@@ -6,6 +6,7 @@
 
 use crate::store::folder::rename_to_free;
 use crate::store::full;
+use crate::store::inbox::BESIDE as INBOX;
 use crate::store::made::make_folder;
 use bob_messages::store::StoreError;
 use rustix::fs::{self, StatVfsMountFlags};
@@ -98,10 +99,11 @@ fn holds_something(file: &Path) -> bool {
     }
 }
 
-/// Refuses to make a database beside the log of another one: SQLite would take it for the new one's.
+/// Refuses to make a database beside the log or the messages of another one: SQLite would take the log for the new one's,
+/// and a worker the messages.
 pub(super) fn refuse_remains(path: &Path) -> Result<(), StoreError> {
     look_beside(path)?;
-    let ends = [LOG, ROLLBACK];
+    let ends = [LOG, ROLLBACK, INBOX];
     let remains: Vec<_> = ends.iter().map(|end| beside(path, end)).filter(|file| holds_something(file)).collect();
     // One that was made meanwhile has its log.
     if remains.is_empty() || look(path)?.is_some() {

@@ -6,11 +6,14 @@ use super::database::{Database, Nature};
 use super::file::{self, emptied};
 use super::log;
 use super::steps::{IDENTITY, KNOWN};
-use crate::store::identity::Identity;
+use crate::store::Made;
+use crate::store::identity::{Identified, Identity};
 use bob_messages::store::StoreError;
 use rusqlite::OpenFlags;
 use rusqlite::config::DbConfig;
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 impl Database {
     /// Lets a database be used that is after so many steps: its log is folded into it from now on.
@@ -69,5 +72,38 @@ impl Database {
                 Ok(database.identity(steps)?.map(|identity| identity.mark()))
             }
         }
+    }
+}
+
+/// The identity of a database for what lies beside it.
+pub(super) struct DatabaseIdentity {
+    path: PathBuf,
+    made: Option<Made>,
+    known: OnceLock<Identity>,
+}
+
+impl DatabaseIdentity {
+    pub(super) fn new(path: PathBuf, made: Option<Made>) -> Self {
+        Self { path, made, known: OnceLock::new() }
+    }
+}
+
+impl fmt::Debug for DatabaseIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DatabaseIdentity").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Identified for DatabaseIdentity {
+    fn identity(&self, makes: bool) -> Result<Option<Identity>, StoreError> {
+        if let Some(known) = self.known.get() {
+            return Ok(Some(known.clone()));
+        }
+        let database = match makes && file::look(&self.path)?.is_none() {
+            true => Some(Database::open_telling(&self.path, KNOWN, self.made.as_ref())?),
+            false => Database::open_to_read(&self.path)?,
+        };
+        let found = database.map(|database| database.identity(KNOWN.steps.len())).transpose()?.flatten();
+        Ok(found.map(|found| self.known.get_or_init(|| found).clone()))
     }
 }

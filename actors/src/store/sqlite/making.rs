@@ -10,7 +10,7 @@ use std::path::Path;
 impl Database {
     /// Makes a database under another name, and gives it its own when it is whole: one that is empty under its own name
     /// was emptied.
-    /// Errors: `Corrupt` when a log lies beside its place.
+    /// Errors: `Corrupt` when a log or messages lie beside its place.
     pub(super) fn make(path: &Path, known: Known, made: Option<&Made>) -> Result<Inode, StoreError> {
         file::refuse_remains(path)?;
         let beside = file::make_beside(path)?;

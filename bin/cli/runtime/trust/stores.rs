@@ -23,7 +23,7 @@ use crate::exit::{Exit, Failure};
 const LOCK: &str = "folder.owner";
 
 /// The ends of the names of what lies beside a database: what a new one would take for its own, and the rest.
-const TAKEN: &[&str] = &["-wal", "-journal"];
+const TAKEN: &[&str] = &["-wal", "-journal", "-inbox"];
 const OTHERS: &[&str] = &["-shm", "-artifacts", "-owners"];
 
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
