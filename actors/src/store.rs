@@ -14,6 +14,7 @@ mod fixtures_tests;
 mod folder;
 mod full;
 mod future;
+mod identity;
 mod inbox;
 mod json;
 mod known_ids;

@@ -180,7 +180,7 @@ fn obey(cli: Cli) -> Result<Exit, Failure> {
         Command::Drain(args) => in_runtime(ps::drain(&args, &configured(&files, &Overrides::default())?)),
         Command::Artifacts(args) => in_runtime(artifacts::artifacts(&args.action, &trusted(&Overrides::default())?)),
         Command::Sessions(args) => in_runtime(sessions::sessions(&args.action, &trusted(&Overrides::default())?)),
-        Command::Memory(args) => memory::memory(&args, &configured(&files, &Overrides::default())?),
+        Command::Memory(args) => memory::memory(&args, &trusted(&Overrides::default())?),
         Command::Approvals(args) => approvals::approvals(&args.action, &configured(&files, &Overrides::default())?),
         #[cfg(feature = "soak")]
         Command::Soak(args) => {

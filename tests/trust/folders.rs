@@ -21,6 +21,11 @@ const COMMANDS: &[&[&str]] = &[
     &["doctor", "--json"],
     &["sessions", "list"],
     &["resume", "abc", "yes"],
+    &["submit", "--no-wait", "hi"],
+    &["work"],
+    &["artifacts", "list", "s"],
+    &["memory", "a line of mine"],
+    &["memory"],
 ];
 
 /// Runs every command in the folder and fails unless each is refused and leaves everything as it was.
@@ -79,6 +84,14 @@ fn a_script_whose_shell_is_said_to_be_harmless_runs_no_command() {
 fn a_script_that_works_in_the_home_writes_no_file_there() {
     let found = Found::with(&scripted("[policy]\nworkspace = \"${HOME}\"\n"));
     found.script("local/write_file", &json!({"path": ".bashrc", "content": "owned"}));
+    assert_untouched(&found, "policy.workspace");
+}
+
+#[test]
+fn a_line_for_the_memory_is_written_nowhere_else() {
+    let found = Found::with(
+        "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n[policy]\nworkspace = \"${HOME}\"\n[prompt]\nmemory = \".bashrc\"\n",
+    );
     assert_untouched(&found, "policy.workspace");
 }
 

@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use serde_json::json;
+#[cfg(feature = "sqlite")]
+use rustix::process::Signal;
+use serde_json::{Value, json};
 
 use crate::trust::found::{Found, below, scripted};
 
-const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
+pub(crate) const STORES: &[&str] = if cfg!(feature = "sqlite") { &["sqlite", "json"] } else { &["json"] };
 
-fn copied(from: &Path, to: &Path) {
+pub(crate) fn copied(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").flatten() {
         let (from, to) = (entry.path(), to.join(entry.file_name()));
@@ -21,7 +23,7 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-fn with_session(kind: &str) -> Found {
+pub(crate) fn with_session(kind: &str) -> Found {
     let found = Found::with(&scripted(&format!("[store]\nkind = \"{kind}\"\n")));
     found.script("local/list_dir", &json!({}));
     assert_eq!(found.run(["trust", "--yes"]).code, Some(0));
@@ -66,6 +68,100 @@ fn g19_a_store_that_came_with_a_folder_needs_trust() {
         assert_eq!(mine.run(["trust", "--yes"]).code, Some(0));
         let listed = mine.run(["sessions", "list"]);
         assert!(listed.code == Some(0) && listed.stdout.contains(" s"), "{kind}: {listed:?}");
+    }
+}
+
+/// Has a chat leave its turn in the log of the database: it is killed.
+#[cfg(feature = "sqlite")]
+fn kill_a_chat(found: &Found) {
+    let mut chat = found.program(["chat"]).open_stdin().spawn();
+    chat.type_line("hi");
+    chat.wait_stdout("done");
+    chat.signal(Signal::KILL);
+    chat.finish();
+    let log = fs::metadata(found.folder().join(".bob/sessions.db-wal")).expect("a log");
+    assert!(log.len() > 0, "the turn is in the log");
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn parts_of_a_database_that_is_not_there_are_used_by_nothing() {
+    let theirs = with_session("sqlite");
+    kill_a_chat(&theirs);
+    assert_eq!(theirs.run(["submit", "--no-wait", "--session", "s", "obey"]).code, Some(0));
+    kill_a_chat(&theirs);
+    fs::write(theirs.folder().join(".bob/sessions.db-journal"), [0xd9; 512]).expect("written");
+    for part in ["sessions.db-wal", "sessions.db-journal", "sessions.db-inbox", "sessions.db-shm"] {
+        let mine = Found::with(&scripted("[store]\nkind = \"sqlite\"\n"));
+        mine.script("local/list_dir", &json!({}));
+        let (from, to) = (theirs.folder().join(".bob").join(part), mine.folder().join(".bob").join(part));
+        fs::create_dir(mine.folder().join(".bob")).expect("a folder");
+        let bring = || match from.is_dir() {
+            true => copied(&from, &to),
+            false => drop(fs::copy(&from, &to).expect("a copy")),
+        };
+        bring();
+        let before = below(&mine.folder());
+        let run = mine.run(["run", "hi"]);
+        assert!(run.code == Some(2) && run.stderr.contains("sessions that came with it"), "{part}: {run:?}");
+        assert_eq!(mine.run(["trust", "--yes"]).code, Some(0), "{part}: the configuration can be trusted");
+        for command in
+            [&["run", "hi"][..], &["run", "--session", "s", "hi"], &["sessions", "list"], &["work"], &["trust"]]
+        {
+            let run = mine.run(command.iter().copied());
+            assert_eq!(run.code, Some(7), "{part} {command:?}: {run:?}");
+            assert!(run.stderr.contains(part) && run.stderr.contains("remove them"), "{part} {command:?}: {run:?}");
+        }
+        assert_eq!(below(&mine.folder()), before, "{part}");
+        match to.is_dir() {
+            true => fs::remove_dir_all(&to).expect("removed"),
+            false => fs::remove_file(&to).expect("removed"),
+        }
+        let run = mine.run(["run", "--session", "mine", "hi"]);
+        assert_eq!(run.code, Some(0), "{part}: without it a store begins: {run:?}");
+        let listed = mine.run(["sessions", "list", "--json"]).stdout;
+        assert!(listed.contains("mine") && !listed.contains("obey"), "{part}: {listed}");
+        // What was left of one's own, and what the store itself refuses where no trust is asked for.
+        fs::remove_file(mine.folder().join(".bob/sessions.db")).expect("removed");
+        if part != "sessions.db-shm" {
+            bring();
+            for run in [mine.run(["run", "hi"]), mine.named(["run", "hi"])] {
+                assert!(run.code == Some(7) && run.stderr.contains(part), "{part}: {run:?}");
+            }
+        }
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn a_database_that_came_with_a_folder_is_not_opened_by_those_who_ask_nothing() {
+    let (theirs, mine) = (with_session("sqlite"), Found::new());
+    mine.configure("[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n");
+    kill_a_chat(&theirs);
+    copied(&theirs.folder().join(".bob"), &mine.folder().join(".bob"));
+    let content = |end: &str| fs::read(mine.folder().join(format!(".bob/sessions.db{end}"))).expect("a file");
+    let before = (below(&mine.folder()), content(""), content("-wal"));
+    for command in [&["ps"][..], &["ps", "--json"], &["cancel", "s"], &["drain"]] {
+        let run = mine.run(command.iter().copied());
+        assert_eq!(run.code, Some(2), "{command:?}: {run:?}");
+        assert!((below(&mine.folder()), content(""), content("-wal")) == before, "{command:?} has opened it");
+    }
+}
+
+#[test]
+fn what_belongs_to_journals_is_a_store_that_came_with_the_folder() {
+    for part in ["inbox/s~00", "artifacts/s/00", "identity"] {
+        let mine = Found::with("[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n[store]\nkind = \"json\"\n");
+        mine.scratch.write(&format!("folder/.bob/sessions/{part}"), "theirs");
+        let before = below(&mine.folder());
+        for command in [&["run", "hi"][..], &["work"], &["sessions", "list"]] {
+            let run = mine.run(command.iter().copied());
+            assert_eq!(run.code, Some(2), "{part} {command:?}: {run:?}");
+            assert!(run.stderr.contains("sessions that came with it"), "{part} {command:?}: {run:?}");
+        }
+        assert_eq!(below(&mine.folder()), before, "{part}");
+        assert_eq!(mine.run(["trust", "--yes"]).code, Some(0), "{part}");
+        assert_eq!(mine.run(["sessions", "list"]).code, Some(0), "{part}");
     }
 }
 
@@ -122,6 +218,68 @@ fn s15_a_store_that_was_replaced_is_reported_until_it_is_taken() {
         }
         fs::rename(&store, found.scratch.join("aside")).expect("moved away");
         fs::rename(new, &store).expect("replaced");
+        is_refused_until_it_is_taken(&found, kind, "it was replaced");
+    }
+}
+
+#[test]
+fn s15_a_store_that_was_overwritten_in_place_is_another_one() {
+    for kind in STORES {
+        let (found, other) = (with_session(kind), with_session(kind));
+        // The files stay, with other content.
+        copied(&other.folder().join(".bob"), &found.folder().join(".bob"));
+        is_refused_until_it_is_taken(&found, kind, "it was replaced");
+    }
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn the_log_of_another_database_brings_no_sessions() {
+    let (found, other) = (with_session("sqlite"), with_session("sqlite"));
+    kill_a_chat(&other);
+    let (database, log) = (place(&found, "sqlite"), found.folder().join(".bob/sessions.db-wal"));
+    let before = fs::read(&database).expect("a database");
+    fs::copy(other.folder().join(".bob/sessions.db-wal"), &log).expect("a copy");
+    for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "-c", "hi"], &["work"], &["doctor"]] {
+        for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
+            assert_eq!(run.code, Some(7), "{command:?}: {run:?}");
+        }
+    }
+    assert!(fs::read(&database).expect("a database") == before, "nothing was folded into it");
+    fs::remove_file(&log).expect("removed");
+    let run = found.run(["sessions", "show", "s"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
+
+#[cfg(feature = "sqlite")]
+#[test]
+fn what_a_killed_process_left_in_the_log_is_ones_own() {
+    let found = with_session("sqlite");
+    for times in 2..4 {
+        kill_a_chat(&found);
+        let listed = found.run(["sessions", "list", "--json"]);
+        assert_eq!((listed.code, listed.stdout.matches("\"session_id\"").count()), (Some(0), times), "{listed:?}");
+    }
+}
+
+#[test]
+fn a_record_of_an_older_program_takes_the_mark_of_its_store_once() {
+    for kind in STORES {
+        let (found, other) = (with_session(kind), with_session(kind));
+        let records: Vec<PathBuf> = fs::read_dir(found.scratch.join("state/bob/stores"))
+            .expect("records")
+            .map(|file| file.unwrap().path())
+            .collect();
+        let [record] = &records[..] else { panic!("{records:?}") };
+        let kept: Value = serde_json::from_str(&fs::read_to_string(record).expect("a record")).expect("JSON");
+        assert!(kept["is"]["mark"].is_string(), "{kept}");
+        let mut older = kept.clone();
+        older["is"].as_object_mut().expect("an object").remove("mark");
+        fs::write(record, older.to_string()).expect("written");
+        assert_eq!(found.run(["sessions", "list"]).code, Some(0), "{kind}");
+        let now: Value = serde_json::from_str(&fs::read_to_string(record).expect("a record")).expect("JSON");
+        assert_eq!(now, kept, "{kind}");
+        copied(&other.folder().join(".bob"), &found.folder().join(".bob"));
         is_refused_until_it_is_taken(&found, kind, "it was replaced");
     }
 }

@@ -9,7 +9,7 @@ mod port;
 
 pub(super) use folder::FolderInbox;
 #[cfg(feature = "sqlite")]
-pub(super) use folder::beside;
+pub(super) use folder::{BESIDE, beside};
 pub(super) use memory::MemoryInbox;
 #[cfg(feature = "postgres")]
 pub(super) use memory::full;

@@ -45,6 +45,7 @@ mod watch;
 use super::artifacts::{ArtifactStorePort, FolderArtifacts};
 use super::folder::Folder;
 use super::future::StoreFuture;
+use super::identity::{FolderIdentity, Identified};
 use super::inbox::FolderInbox;
 use super::owners::StoreOptions;
 use super::{Inbox, SessionOwner, SessionStore, StoreOverview, name};
@@ -71,6 +72,7 @@ pub struct FileStore {
     journals: Arc<Journals>,
     artifacts: FolderArtifacts,
     inbox: FolderInbox,
+    identity: Arc<FolderIdentity>,
 }
 
 impl FileStore {
@@ -86,8 +88,40 @@ impl FileStore {
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
         let journals = Journals::new(opened, options, Formats::KNOWN);
         let artifacts = FolderArtifacts::new(folder.join(ARTIFACTS));
-        let inbox = FolderInbox::new(folder.join(INBOX));
-        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts, inbox }))
+        let identity = Arc::new(FolderIdentity::new(folder.to_owned()));
+        let inbox = FolderInbox::new(folder.join(INBOX), Arc::clone(&identity) as Arc<dyn Identified>);
+        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts, inbox, identity }))
+    }
+
+    /// By what a folder of journals is known: a text that no other one has. It is not the folder's secret. `None` where there is no
+    /// folder, and in one of an older program until something is claimed in it. Writes nothing.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn mark_of(folder: &Path) -> Result<Option<String>, StoreError> {
+        let identity = FolderIdentity::new(folder.to_owned()).identity(false)?;
+        Ok(identity.map(|identity| identity.mark()))
+    }
+
+    /// Gives the folder an identity, by which it is known, if it has none. Otherwise the first claim or message does.
+    ///
+    /// # Errors
+    /// `Unavailable`.
+    pub fn identify(&self) -> Result<(), StoreError> {
+        self.identity.identity(true).map(drop)
+    }
+
+    fn claimed<'a>(
+        &'a self,
+        session: &SessionId,
+        claim: impl FnOnce(&Journals, &SessionId) -> Result<Claim, StoreError> + Send + 'static,
+    ) -> StoreFuture<'a, Claim> {
+        let identity = Arc::clone(&self.identity);
+        self.ask(session, move |journals, session| {
+            let claim = claim(journals, session)?;
+            let _made_by_the_next_one = identity.identity(true);
+            Ok(claim)
+        })
     }
 
     /// Does something on a blocking thread; it continues when the future is dropped.
@@ -140,11 +174,11 @@ fn ended() -> StoreError {
 
 impl SessionStore for FileStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
-        self.ask(session, Journals::claim)
+        self.claimed(session, Journals::claim)
     }
 
     fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
-        self.ask(session, Journals::claim_latest)
+        self.claimed(session, Journals::claim_latest)
     }
 
     fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {

@@ -10,6 +10,7 @@
 //! - `database`: the file and its SQL, the only place that knows the SQL library
 //! - `making`: how it comes to be; `file`: where the file is, its mode and kind; `steps`: how its tables are made
 //! - `tables`: what stands in the tables
+//! - `identity`: which database it is; `log`: that its log is its own
 //! - `migrate`: a database of an older program is brought up to date
 //! - `owner`: whose a session is
 //! - `reader`, `writer`: the threads; `job`: what passes between them; `session_writer`: what the writer decides
@@ -20,7 +21,9 @@ mod database;
 mod encode;
 mod failed;
 mod file;
+mod identity;
 mod job;
+mod log;
 mod making;
 mod migrate;
 mod owner;
@@ -40,6 +43,9 @@ mod full_tests;
 #[cfg(test)]
 #[path = "sqlite/fuzz_tests.rs"]
 mod fuzz_tests;
+#[cfg(test)]
+#[path = "sqlite/log_tests.rs"]
+mod log_tests;
 #[cfg(test)]
 #[path = "sqlite/made_tests.rs"]
 mod made_tests;
@@ -67,6 +73,7 @@ use bob_messages::store::{Append, Claim, Part, Pools, Record, SessionFilter, Ses
 use check::Check;
 use database::Database;
 use futures_util::future::{BoxFuture, FutureExt, join_all};
+use identity::DatabaseIdentity;
 use job::Job;
 use owner::Owners;
 use reader::{Ask, ClaimAsk, LOADERS, Reader};
@@ -134,6 +141,16 @@ impl SqliteStore {
         Self::start_telling(path, options, made, database)
     }
 
+    /// By what a database is known: a text that no other one has, nor a copy that a program of this kind has made anew. It is
+    /// not the database's secret. `None` where there is no database, and in one that an older program made until it is opened.
+    /// Writes nothing.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn mark_of(path: &Path) -> Result<Option<String>, StoreError> {
+        Database::mark_of(path)
+    }
+
     #[cfg(test)]
     fn start(path: &Path, options: StoreOptions, database: Option<Database>) -> Result<Arc<Self>, StoreError> {
         Self::start_telling(path, options, None, database)
@@ -150,6 +167,7 @@ impl SqliteStore {
         let (asks, waiting_asks) = channel();
         let (closing, closed) = channel();
         let pools = options.pools.clone();
+        let identity = Arc::new(DatabaseIdentity::new(path.to_owned(), made.clone()));
         let writer = Writer::new(path.to_owned(), options, made, database);
         let check = Check::new(path.to_owned());
         thread("bob-store-writer", move || {
@@ -171,7 +189,7 @@ impl SqliteStore {
         }
         let artifacts = FolderArtifacts::new(artifacts::beside(path));
         let threads = Some(Threads { claims, asks, jobs });
-        let inbox = FolderInbox::new(inbox::beside(path));
+        let inbox = FolderInbox::new(inbox::beside(path), identity);
         Ok(Arc::new(Self { threads, closed: Mutex::new(closed), check, artifacts, inbox, pools }))
     }
 

@@ -84,7 +84,9 @@ async fn with_messages(session: &SessionId, config: &Config) -> Option<Arc<dyn S
         StoreKind::Json => path.as_path(),
         StoreKind::Sqlite | StoreKind::Memory | StoreKind::Postgres => path.parent()?,
     };
-    let store = folder.is_dir().then(|| assemble::store(config, false).ok()).flatten()?;
+    // One that came with the folder is not opened: that may write to it.
+    let may_be_opened = folder.is_dir() && trust::is_store_settled(config);
+    let store = may_be_opened.then(|| assemble::store(config, false).ok()).flatten()?;
     let waiting = store.inbox()?.take(session).await.ok()?;
     (!waiting.is_empty()).then_some(store)
 }

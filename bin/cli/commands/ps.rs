@@ -16,7 +16,7 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 use bob::store::StoreOverview;
-use bob_config::{Config, StoreKind};
+use bob_config::Config;
 use serde_json::{Value, json};
 
 use crate::arguments::{DrainArgs, PsArgs};
@@ -24,7 +24,6 @@ use crate::control::client::{self, Process};
 use crate::control::wire::{Hello, Look, Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
-use crate::runtime::trust;
 use crate::terminal::print;
 
 /// How often a watched tree is drawn again.
@@ -81,8 +80,10 @@ pub(crate) async fn ps(args: &PsArgs, config: &Config) -> Result<Exit, Failure> 
 
 /// What the store knows. One that cannot be read hides no process.
 async fn looked(config: &Config) -> Option<StoreOverview> {
-    if config.store.kind == StoreKind::Postgres && !trust::is_settled(config) {
-        print::note("[the database is not asked: this configuration is not trusted; see `cli-agent trust`]");
+    if !store::is_trusted(config) {
+        print::note(
+            "[the store is not looked at: it is not trusted, or the configuration is not; see `cli-agent trust`]",
+        );
     }
     let seen = async {
         match store::opened(config)? {

@@ -62,6 +62,13 @@ impl<'a> Question<'a> {
         question
     }
 
+    /// What matters where only the store is used.
+    fn about_store(config: &'a Config) -> Self {
+        let mut question = Self::about(config);
+        question.privileges.retain(|privilege| privilege.kind == PrivilegeKind::Keeps);
+        question
+    }
+
     fn texts(&self) -> Vec<String> {
         self.privileges.iter().map(Privilege::text).collect()
     }
@@ -73,7 +80,7 @@ impl<'a> Question<'a> {
     /// The store, if its origin is unknown.
     fn brings(&self) -> Option<&Kept> {
         match &self.store {
-            Some((store, Standing::Unknown | Standing::Replaced)) => Some(store),
+            Some((store, Standing::Unknown | Standing::Replaced | Standing::Parts)) => Some(store),
             Some((_, Standing::New | Standing::Known | Standing::Gone)) | None => None,
         }
     }
@@ -90,9 +97,18 @@ impl<'a> Question<'a> {
         }
     }
 
+    /// Trust is no help where a store cannot be made.
+    fn refuse_parts(&self) -> Result<(), Failure> {
+        match &self.store {
+            Some((store, Standing::Parts)) if self.does_nothing() => Err(store.in_parts()),
+            _ => Ok(()),
+        }
+    }
+
     fn refusal(&self) -> Failure {
         match &self.store {
             Some((store, Standing::Replaced)) if self.does_nothing() => store.replaced(&self.config.file),
+            Some((store, Standing::Parts)) if self.does_nothing() => store.in_parts(),
             _ => Failure::usage(show::refusal(self)),
         }
     }
@@ -115,6 +131,7 @@ pub(crate) fn check(config: &Config) -> Result<(), Failure> {
     if question.is_settled() {
         return Ok(());
     }
+    question.refuse_parts()?;
     if !(io::stdin().is_terminal() && io::stderr().is_terminal()) {
         return Err(question.refusal());
     }
@@ -140,9 +157,14 @@ pub(crate) fn check_replay(config: &Config) -> Result<(), Failure> {
     if !config.files().needs_trust() {
         return Ok(());
     }
-    let mut question = Question::about(config);
-    question.privileges.retain(|privilege| privilege.kind == PrivilegeKind::Keeps);
+    let question = Question::about_store(config);
     if question.is_settled() { Ok(()) } else { Err(question.refusal()) }
+}
+
+/// Whether the store of a configuration may be looked at without a question: it is where stores of a folder are, and did not
+/// come with it.
+pub(crate) fn is_store_settled(config: &Config) -> bool {
+    !config.files().needs_trust() || Question::about_store(config).is_settled()
 }
 
 fn take_named(config: &Config) -> Result<(), Failure> {
@@ -156,6 +178,8 @@ fn take_named(config: &Config) -> Result<(), Failure> {
             Ok(())
         }
         Standing::Replaced => Err(store.replaced(&config.file)),
+        // Parts that a new database does not read or write are left alone.
+        Standing::Parts => store.has_parts_taken().then(|| store.in_parts()).map_or(Ok(()), Err),
         Standing::Gone => {
             print::note(&store.gone());
             store.forget();
@@ -180,6 +204,7 @@ pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> 
         print::note("nothing to trust: the configuration only selects a built-in model");
         return Ok(Exit::Success);
     }
+    question.refuse_parts()?;
     // Fails early where nothing can be stored.
     Trusted::open()?;
     if question.is_settled() {

@@ -286,7 +286,11 @@ fn open_store(
             let mut entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
             let is_new = !entries.any(|entry| entry.file_name().to_string_lossy().contains(".jsonl"));
             let store = FileStore::open(&path, options)?;
-            made.iter().filter(|_| is_new).for_each(|made| made(&path));
+            if let Some(made) = made.filter(|_| is_new) {
+                // The new store is recorded with its identity; without one, by its place alone.
+                let _made_by_the_first_claim = store.identify();
+                made(&path);
+            }
             Ok(store)
         }
         crate::StoreKind::Sqlite if path.is_dir() => Err(StoreError::Unavailable(format!(

@@ -7,12 +7,16 @@
 //! <process>~<number>.new         is being written, or was when its process ended
 //! ```
 //!
-//! A file gets its name when it is complete, and never that of another: so a request id is kept once.
+//! A file gets its name when it is complete, and never that of another: so a request id is kept once. Only files with the
+//! sum of a program that can read the store count ([`own`]); one of those takes the place of another file of its name.
+
+mod own;
 
 use super::memory::{chosen, full};
 use super::port::{Due, Inbox, MOST_WAITING, REFUSALS_KEPT_MS};
 use crate::clock;
 use crate::store::folder::Folder;
+use crate::store::identity::Identified;
 use crate::store::{StoreFuture, StoreOverview, name};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
@@ -20,10 +24,11 @@ use bob_messages::ids::{RequestId, SessionId};
 use bob_messages::inbox::{InboxEntry, InboxKey, InboxMessage, InboxStanding};
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt};
+use own::Own;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 #[cfg(any(feature = "sqlite", test))]
 use std::path::Path;
 use std::path::PathBuf;
@@ -33,6 +38,10 @@ use tokio::sync::Notify;
 
 /// Between session and request; no session id has it.
 const APART: char = '~';
+
+/// What the name of the folder has behind that of the database beside which it is.
+#[cfg(feature = "sqlite")]
+pub(crate) const BESIDE: &str = "-inbox";
 
 const REFUSED: &str = ".refused";
 const NEW: &str = ".new";
@@ -49,6 +58,7 @@ pub(crate) struct FolderInbox(Arc<Shared>);
 #[derive(Debug)]
 struct Shared {
     path: PathBuf,
+    own: Own,
     changed: Notify,
 }
 
@@ -63,8 +73,9 @@ struct Kept {
 }
 
 impl FolderInbox {
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Shared { path, changed: Notify::new() }))
+    /// The messages in this folder of the store with this identity.
+    pub(in crate::store) fn new(path: PathBuf, identity: Arc<dyn Identified>) -> Self {
+        Self(Arc::new(Shared { path, own: Own::new(identity), changed: Notify::new() }))
     }
 
     /// The session was deleted.
@@ -133,23 +144,31 @@ impl Shared {
     }
 
     fn put(&self, message: &InboxMessage) -> Result<bool, Failed> {
-        let folder = Folder::open(&self.path)?;
         let name = file_of(&message.session, &message.request_id);
-        if folder.look(&name)?.is_some() {
+        // The store is there before its messages are.
+        self.own.make()?;
+        let folder = Folder::open(&self.path)?;
+        let is_taken = folder.look(&name)?.is_some();
+        if is_taken && self.own.read(&folder, &name)?.is_some() {
             return Ok(false);
         }
-        let waiting = read_all(&folder, &message.session)?;
+        let waiting = self.read_all(&folder, &message.session)?;
         if waiting.len() >= MOST_WAITING {
             return Err(full().into());
         }
         let number = waiting.iter().map(|(_, kept)| kept.number).max().unwrap_or_default() + 1;
-        let new = write_new(
+        let new = self.write_new(
             &folder,
+            &name,
             &Kept { number, request: message.request_id.clone(), message: message.to_text()?, refusal: None },
         )?;
         // What was said of it before is over. Behind the new name nothing is left to be done that may fail.
         folder.remove(&format!("{name}{REFUSED}"))?;
-        let renamed = folder.rename(&new, &name).and_then(|is_new| folder.sync().map(|()| is_new));
+        let named = match is_taken {
+            true => folder.replace(&new, &name).map(|()| true),
+            false => folder.rename(&new, &name),
+        };
+        let renamed = named.and_then(|is_new| folder.sync().map(|()| is_new));
         let is_new = match renamed {
             Ok(is_new) => is_new,
             // Its name is there, and may not be durable.
@@ -164,7 +183,7 @@ impl Shared {
 
     fn take(&self, session: &SessionId) -> Result<Vec<InboxEntry>, Failed> {
         let Some(folder) = self.there()? else { return Ok(Vec::new()) };
-        let mut waiting = read_all(&folder, session)?;
+        let mut waiting = self.read_all(&folder, session)?;
         waiting.sort_by(|(one, kept), (other, than)| (kept.number, one).cmp(&(than.number, other)));
         Ok(waiting.iter().map(|(_, kept)| InboxEntry::parse(kept.request.clone(), &kept.message)).collect())
     }
@@ -178,8 +197,8 @@ impl Shared {
                 folder.remove(&refused)?;
             }
             Some(_) => {
-                let Some(kept) = read(&folder, &name)? else { return Ok(false) };
-                let new = write_new(&folder, &Kept { refusal, ..kept })?;
+                let Some(kept) = self.own.read(&folder, &name)? else { return Ok(false) };
+                let new = self.write_new(&folder, &name, &Kept { refusal, ..kept })?;
                 folder.replace(&new, &refused)?;
             }
         }
@@ -191,10 +210,10 @@ impl Shared {
     fn standing(&self, key: &InboxKey) -> Result<InboxStanding, Failed> {
         let Some(folder) = self.there()? else { return Ok(InboxStanding::Gone) };
         let name = file_of(&key.session, &key.request);
-        if folder.look(&name)?.is_some() {
+        if self.own.read(&folder, &name)?.is_some() {
             return Ok(InboxStanding::Waiting);
         }
-        let refused = read(&folder, &format!("{name}{REFUSED}"))?.and_then(|kept| kept.refusal);
+        let refused = self.own.read(&folder, &format!("{name}{REFUSED}"))?.and_then(|kept| kept.refusal);
         Ok(refused.map_or(InboxStanding::Gone, |error| InboxStanding::Refused(Box::new(error))))
     }
 
@@ -202,10 +221,15 @@ impl Shared {
         let mut overview = StoreOverview::default();
         let Some(folder) = self.there()? else { return Ok(overview) };
         let (mut sessions, mut oldest) = (BTreeSet::new(), None::<Millis>);
-        for name in folder.names()? {
+        let names = folder.names()?;
+        self.own.keep(&names);
+        for name in names {
             let Some(session) = session_of(&name) else { continue };
             // It may have been settled meanwhile.
             let Some(seen) = folder.look(&name)? else { continue };
+            if !self.own.has(&folder, &name, &seen)? {
+                continue;
+            }
             match name.ends_with(REFUSED) {
                 true => overview.refused += 1,
                 false => {
@@ -223,7 +247,9 @@ impl Shared {
     fn due(&self, most: usize, known: &BTreeSet<SessionId>) -> Result<Vec<Due>, Failed> {
         let Some(folder) = self.there()? else { return Ok(Vec::new()) };
         let mut due = BTreeMap::<SessionId, (Millis, u64)>::new();
-        for name in folder.names()? {
+        let names = folder.names()?;
+        self.own.keep(&names);
+        for name in names {
             let ends_so = KEPT_MS.iter().find(|(end, _)| name.ends_with(end));
             let session = session_of(&name).filter(|_| ends_so.is_none());
             // Who takes none asks for the sessions that it names.
@@ -234,6 +260,7 @@ impl Shared {
             // It may have been settled meanwhile.
             let Some(seen) = folder.look(&name)? else { continue };
             match (session, ends_so) {
+                (Some(_), _) if !self.own.has(&folder, &name, &seen)? => {}
                 (Some(session), _) => {
                     let (oldest, mark) = due.entry(session).or_insert((seen.modified_at, 0));
                     *oldest = seen.modified_at.min(*oldest);
@@ -246,6 +273,39 @@ impl Shared {
         }
         let due = due.into_iter().map(|(session, (oldest, mark))| (oldest, Due { session, epoch: None, mark }));
         Ok(chosen(due.collect(), most, known))
+    }
+
+    /// The messages that wait for a session, in no order.
+    fn read_all(&self, folder: &Folder, session: &SessionId) -> Result<Vec<(String, Kept)>, Failed> {
+        let mut all = Vec::new();
+        let names = folder.names()?.into_iter().filter(|name| !name.ends_with(REFUSED));
+        for name in names.filter(|name| session_of(name).as_ref() == Some(session)) {
+            match self.own.read(folder, &name) {
+                Ok(Some(kept)) => all.push((name, kept)),
+                // It was settled meanwhile, or is not own.
+                Ok(None) => {}
+                Err(Failed::Store(error @ StoreError::Corrupt(_))) => {
+                    tracing::error!(%error, "a message of the inbox cannot be read; it is set aside");
+                    folder.replace(&name, &format!("{name}{DAMAGED}"))?;
+                }
+                Err(failed) => return Err(failed),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Writes a file for this name under a name of its own, durably.
+    fn write_new(&self, folder: &Folder, of: &str, kept: &Kept) -> Result<String, Failed> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let text = self.own.text(of, kept)?;
+        // The number of a process may be that of one on another machine, or of one that has ended.
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("{}{APART}{number}-{:016x}{NEW}", std::process::id(), fastrand::u64(..));
+        let access = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        let mut file = folder.open_file(&name, access)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        Ok(name)
     }
 }
 
@@ -263,51 +323,10 @@ fn mark_of(name: &str) -> u64 {
     blake3::hash(name.as_bytes()).as_bytes().iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte))
 }
 
-/// The messages that wait for a session, in no order.
-fn read_all(folder: &Folder, session: &SessionId) -> Result<Vec<(String, Kept)>, Failed> {
-    let mut all = Vec::new();
-    let names = folder.names()?.into_iter().filter(|name| !name.ends_with(REFUSED));
-    for name in names.filter(|name| session_of(name).as_ref() == Some(session)) {
-        match read(folder, &name) {
-            Ok(Some(kept)) => all.push((name, kept)),
-            // It was settled meanwhile.
-            Ok(None) => {}
-            Err(Failed::Store(error)) => {
-                tracing::error!(%error, "a message of the inbox cannot be read; it is set aside");
-                folder.replace(&name, &format!("{name}{DAMAGED}"))?;
-            }
-            Err(failed) => return Err(failed),
-        }
-    }
-    Ok(all)
-}
-
-fn read(folder: &Folder, name: &str) -> Result<Option<Kept>, Failed> {
-    let Some(mut file) = folder.open_file(name, OFlags::RDONLY)? else { return Ok(None) };
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes)?;
-    let bad = |error| StoreError::Corrupt(format!("the message {}: {error}", folder.path_of(name)));
-    Ok(Some(serde_json::from_slice(&bytes).map_err(bad)?))
-}
-
-/// Writes a file under a name of its own, durably.
-fn write_new(folder: &Folder, kept: &Kept) -> Result<String, Failed> {
-    static NUMBER: AtomicU64 = AtomicU64::new(0);
-    // The number of a process may be that of one on another machine, or of one that has ended.
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("{}{APART}{number}-{:016x}{NEW}", std::process::id(), fastrand::u64(..));
-    let access = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
-    let mut file = folder.open_file(&name, access)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-    let text = serde_json::to_string(kept).map_err(io::Error::from)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    Ok(name)
-}
-
 #[cfg(feature = "sqlite")]
 pub(crate) fn beside(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push("-inbox");
+    name.push(BESIDE);
     path.with_file_name(name)
 }
 

@@ -48,10 +48,10 @@ fn s2_another_programs_database_is_refused_and_left_as_it_is() {
 fn s2_a_newer_database_is_refused_and_left_as_it_is() {
     let folder = TempDir::new().unwrap();
     let path = path(folder.path());
-    Database::open(&path).unwrap().tamper("PRAGMA user_version = 10");
+    Database::open(&path).unwrap().tamper("PRAGMA user_version = 11");
     let content = fs::read(&path).unwrap();
     let answer = SqliteStore::open(&path, StoreOptions::default()).map(drop);
-    assert_eq!(answer, Err(StoreError::TooNew { found: 10, known: 9 }));
+    assert_eq!(answer, Err(StoreError::TooNew { found: 11, known: 10 }));
     assert_eq!(fs::read(&path).unwrap(), content);
 }
 

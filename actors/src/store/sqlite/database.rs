@@ -24,6 +24,8 @@ pub(super) struct Database {
     pub(super) is_alone: bool,
     /// As it was when the steps were last looked at.
     data_version: Cell<Option<i64>>,
+    /// Whether it has an identity, which its transactions write.
+    pub(super) signs: Cell<bool>,
     /// The next commit happens and tells that it failed.
     #[cfg(test)]
     pub(super) loses_commit: Cell<bool>,
@@ -63,10 +65,12 @@ impl Database {
             Nature::Empty => return Err(emptied(path)),
             Nature::Ours(steps) => steps,
         };
+        database.admit(steps)?;
         database.switch_on_the_log()?;
         database.pragma("synchronous", "FULL")?;
         if steps < known.steps.len() {
             database.migrate()?;
+            database.admit(known.steps.len())?;
         }
         Ok(database)
     }
@@ -99,7 +103,7 @@ impl Database {
                 let path = path.display();
                 Err(StoreError::Unavailable(format!("another process is bringing {path} up to date; try again")))
             }
-            Nature::Ours(_) => Ok(Some(database)),
+            Nature::Ours(steps) => database.admit(steps).map(|()| Some(database)),
         }
     }
 
@@ -129,13 +133,14 @@ impl Database {
         Self::connect(path, inode, OpenFlags::SQLITE_OPEN_READ_WRITE, known)
     }
 
-    fn connect(path: &Path, inode: Inode, access: OpenFlags, known: Known) -> Result<Self, StoreError> {
+    pub(super) fn connect(path: &Path, inode: Inode, access: OpenFlags, known: Known) -> Result<Self, StoreError> {
         Self::connect_by(&file::real(path)?, path, inode, access, known)
     }
 
     fn connect_by(name: &Path, path: &Path, inode: Inode, access: OpenFlags, known: Known) -> Result<Self, StoreError> {
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
         file::look_beside(path)?;
+        file::refuse_rollback(path)?;
         let connection = Connection::open_with_flags(name, flags).map_err(|error| failed(path, "open", &error))?;
         let database = Self {
             connection,
@@ -144,6 +149,7 @@ impl Database {
             known,
             is_alone: false,
             data_version: Cell::default(),
+            signs: Cell::default(),
             #[cfg(test)]
             loses_commit: Cell::default(),
             #[cfg(test)]
@@ -151,6 +157,8 @@ impl Database {
         };
         let patience = database.connection.busy_timeout(LOCK_PATIENCE);
         patience.map_err(|error| database.failed("open", &error))?;
+        // A log that lies beside it is not folded into it before it is known to be its own.
+        database.fold_at_close(false)?;
         // What a hostile file brings along is not run, and what is malformed is noticed early.
         database.pragma("trusted_schema", "OFF")?;
         database.pragma("cell_size_check", "ON")?;
@@ -188,7 +196,7 @@ impl Database {
 
     /// Two processes may do this at once to a new file; SQLite then returns to one of them
     /// that the database is locked, without a wait.
-    fn switch_on_the_log(&self) -> Result<(), StoreError> {
+    pub(super) fn switch_on_the_log(&self) -> Result<(), StoreError> {
         let patience = Instant::now() + LOCK_PATIENCE;
         loop {
             let set =
@@ -270,7 +278,7 @@ impl Database {
 
     fn begin(&self, sql: &str) -> Result<Transaction<'_>, StoreError> {
         self.statement(sql)?.run(&[])?;
-        let mut begun = Transaction { database: self, data_version: 0 };
+        let mut begun = Transaction { database: self, data_version: 0, changes: self.connection.total_changes() };
         begun.data_version = self.still_known()?;
         Ok(begun)
     }
@@ -305,7 +313,17 @@ impl Database {
     }
 
     #[cfg(test)]
+    pub(super) fn count(&self, table: &str) -> usize {
+        let count = self.connection.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| row.get::<_, i64>(0));
+        usize::try_from(count.unwrap()).unwrap()
+    }
+
+    #[cfg(test)]
     pub(super) fn tamper(&self, sql: &str) {
+        // What is tampered with is the database's own.
+        if self.signs.get() {
+            self.sign().unwrap();
+        }
         self.connection.execute_batch(sql).unwrap();
     }
 }
@@ -331,6 +349,8 @@ pub(super) struct Transaction<'c> {
     database: &'c Database,
     /// Another number than that of the transaction before when another connection wrote between them.
     pub(super) data_version: i64,
+    /// How many rows the connection had changed before.
+    changes: u64,
 }
 
 impl Transaction<'_> {
@@ -340,6 +360,9 @@ impl Transaction<'_> {
         if !self.database.is_in_transaction() {
             let path = self.database.path.display();
             return Err(StoreError::Unavailable(format!("{path} gave up what was being written; nothing was stored")));
+        }
+        if self.database.signs.get() && self.database.connection.total_changes() != self.changes {
+            self.database.sign()?;
         }
         #[cfg(test)]
         assert!(!self.database.panics.take(), "sabotaged");

@@ -6,6 +6,7 @@
 
 use crate::store::folder::rename_to_free;
 use crate::store::full;
+use crate::store::inbox::BESIDE as INBOX;
 use crate::store::made::make_folder;
 use bob_messages::store::StoreError;
 use rustix::fs::{self, StatVfsMountFlags};
@@ -13,6 +14,16 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+/// The write-ahead log of a database, beside it.
+const LOG: &str = "-wal";
+
+/// The rollback journal, which a database has that has no log.
+const ROLLBACK: &str = "-journal";
+
+/// For how long a rollback journal may lie beside a database: a process that switches its log on removes it at once.
+const ROLLBACK_PATIENCE: Duration = Duration::from_secs(1);
 
 /// What SQLite needs beside a database that has a log, in bytes.
 const NEEDED_BYTES: u64 = 64 * 1024;
@@ -41,12 +52,76 @@ pub(super) fn look(path: &Path) -> Result<Option<Inode>, StoreError> {
 
 /// Refuses a link, or anything else that is no file, where SQLite is going to have its log: it would be written to.
 pub(super) fn look_beside(path: &Path) -> Result<(), StoreError> {
-    for end in ["-wal", "-shm", "-journal"] {
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(end);
-        look(&path.with_file_name(name))?;
+    for end in [LOG, "-shm", ROLLBACK] {
+        look(&beside(path, end))?;
     }
     Ok(())
+}
+
+/// The log of a database.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    beside(path, LOG)
+}
+
+/// Whether a process has the database open, or left its log.
+pub(super) fn has_log(path: &Path) -> bool {
+    [LOG, "-shm"].iter().any(|end| std::fs::symlink_metadata(beside(path, end)).is_ok())
+}
+
+/// Refuses a database beside which a rollback journal lies: SQLite would write into it what is in there. No database of
+/// this program has one, but for a moment one that came here without a log.
+pub(super) fn refuse_rollback(path: &Path) -> Result<(), StoreError> {
+    let (journal, patience) = (beside(path, ROLLBACK), Instant::now() + ROLLBACK_PATIENCE);
+    while holds_something(&journal) {
+        if Instant::now() >= patience {
+            return Err(foreign(path, &journal));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Why a database is not used beside which the log of another one lies.
+pub(super) fn foreign(path: &Path, log: &Path) -> StoreError {
+    let (path, log) = (path.display(), log.display());
+    StoreError::Corrupt(format!(
+        "{log} is not of {path}, but of another database, and nothing in it was used; move it away (and {path}-shm, if it is \
+         there), or put the database back that it belongs to"
+    ))
+}
+
+/// Whether there is something in a file or folder.
+fn holds_something(file: &Path) -> bool {
+    match std::fs::symlink_metadata(file) {
+        Ok(found) if found.is_dir() => std::fs::read_dir(file).is_ok_and(|mut entries| entries.next().is_some()),
+        Ok(found) => found.len() > 0,
+        Err(_nothing_there) => false,
+    }
+}
+
+/// Refuses to make a database beside the log or the messages of another one: SQLite would take the log for the new one's,
+/// and a worker the messages.
+pub(super) fn refuse_remains(path: &Path) -> Result<(), StoreError> {
+    look_beside(path)?;
+    let ends = [LOG, ROLLBACK, INBOX];
+    let remains: Vec<_> = ends.iter().map(|end| beside(path, end)).filter(|file| holds_something(file)).collect();
+    // One that was made meanwhile has its log.
+    if remains.is_empty() || look(path)?.is_some() {
+        return Ok(());
+    }
+    let named = remains.iter().map(|file| file.display().to_string()).collect::<Vec<_>>().join(" and ");
+    Err(StoreError::Corrupt(format!(
+        "{} is not there, and {named} lies beside its place: what is in there is of a database that was removed, or came \
+         with the folder; put that database back, or remove what lies there to begin anew without its sessions",
+        path.display()
+    )))
+}
+
+/// What lies beside a database under its name and this end.
+fn beside(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(end);
+    path.with_file_name(name)
 }
 
 /// Makes an empty file of another name beside where a database is going to be, and the folders where they are missing.
@@ -99,16 +174,12 @@ pub(super) fn is_read_only(path: &Path) -> bool {
 /// there, which sees the file system as one that can be written.
 pub(super) fn unchanging(path: &Path) -> Result<String, StoreError> {
     let real = real(path)?;
-    let beside = |end: &str| {
-        let mut name = real.file_name().unwrap_or_default().to_owned();
-        name.push(end);
-        std::fs::symlink_metadata(real.with_file_name(name))
-    };
+    let found = |end: &str| std::fs::symlink_metadata(beside(&real, end));
     let refused = |why: &str| {
         let path = path.display();
         Err(StoreError::Unavailable(format!("{path} is on a file system that is mounted read-only, and {why}")))
     };
-    if beside("-wal").is_ok_and(|log| log.len() > 0) || beside("-shm").is_ok() {
+    if found(LOG).is_ok_and(|log| log.len() > 0) || found("-shm").is_ok() {
         return refused(
             "there is a log beside it; copy it with -wal to a place that can be written, and name that with store.path",
         );

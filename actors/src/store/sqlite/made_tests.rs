@@ -85,3 +85,32 @@ fn those_who_make_one_database_at_once_all_get_the_same() {
     names.sort();
     assert_eq!(names, [".gitignore", "sessions.db"], "nothing is left beside it");
 }
+
+#[tokio::test]
+async fn no_database_is_made_beside_the_log_or_the_messages_of_another() {
+    for part in ["-wal", "-journal", "-inbox"] {
+        let folder = TempDir::new().unwrap();
+        let path = path(folder.path());
+        let part = folder.path().join(format!("sessions.db{part}"));
+        match part.extension().unwrap().to_str().unwrap().ends_with("inbox") {
+            true => {
+                fs::create_dir(&part).unwrap();
+                fs::write(part.join("one~0"), "theirs").unwrap();
+            }
+            false => fs::write(&part, "theirs").unwrap(),
+        }
+        let store = SqliteStore::open(&path, StoreOptions::default()).unwrap();
+        let page = store.list(&SessionFilter::default(), None).await.unwrap();
+        assert_eq!(page, SessionPage::default());
+        let named = part.display().to_string();
+        let refused = store.claim(&session("one")).await.unwrap_err();
+        assert!(matches!(&refused, StoreError::Corrupt(text) if text.contains(&named)), "{refused:?}");
+        assert!(!path.exists() && part.exists());
+        match part.is_dir() {
+            true => fs::remove_file(part.join("one~0")).unwrap(),
+            false => fs::write(&part, "").unwrap(),
+        }
+        // Empty, they hold nothing.
+        assert!(store.claim(&session("one")).await.is_ok());
+    }
+}

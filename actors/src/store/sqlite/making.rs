@@ -10,13 +10,18 @@ use std::path::Path;
 impl Database {
     /// Makes a database under another name, and gives it its own when it is whole: one that is empty under its own name
     /// was emptied.
+    /// Errors: `Corrupt` when a log or messages lie beside its place.
     pub(super) fn make(path: &Path, known: Known, made: Option<&Made>) -> Result<Inode, StoreError> {
+        file::refuse_remains(path)?;
         let beside = file::make_beside(path)?;
         let make = || {
             let inode = file::look(&beside)?.unwrap_or_default();
             let database = Self::connect_to_write(&beside, inode, known)?;
+            database.admit(0)?;
             database.pragma("synchronous", "FULL")?;
             database.migrate()?;
+            // Here, so that a rollback journal never lies beside a database under its name.
+            database.switch_on_the_log()?;
             drop(database);
             // Before it has its name, so that a crash leaves none that was not told of.
             made.iter().for_each(|made| made(&beside));

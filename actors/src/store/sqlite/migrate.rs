@@ -5,7 +5,7 @@
 
 use super::database::{Database, Nature, Transaction};
 use super::statement::Value;
-use super::steps::Step;
+use super::steps::{IDENTITY, Step};
 use crate::store::folder::Folder;
 use crate::store::{line, owners};
 use bob_messages::store::{Formats, StoreError};
@@ -40,6 +40,10 @@ fn take(database: &Database, transaction: Transaction<'_>, have: usize, owners: 
             Step::Tables(sql) => database.run(sql)?,
             Step::Records => bring_up(database, &database.known.formats)?,
         }
+    }
+    if have >= IDENTITY {
+        // Changes of tables alone would leave a log without it.
+        database.sign()?;
     }
     database.mark(database.known.steps.len())?;
     transaction.commit()

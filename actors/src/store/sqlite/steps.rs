@@ -69,4 +69,16 @@ pub(super) const STEPS: &[Step] = &[
     Step::Tables("CREATE TABLE deletions (one INTEGER PRIMARY KEY CHECK (one = 1), epoch INTEGER NOT NULL) STRICT;"),
     // Format 4.
     Step::Records,
+    // Which database it is, in one row; in which transactions are counted, so that each writes it.
+    Step::Tables(
+        "
+    CREATE TABLE identity (
+        one INTEGER PRIMARY KEY CHECK (one = 1), secret TEXT NOT NULL, transactions INTEGER NOT NULL
+    ) STRICT;
+    INSERT INTO identity VALUES (1, lower(hex(randomblob(16))), 0);
+",
+    ),
 ];
+
+/// After so many steps a database has an identity.
+pub(super) const IDENTITY: usize = 10;

@@ -16,17 +16,26 @@ use crate::terminal::print;
 /// How many columns the name of a process has.
 const NAME: usize = 44;
 
-/// The store of the configuration, if it is one that other processes use. One that was not made yet stays so, and a server is
-/// not connected to before the configuration that names it is trusted.
+/// Whether the configuration lets its store be looked at: a server is not connected to before the configuration that names
+/// it is trusted, and a store that came with its folder is not opened, which may write to it.
+pub(crate) fn is_trusted(config: &Config) -> bool {
+    match config.store.kind {
+        StoreKind::Postgres => trust::is_settled(config),
+        StoreKind::Memory => true,
+        StoreKind::Json | StoreKind::Sqlite => trust::is_store_settled(config),
+    }
+}
+
+/// The store of the configuration, if it is one that other processes use and may be looked at. One that was not made yet stays
+/// so.
 pub(crate) fn opened(config: &Config) -> Result<Option<Arc<dyn SessionStore>>, Failure> {
     let is_there = match (config.store.kind, config.store_path()) {
-        (StoreKind::Postgres, _) => trust::is_settled(config),
+        (StoreKind::Postgres, _) => true,
         (StoreKind::Memory, _) | (_, None) => false,
         (StoreKind::Json, Some(path)) => path.is_dir(),
-        // Messages may wait beside a database that was not made yet.
         (StoreKind::Sqlite, Some(path)) => path.parent().is_some_and(Path::is_dir),
     };
-    Ok(if is_there { Some(assemble::store(config, false)?) } else { None })
+    Ok(if is_there && is_trusted(config) { Some(assemble::store(config, false)?) } else { None })
 }
 
 /// What the store knows; `None` when that is nothing.

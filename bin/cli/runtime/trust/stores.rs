@@ -1,8 +1,9 @@
 //! Which stores belong to this user: those that their processes created, used by name, or were told to trust.
 //!
 //! A journal is authoritative: approvals in it apply, and open steps are run. So a store that came with a folder is
-//! no more trustworthy than the folder. A store is identified by path, inode and birth time, recorded outside the
-//! project before the file is renamed into place, so a copied, unpacked or checked-out store never matches.
+//! no more trustworthy than the folder. A store is identified by path, inode, birth time, and a mark of its own, recorded outside
+//! the project before the file is renamed into place, so a copied, unpacked or checked-out store never matches. Its parts (logs,
+//! messages, artifacts) count as a store, too.
 
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
@@ -11,25 +12,44 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bob::store::Made;
+use bob::store::{Made, StoreError};
 use bob_config::{Config, StoreKind};
 use serde::{Deserialize, Serialize};
 
 use super::memory::PathRecords;
 use crate::exit::{Exit, Failure};
 
+/// The lock of a folder of journals, which stays behind a process that was killed.
+const LOCK: &str = "folder.owner";
+
+/// The ends of the names of what lies beside a database: what a new one would take for its own, and the rest.
+const TAKEN: &[&str] = &["-wal", "-journal", "-inbox"];
+const OTHERS: &[&str] = &["-shm", "-artifacts", "-owners"];
+
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     inode: u64,
     /// Nanoseconds since the epoch; the device where the file system does not know it.
     born: u64,
+    /// What the store says of itself; `None` where an older program made it or this record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    mark: Option<String>,
 }
 
 impl Identity {
     fn of(found: &Metadata) -> Self {
         let born = found.created().ok().and_then(|born| born.duration_since(SystemTime::UNIX_EPOCH).ok());
         let born = born.and_then(|since| u64::try_from(since.as_nanos()).ok());
-        Self { inode: found.ino(), born: born.unwrap_or_else(|| found.dev()) }
+        Self { inode: found.ino(), born: born.unwrap_or_else(|| found.dev()), mark: None }
+    }
+
+    /// With what the store at this path says of itself.
+    fn marked(found: &Metadata, kind: StoreKind, path: &Path) -> Self {
+        Self { mark: mark_of(kind, path).ok().flatten(), ..Self::of(found) }
+    }
+
+    fn is_same_file(&self, other: &Self) -> bool {
+        (self.inode, self.born) == (other.inode, other.born)
     }
 }
 
@@ -50,6 +70,8 @@ pub(super) enum Standing {
     Replaced,
     /// This user's was there, and nothing is now.
     Gone,
+    /// There is no database, and parts of one lie where it would be.
+    Parts,
 }
 
 impl Kept {
@@ -70,7 +92,7 @@ impl Kept {
     fn found(&self) -> Option<Metadata> {
         let found = fs::symlink_metadata(&self.path).ok()?;
         match self.kind {
-            StoreKind::Json if found.is_dir() => (journals(&self.path) > 0).then_some(found),
+            StoreKind::Json if found.is_dir() => (!self.parts().is_empty()).then_some(found),
             StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite | StoreKind::Postgres => Some(found),
         }
     }
@@ -80,30 +102,75 @@ impl Kept {
         fs::symlink_metadata(&self.path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
     }
 
+    /// What belongs to the store and holds something: messages, logs and artifacts count as journals do.
+    fn parts(&self) -> Vec<PathBuf> {
+        match self.kind {
+            StoreKind::Sqlite => self.beside(&[TAKEN, OTHERS].concat()),
+            StoreKind::Json | StoreKind::Memory | StoreKind::Postgres => {
+                let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+                let is_its = |entry: &fs::DirEntry| entry.file_name() != ".gitignore" && entry.file_name() != LOCK;
+                entries.filter(is_its).map(|entry| entry.path()).filter(|part| holds(part)).collect()
+            }
+        }
+    }
+
+    /// Whether there are parts that a new database would take for its own.
+    pub(super) fn has_parts_taken(&self) -> bool {
+        self.kind == StoreKind::Sqlite && !self.beside(TAKEN).is_empty()
+    }
+
+    /// What lies beside the database under its name and one of these ends, and holds something.
+    fn beside(&self, ends: &[&str]) -> Vec<PathBuf> {
+        let named = |end: &&str| {
+            let mut name = self.path.file_name().unwrap_or_default().to_owned();
+            name.push(end);
+            self.path.with_file_name(name)
+        };
+        ends.iter().map(named).filter(|part| holds(part)).collect()
+    }
+
     pub(super) fn standing(&self) -> Standing {
         let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
         let found = self.found().map(|found| Identity::of(&found));
         match (found, known) {
-            (None, None) => Standing::New,
+            (None, None) if self.parts().is_empty() => Standing::New,
+            // Another process has made it meanwhile.
+            (None, None) if fs::symlink_metadata(&self.path).is_ok() => self.standing(),
+            (None, None) => Standing::Parts,
             // A folder of journals is recorded while it is empty. Another empty one in its place lacks them.
             (None, Some(known)) if self.path.is_dir() => match fs::symlink_metadata(&self.path) {
-                Ok(found) if Identity::of(&found) == known => Standing::Known,
+                Ok(found) if Identity::of(&found).is_same_file(&known) => Standing::Known,
                 Ok(_) => Standing::Replaced,
                 Err(_removed_meanwhile) => Standing::Gone,
             },
+            (None, Some(_)) if self.is_absent() && self.has_parts_taken() => Standing::Parts,
             (None, Some(_)) if self.is_absent() => Standing::Gone,
             // A folder above it cannot be read now: opening the store says why.
             (None, Some(_)) => Standing::Known,
             (Some(_), None) => Standing::Unknown,
-            (Some(found), Some(known)) if found == known => Standing::Known,
+            (Some(found), Some(known)) if found.is_same_file(&known) => self.by_its_mark(&known),
             (Some(_), Some(_)) => Standing::Replaced,
+        }
+    }
+
+    /// Whether what is in the file is what was in it: it may have been overwritten.
+    fn by_its_mark(&self, known: &Identity) -> Standing {
+        match (mark_of(self.kind, &self.path), &known.mark) {
+            // Opening it does the same, and says why it cannot.
+            (Err(_), _) | (Ok(None), None) => Standing::Known,
+            (Ok(Some(_)), None) => {
+                let _marked_the_next_time = self.keep();
+                Standing::Known
+            }
+            (Ok(found), Some(_)) if found == known.mark => Standing::Known,
+            (Ok(_), Some(_)) => Standing::Replaced,
         }
     }
 
     /// Records this store as the user's.
     pub(super) fn keep(&self) -> Result<(), Failure> {
         match fs::symlink_metadata(&self.path) {
-            Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::of(&found)),
+            Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::marked(&found, self.kind, &self.path)),
             Err(_nothing_there) => Ok(()),
         }
     }
@@ -116,11 +183,16 @@ impl Kept {
 
     pub(super) fn brings(&self) -> String {
         let path = self.path.display();
-        let Some(found) = self.found() else { return format!("{path}: nothing") };
+        let Some(found) = self.found() else {
+            return format!("{}: parts of a database that is not there", self.named());
+        };
         let changed = found.modified().ok().and_then(|time| jiff::Timestamp::try_from(time).ok());
         let changed = changed.map(|time| format!(", last changed {}", time.strftime("%Y-%m-%d %H:%M:%S UTC")));
         let how_much = match self.kind {
-            StoreKind::Json if found.is_dir() => crate::terminal::print::counted(journals(&self.path), "session"),
+            StoreKind::Json if found.is_dir() => match journals(&self.path) {
+                0 => "no session, but what belongs to some".to_owned(),
+                sessions => crate::terminal::print::counted(sessions, "session"),
+            },
             StoreKind::Memory | StoreKind::Json | StoreKind::Sqlite | StoreKind::Postgres => {
                 format!("{} bytes of sessions", found.len())
             }
@@ -142,8 +214,44 @@ impl Kept {
         Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
     }
 
+    /// The parts, by name.
+    fn named(&self) -> String {
+        self.parts().iter().map(|part| part.display().to_string()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Why no database is made where parts of one lie.
+    pub(super) fn in_parts(&self) -> Failure {
+        let (path, parts) = (self.path.display(), self.named());
+        let message = format!(
+            "{path} is not there, and parts of such a store are: {parts}; they came with the folder, or are left of one \
+             that was removed. Put the store back that they belong to, or remove them to begin anew without its sessions"
+        );
+        Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
+    }
+
     pub(super) fn gone(&self) -> String {
         format!("note: {} is gone; its sessions are not there, and a new store begins", self.path.display())
+    }
+}
+
+/// What a store says of itself.
+fn mark_of(kind: StoreKind, path: &Path) -> Result<Option<String>, StoreError> {
+    match kind {
+        #[cfg(feature = "sqlite")]
+        StoreKind::Sqlite => bob::store::SqliteStore::mark_of(path),
+        #[cfg(not(feature = "sqlite"))]
+        StoreKind::Sqlite => Ok(None),
+        StoreKind::Json => bob::store::FileStore::mark_of(path),
+        StoreKind::Memory | StoreKind::Postgres => Ok(None),
+    }
+}
+
+/// Whether there is something in a file or folder.
+fn holds(part: &Path) -> bool {
+    match fs::symlink_metadata(part) {
+        Ok(found) if found.is_dir() => fs::read_dir(part).map_or(true, |mut entries| entries.next().is_some()),
+        Ok(found) => !found.is_file() || found.len() > 0,
+        Err(_removed_meanwhile) => false,
     }
 }
 
@@ -156,11 +264,11 @@ fn journals(folder: &Path) -> u64 {
 
 /// Returns the callback that records a new store of this configuration before it gets its name.
 pub(crate) fn made(config: &Config) -> Option<Made> {
-    let path = Kept::of(config)?.path;
+    let Kept { path, kind } = Kept::of(config)?;
     Some(Arc::new(move |file: &Path| {
         // If this fails, the user is asked later.
         if let (Ok(records), Ok(found)) = (PathRecords::open("stores"), fs::symlink_metadata(file)) {
-            let _asked_about_later = records.put(&path, Identity::of(&found));
+            let _asked_about_later = records.put(&path, Identity::marked(&found, kind, file));
         }
     }))
 }
