@@ -243,6 +243,8 @@ fn the_log_of_another_database_brings_no_sessions() {
     for command in [&["sessions", "list"][..], &["run", "hi"], &["run", "-c", "hi"], &["work"], &["doctor"]] {
         for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
             assert_eq!(run.code, Some(7), "{command:?}: {run:?}");
+            let told = format!("{}{}", run.stdout, run.stderr);
+            assert!(told.contains("sessions.db-wal") && !told.contains(" trust\n"), "{command:?}: {run:?}");
         }
     }
     assert!(fs::read(&database).expect("a database") == before, "nothing was folded into it");

@@ -61,11 +61,11 @@ impl Keeper {
             Asking::Only => Some(Discovery::alone(limit)),
             Asking::Not => None,
         };
-        let (mut both_ways, mut is_only) = (false, asking == Asking::Only);
+        let (mut both_ways, mut was_late) = (false, false);
         let started = self.start_once(held, discovery.clone(), &mut budget).await;
         let started = match (started, discovery) {
             (Err(unready), Some(discovery)) if held.child.is_some() && discovery.was_late() => {
-                is_only = true;
+                was_late = true;
                 if unready.is_late {
                     Err(unready)
                 } else {
@@ -85,7 +85,10 @@ impl Keeper {
         let has_handshake = started.as_ref().is_ok_and(|started| started.connection.has_handshake());
         place.found_handshake(has_handshake);
         // What failed in another way may be something else by the next start, and is asked about both.
-        place.found_late(is_only && started.as_ref().err().is_none_or(|unready| unready.is_late));
+        place.found_late(match &started {
+            Ok(_) => was_late || asking == Asking::Only,
+            Err(unready) => was_late && unready.is_late,
+        });
         place.started(started.is_ok(), both_ways);
         started
     }

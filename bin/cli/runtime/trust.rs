@@ -93,7 +93,10 @@ impl<'a> Question<'a> {
     fn accept_new_store(&self) {
         if let Some((store, Standing::Gone)) = &self.store {
             print::note(&store.gone());
-            store.forget();
+            // What is left of the old one is not taken for a store of others: the next one is recorded in its place.
+            if !store.has_parts() {
+                store.forget();
+            }
         }
     }
 
@@ -182,7 +185,10 @@ fn take_named(config: &Config) -> Result<(), Failure> {
         Standing::Parts => store.has_parts_taken().then(|| store.in_parts()).map_or(Ok(()), Err),
         Standing::Gone => {
             print::note(&store.gone());
-            store.forget();
+            // What is left of the old one is not taken for a store of others: the next one is recorded in its place.
+            if !store.has_parts() {
+                store.forget();
+            }
             Ok(())
         }
     }

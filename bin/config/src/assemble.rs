@@ -287,7 +287,8 @@ fn open_store(
             let is_new = !entries.any(|entry| entry.file_name().to_string_lossy().contains(".jsonl"));
             let store = FileStore::open(&path, options)?;
             if let Some(made) = made.filter(|_| is_new) {
-                // The new store is recorded with its identity; without one, by its place alone.
+                // By its place first: another process would take a folder with an identity for one of others.
+                made(&path);
                 let _made_by_the_first_claim = store.identify();
                 made(&path);
             }

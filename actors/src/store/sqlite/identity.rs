@@ -19,15 +19,30 @@ impl Database {
     /// Lets a database be used that is after so many steps: its log is folded into it from now on.
     /// Errors: `Corrupt` when the log beside it is that of another one.
     pub(super) fn admit(&self, steps: usize) -> Result<(), StoreError> {
-        if let Some(identity) = self.identity(steps)? {
+        let own = match self.identity_in_the_file() {
+            Some(identity) => Some(identity),
+            None => self.identity(steps)?,
+        };
+        if let Some(identity) = own {
             let log = file::log_of(&self.path);
             let is_own = log::has_none_or(&log, identity.as_written());
             if !is_own.map_err(|error| file::unavailable("read", &log, &error))? {
                 return Err(file::foreign(&self.path, &log));
             }
-            self.signs.set(true);
         }
+        self.signs.set(steps >= IDENTITY);
         self.fold_at_close(true)
+    }
+
+    /// The identity that the file has without its log, which may be another database's with an identity of its own or of none.
+    /// `None` for one of an older program, and for one whose tables are in its log only.
+    fn identity_in_the_file(&self) -> Option<Identity> {
+        let inode = file::look(&self.path).ok()??;
+        let alone = Self::connect_unchanging(&self.path, inode, KNOWN).ok()?;
+        match alone.nature().ok()? {
+            Nature::Ours(steps) => alone.identity(steps).ok()?,
+            Nature::Empty => None,
+        }
     }
 
     /// The identity of a database that is after so many steps; `None` when that is too few.

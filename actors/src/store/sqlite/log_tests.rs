@@ -85,6 +85,21 @@ async fn a_log_of_somebody_else_is_neither_read_nor_folded_into_the_database() {
     assert_eq!(store.load(&session("mine")).await.unwrap().len(), 3);
 }
 
+/// What the log says of the database it would make: its identity is another one, or it has none as that of an older program.
+#[tokio::test]
+async fn a_log_does_not_vouch_for_itself() {
+    for changes in ["UPDATE identity SET transactions = transactions + 1", "PRAGMA user_version = 9"] {
+        let (folder, other) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let (path, theirs) = (closed(&folder).await, closed(&other).await);
+        let before = fs::read(&path).unwrap();
+        // So that each page is in the log, the first one among them.
+        leaving(&theirs).execute_batch(&format!("UPDATE sessions SET title = 'theirs'; {changes}; VACUUM")).unwrap();
+        fs::copy(log_of(&theirs), log_of(&path)).unwrap();
+        is_refused(&path, "sessions.db-wal");
+        assert!(fs::read(&path).unwrap() == before, "nothing was folded into it");
+    }
+}
+
 #[tokio::test]
 async fn a_rollback_journal_beside_a_database_is_not_rolled_back() {
     let folder = TempDir::new().unwrap();

@@ -328,11 +328,7 @@ fn read(page: AnyFuture<Page>) -> AnyFuture<Read> {
 /// Whether a turn ended for this process alone, since another one has taken its session. One that was deleted has epoch 0.
 fn is_left(event: &AgentEvent) -> bool {
     let AgentEvent::TurnFinished { outcome } = event else { return false };
-    match &outcome.error {
-        Some(AgentError::Store(StoreError::Fenced { epoch })) => *epoch > 0,
-        Some(AgentError::Store(StoreError::Conflict { .. })) => true,
-        _ended_here => false,
-    }
+    matches!(&outcome.error, Some(AgentError::Store(StoreError::Fenced { epoch })) if *epoch > 0)
 }
 
 /// Subscribes again after a reader was detached: the live events, and the journal, of which what the reader has seen is

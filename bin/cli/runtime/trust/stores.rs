@@ -114,6 +114,10 @@ impl Kept {
         }
     }
 
+    pub(super) fn has_parts(&self) -> bool {
+        !self.parts().is_empty()
+    }
+
     /// Whether there are parts that a new database would take for its own.
     pub(super) fn has_parts_taken(&self) -> bool {
         self.kind == StoreKind::Sqlite && !self.beside(TAKEN).is_empty()
