@@ -99,11 +99,14 @@ impl Database {
         let (nature, database) = opened;
         match nature {
             Nature::Empty => Err(emptied(path)),
-            Nature::Ours(steps) if steps < known.steps.len() => {
-                let path = path.display();
-                Err(StoreError::Unavailable(format!("another process is bringing {path} up to date; try again")))
-            }
-            Nature::Ours(steps) => database.admit(steps).map(|()| Some(database)),
+            // A log of another database may say that this one is older.
+            Nature::Ours(steps) => match database.admit(steps)? {
+                () if steps < known.steps.len() => {
+                    let path = path.display();
+                    Err(StoreError::Unavailable(format!("another process is bringing {path} up to date; try again")))
+                }
+                () => Ok(Some(database)),
+            },
         }
     }
 
@@ -119,14 +122,13 @@ impl Database {
 
     /// Opens a database to read that nothing changes: it has no log, and its file system takes none.
     pub(super) fn connect_unchanging(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
-        let name = file::unchanging(path)?;
-        Self::connect_by(
-            Path::new(&name),
-            path,
-            inode,
-            OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
-            known,
-        )
+        Self::connect_immutable(&file::unchanging(path)?, path, inode, known)
+    }
+
+    /// Opens a database by a name as a file that nothing changes, to read.
+    pub(super) fn connect_immutable(name: &str, path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {
+        let access = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+        Self::connect_by(Path::new(name), path, inode, access, known)
     }
 
     pub(super) fn connect_to_write(path: &Path, inode: Inode, known: Known) -> Result<Self, StoreError> {

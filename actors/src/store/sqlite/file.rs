@@ -169,6 +169,12 @@ pub(super) fn is_read_only(path: &Path) -> bool {
     fs::statvfs(folder(path)).is_ok_and(|disk| disk.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
+/// The name by which SQLite opens the file alone, whatever lies beside it; `None` where its path is not UTF-8.
+pub(super) fn without_its_log(real: &Path) -> Option<String> {
+    let name = real.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
+    Some(format!("file:{name}?immutable=1"))
+}
+
 /// The name by which SQLite opens a database that nothing changes, without a log and without locks beside it.
 /// Errors: `Unavailable` when there is a log: its records may not be in the database yet, or another process writes
 /// there, which sees the file system as one that can be written.
@@ -184,10 +190,8 @@ pub(super) fn unchanging(path: &Path) -> Result<String, StoreError> {
             "there is a log beside it; copy it with -wal to a place that can be written, and name that with store.path",
         );
     }
-    match real.to_str() {
-        Some(name) => {
-            Ok(format!("file:{}?immutable=1", name.replace('%', "%25").replace('?', "%3f").replace('#', "%23")))
-        }
+    match without_its_log(&real) {
+        Some(name) => Ok(name),
         None => refused("its path is not UTF-8; name it by another path with store.path"),
     }
 }

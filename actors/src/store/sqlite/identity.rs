@@ -38,7 +38,8 @@ impl Database {
     /// `None` for one of an older program, and for one whose tables are in its log only.
     fn identity_in_the_file(&self) -> Option<Identity> {
         let inode = file::look(&self.path).ok()??;
-        let alone = Self::connect_unchanging(&self.path, inode, KNOWN).ok()?;
+        let name = file::without_its_log(&file::real(&self.path).ok()?)?;
+        let alone = Self::connect_immutable(&name, &self.path, inode, KNOWN).ok()?;
         match alone.nature().ok()? {
             Nature::Ours(steps) => alone.identity(steps).ok()?,
             Nature::Empty => None,

@@ -128,7 +128,8 @@ impl Protected {
             written: GOVERNING_NAMES
                 .into_iter()
                 .chain(governing_names.iter().map(String::as_str))
-                .map(Into::into)
+                .map(PathBuf::from)
+                .chain(governing.iter().filter(|path| path.is_relative()).cloned())
                 .collect(),
             private: folded(private),
             secrets: secrets(secret_files),
