@@ -42,6 +42,7 @@ macro_rules! guides {
          [approvals.md#what-can-be-decided]: crate::guide::approvals#what-can-be-decided\n\
          [control.md]: crate::guide::control\n\
          [events.md]: crate::guide::events\n\
+         [events.md#readers]: crate::guide::events#readers\n\
          [hooks.md]: crate::guide::hooks\n\
          [limits.md]: crate::guide::limits\n\
          [models.md]: crate::guide::models\n\
