@@ -213,3 +213,32 @@ async fn a_question_with_an_answer_of_another_kind_is_asked_again_as_any() {
     asked.recv().await.unwrap().1.send(7);
     assert_eq!(answer.await, Some((7, 1)));
 }
+
+/// A storm of questions to an actor that ends in the middle of it: each has its answer from the next one.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_question_of_a_storm_is_answered_although_its_actor_ends() {
+    for _round in 0..2_000 {
+        let address = Address::default();
+        let (actor, mut asked) = start(&address).await;
+        let asking = std::thread::spawn({
+            let (address, runtime) = (address.clone(), Handle::current());
+            move || {
+                let _inside = runtime.enter();
+                (0..200).map(|_question| ask(&address, Again::ONCE)).collect::<Vec<_>>()
+            }
+        });
+        let first = asked.recv().await.unwrap();
+        end(&address, &actor, first).await;
+        drop((actor, asked));
+        let (_next, mut asked) = start(&address).await;
+        tokio::spawn(async move {
+            while let Some(Question(_before, reply)) = asked.recv().await {
+                reply.send(7);
+            }
+        });
+        for answer in asking.join().unwrap() {
+            let answer = timeout(Duration::from_secs(60), answer).await.expect("it is answered");
+            assert!(matches!(answer, Some(7) | None), "{answer:?}");
+        }
+    }
+}

@@ -21,7 +21,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout_at};
 
 /// Age at which a tool list is refreshed when it is used.
 const LIST_IS_OLD: Duration = Duration::from_secs(60);
@@ -220,9 +220,15 @@ impl McpServerState {
     }
 }
 
-/// Has the actor look at its waiting questions then. An actor that has ended by then has none.
+/// Has the actor look at its waiting questions then. One that has ended has none, and is not held until then: what is left in
+/// its mailbox is dropped with it (`address`).
 fn tell_at(actor: &ActorRef<McpMessage>, at: Instant) {
-    actor.send_after(at.saturating_duration_since(Instant::now()), || McpMessage::Waited);
+    let actor = actor.clone();
+    tokio::spawn(async move {
+        if timeout_at(at, actor.wait(None)).await.is_err() {
+            drop(actor.send_message(McpMessage::Waited));
+        }
+    });
 }
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ impl Watched {
         let address = Address::default();
         arguments.publisher = Some(registry.join(&arguments.spec, address.clone()));
         let (tell, ends) = mpsc::unbounded_channel();
-        let (witness, _ends) = Actor::spawn(None, Witness, tell).await.expect("the witness starts");
+        let (witness, _ends) = Actor::spawn(None, Witness(address.clone()), tell).await.expect("the witness starts");
         let actor = spawn(&arguments, &address, &witness).await;
         Self { actor, address, arguments, ends, witness }
     }
@@ -43,8 +43,8 @@ async fn spawn(
     actor
 }
 
-/// Observes the ends of its child actors.
-struct Witness;
+/// Observes the ends of its child actors, whose address it clears as a supervisor does.
+struct Witness(Address<McpMessage>);
 
 impl Actor for Witness {
     type Msg = ();
@@ -65,6 +65,11 @@ impl Actor for Witness {
         event: SupervisionEvent,
         tell: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
+        if let SupervisionEvent::ActorFailed(ended, _) | SupervisionEvent::ActorTerminated(ended, ..) = &event
+            && self.0.actor().is_none_or(|actor| actor.get_id() == ended.get_id())
+        {
+            self.0.clear();
+        }
         match event {
             SupervisionEvent::ActorFailed(_, error) => drop(tell.send(error.to_string())),
             SupervisionEvent::ActorTerminated(_, _, reason) => drop(tell.send(reason.unwrap_or_default())),

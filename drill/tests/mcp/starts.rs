@@ -215,9 +215,12 @@ async fn m4_a_successor_waits_for_the_end_of_its_predecessor() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn m8_a_thousand_sessions_start_a_server_once() {
     let fixture = Fixture::new();
-    // One that refuses the question for its version and ends is started once more, without the question.
-    for (id, mode, is_well, spawns) in [("cold", "slow-start=200", true, 1), ("broken", "exit-init=3", false, 2)] {
-        let server = fixture.join_as(id, &["--mode", mode], |spec| spec.start = ServerStart::Lazy).await;
+    // One that refuses the question for its version and ends is started once more, without the question. All have asked
+    // before it ends: later ones would wait for another start.
+    let slow = ["--mode", "slow-start=200"];
+    let broken = [slow, ["--mode", "exit-init=3"]].concat();
+    for (id, modes, is_well, spawns) in [("cold", slow.to_vec(), true, 1), ("broken", broken, false, 2)] {
+        let server = fixture.join_as(id, &modes, |spec| spec.start = ServerStart::Lazy).await;
         assert_eq!(server.spawns(), 0);
         let tool = format!("{id}/echo");
         let asked = (0..1_000).map(|number| {
