@@ -1,7 +1,7 @@
 //! Which store it is: a secret that is made with it, and stands nowhere else.
 //!
-//! The log of a database has it, so that one which somebody put there who cannot read the store is told from its own. It is
-//! never printed, logged, exported or told; outside of the store stands its [`mark`](Identity::mark).
+//! Each log of a database has it, so that a log written by anyone who cannot read the store is recognised as foreign. It is
+//! never printed, logged or exported; outside of the store only its [`mark`](Identity::mark) is kept.
 
 use super::folder::Folder;
 use bob_messages::store::StoreError;

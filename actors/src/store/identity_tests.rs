@@ -15,7 +15,7 @@ fn a_folder_has_one_identity_which_is_told_to_nobody() {
         makers.into_iter().map(|maker| maker.join().unwrap()).collect::<Vec<_>>()
     });
     let identity = of(&folder).identity(false).unwrap().unwrap();
-    assert!(made.iter().all(|made| *made == identity), "whoever makes it, all have the same");
+    assert!(made.iter().all(|made| *made == identity), "all processes have the same one");
     let files: Vec<_> = std::fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap()).collect();
     assert_eq!(files.len(), 1, "nothing is left beside it");
     assert_eq!(files[0].metadata().unwrap().permissions().mode() & 0o777, 0o600);

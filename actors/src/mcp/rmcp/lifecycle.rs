@@ -26,7 +26,7 @@ const PART_OF_START: u32 = 3;
 #[derive(Debug, Clone)]
 pub(in crate::mcp) struct Discovery {
     pub(super) within: Duration,
-    /// Whether no handshake follows, whatever the server answers.
+    /// Whether no handshake follows, even if the server refuses the question.
     is_alone: bool,
     is_newest: Arc<AtomicBool>,
     was_late: Arc<AtomicBool>,

@@ -198,7 +198,7 @@ impl Shared {
             }
             Some(_) => {
                 let Some(kept) = self.own.read(&folder, &name)? else { return Ok(false) };
-                let new = self.write_new(&folder, &name, &Kept { refusal, ..kept })?;
+                let new = self.write_new(&folder, &refused, &Kept { refusal, ..kept })?;
                 folder.replace(&new, &refused)?;
             }
         }

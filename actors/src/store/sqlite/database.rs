@@ -101,6 +101,7 @@ impl Database {
             Nature::Empty => Err(emptied(path)),
             // A log of another database may say that this one is older.
             Nature::Ours(steps) => match database.admit(steps)? {
+                () if steps < known.steps.len() && file::is_read_only(path) => Err(file::older_and_read_only(path)),
                 () if steps < known.steps.len() => {
                     let path = path.display();
                     Err(StoreError::Unavailable(format!("another process is bringing {path} up to date; try again")))

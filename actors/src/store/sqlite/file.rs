@@ -159,6 +159,15 @@ pub(super) fn unavailable(doing: &str, path: &Path, error: &io::Error) -> StoreE
     full::unavailable(doing, &path.display().to_string(), error)
 }
 
+/// Why a database of an older program cannot be read on such a file system.
+pub(super) fn older_and_read_only(path: &Path) -> StoreError {
+    let path = path.display();
+    StoreError::Unavailable(format!(
+        "{path} is of an older version, and on a file system that is mounted read-only, where it cannot be brought up to \
+         date; copy it to a place that can be written, and name that with store.path"
+    ))
+}
+
 /// Whether the file system has no more room for the files that SQLite needs beside a database.
 pub(super) fn is_disk_full(path: &Path) -> bool {
     fs::statvfs(folder(path)).is_ok_and(|disk| disk.f_bavail.saturating_mul(disk.f_frsize) < NEEDED_BYTES)
@@ -169,7 +178,7 @@ pub(super) fn is_read_only(path: &Path) -> bool {
     fs::statvfs(folder(path)).is_ok_and(|disk| disk.f_flag.contains(StatVfsMountFlags::RDONLY))
 }
 
-/// The name by which SQLite opens the file alone, whatever lies beside it; `None` where its path is not UTF-8.
+/// The name by which SQLite opens the file without the log beside it; `None` where its path is not UTF-8.
 pub(super) fn without_its_log(real: &Path) -> Option<String> {
     let name = real.to_str()?.replace('%', "%25").replace('?', "%3f").replace('#', "%23");
     Some(format!("file:{name}?immutable=1"))

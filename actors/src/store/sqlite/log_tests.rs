@@ -48,7 +48,7 @@ fn leaving(path: &Path) -> rusqlite::Connection {
     connection
 }
 
-/// The log of somebody who knows the tables of a database and where they are in it, but not its identity, which it leaves alone.
+/// A log that changes rows of a database in place, made without knowing its identity, which it does not touch.
 fn crafted(path: &Path) -> Vec<u8> {
     let folder = TempDir::new().unwrap();
     let theirs = folder.path().join("sessions.db");

@@ -115,6 +115,19 @@ async fn a_message_that_was_changed_or_has_another_name_is_none() {
 }
 
 #[tokio::test]
+async fn a_message_that_was_refused_does_not_wait_again_under_the_other_name() {
+    let place = Place::new();
+    let inbox = place.inbox();
+    assert_eq!(inbox.put(message("r0")).await, Ok(true));
+    let key = InboxKey { session: message("r0").session, request: RequestId::new("r0") };
+    assert_eq!(inbox.settle(key.clone(), Some(AgentError::Invalid("no".to_owned()))).await, Ok(true));
+    assert!(matches!(inbox.standing(key).await, Ok(InboxStanding::Refused(_))));
+    fs::rename(place.file(&format!("{}.refused", name_of("r0"))), place.file(&name_of("r0"))).unwrap();
+    has_none(&place, &inbox, "renamed").await;
+    has_none(&place, &place.inbox(), "renamed, for a process that never saw it").await;
+}
+
+#[tokio::test]
 async fn a_link_a_folder_and_a_thousand_foreign_files_are_in_nobodys_way() {
     let (theirs, place) = (Place::new(), Place::new());
     assert_eq!(theirs.inbox().put(message("r1")).await, Ok(true));

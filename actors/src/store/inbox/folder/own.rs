@@ -2,9 +2,11 @@
 //!
 //! Others may have come with the folder of a project, or from an older program. They are left where they are, and not taken.
 
-use super::{Failed, Kept, REFUSED};
+use super::{Failed, Kept};
+use crate::clock;
 use crate::store::folder::{Folder, Inode, Seen};
 use crate::store::identity::{Identified, Identity};
+use bob_messages::Millis;
 use bob_messages::store::StoreError;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
@@ -25,13 +27,24 @@ struct Summed {
 }
 
 /// A file as it was looked at: another one has another inode, size or time.
-type Stamp = (Inode, u64, i64);
+type Stamp = (Inode, u64, Millis);
+
+/// A file that was changed less than this before it was looked at may have been replaced since by one that looks the same.
+const SETTLED_MS: Millis = 1_000;
+
+/// What is known of a file.
+#[derive(Debug)]
+struct Looked {
+    stamp: Stamp,
+    at: Millis,
+    is_own: bool,
+}
 
 #[derive(Debug)]
 pub(super) struct Own {
     identity: Arc<dyn Identified>,
-    /// What was read before, and whether it was own.
-    looked: Mutex<HashMap<String, (Stamp, bool)>>,
+    /// What was read before.
+    looked: Mutex<HashMap<String, Looked>>,
 }
 
 impl Own {
@@ -107,14 +120,16 @@ impl Own {
 
     fn known(&self, name: &str, seen: &Seen) -> Option<bool> {
         let looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        looked.get(name).filter(|(stamp, _)| *stamp == stamp_of(seen)).map(|(_, is_own)| *is_own)
+        let is_it = |known: &&Looked| known.stamp == stamp_of(seen) && known.at - known.stamp.2 >= SETTLED_MS;
+        looked.get(name).filter(is_it).map(|known| known.is_own)
     }
 
     fn note(&self, folder: &Folder, name: &str, seen: &Seen, is_own: bool) {
         let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = looked.insert(name.to_owned(), (stamp_of(seen), is_own));
+        let (stamp, at) = (stamp_of(seen), clock::now());
+        let before = looked.insert(name.to_owned(), Looked { stamp, at, is_own });
         drop(looked);
-        if !is_own && before != Some((stamp_of(seen), false)) {
+        if !is_own && before.is_none_or(|before| before.is_own || before.stamp != stamp) {
             let file = folder.path_of(name);
             tracing::warn!(
                 ?file,
@@ -129,7 +144,7 @@ fn stamp_of(seen: &Seen) -> Stamp {
     (seen.inode, seen.size, seen.modified_at)
 }
 
-/// A message is of one session and has one name there, refused or not.
+/// A message is of one session, has one name there, and waits or is refused: under another name it is not own.
 fn parts<'a>(name: &'a str, kept: &'a str) -> [&'a [u8]; 2] {
-    [name.trim_end_matches(REFUSED).as_bytes(), kept.as_bytes()]
+    [name.as_bytes(), kept.as_bytes()]
 }
