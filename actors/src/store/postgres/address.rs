@@ -108,6 +108,11 @@ impl Address {
             return StoreError::Unavailable(format!("the connection to {database} broke: {}", reason(error)));
         };
         let code = said.code();
+        // A statement that was prepared on this connection is missing, or one that was not prepared on it is there: it is
+        // another connection of the server now. The store itself drops none that it uses.
+        if [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT].contains(code) {
+            return self.pooled();
+        }
         if [SqlState::UNDEFINED_TABLE, SqlState::UNDEFINED_COLUMN].contains(code) {
             return StoreError::Unavailable(format!(
                 "{database} does not have the tables of its version ({}); another program has changed it: put a copy of it back",

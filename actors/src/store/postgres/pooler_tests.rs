@@ -2,6 +2,7 @@
 
 use super::database::{is_there, url};
 use super::*;
+use crate::store::postgres::address::Address;
 use std::io::Write;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
@@ -79,6 +80,23 @@ fn a_pooler_that_gives_its_connections_to_others_is_refused_by_name() {
             why.contains("is a pooler that changes the server's connection between two statements"),
             "{mode}: {why}"
         );
+    }
+}
+
+/// As a pooler answers that changed the connection between the two halves of one prepared statement, which happens at times.
+#[tokio::test]
+async fn a_prepared_statement_of_another_connection_is_the_sign_of_a_pooler() {
+    if !is_there("a_prepared_statement_of_another_connection") {
+        return;
+    }
+    let address = Address::parse(&url()).unwrap();
+    let (client, connection) = address.config.connect(tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute("PREPARE there AS SELECT 1").await.unwrap();
+    for statement in ["EXECUTE not_there", "PREPARE there AS SELECT 1"] {
+        let error = client.batch_execute(statement).await.unwrap_err();
+        let why = address.failed("read", &error).to_string();
+        assert!(why.contains("is a pooler that changes the server's connection"), "{statement}: {why}");
     }
 }
 
