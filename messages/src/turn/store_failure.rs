@@ -6,7 +6,7 @@
 
 use super::acks::Settled;
 use super::news::{decision_heard, finished, in_doubt, refused, refused_request, steered};
-use super::state::State;
+use super::state::{Slot, State};
 use super::{Effect, Outbox, Turn, TurnMessage};
 use crate::approvals::Heard;
 use crate::error::AgentError;
@@ -14,17 +14,23 @@ use crate::ids::TurnId;
 use crate::outcome::TurnOutcome;
 use crate::store::StoreError;
 
-/// How long is waited before each further attempt to begin a turn whose input may be in the journal, in milliseconds.
+/// How long is waited before each further attempt, in milliseconds.
 const PAUSES_MS: [u64; 4] = [50, 200, 800, 2_000];
 
 impl Turn {
-    /// Handles the failure of a turn's first append. If an input may be in the journal, the append is retried a few
-    /// times with pauses, since the input would run later although its caller was answered with an error. One that is
-    /// certainly not there is refused at once.
+    /// Handles the failure of an append for which something waits that must not be given up at the first attempt: a turn that
+    /// begins, and a call that was about to run. The append is repeated a few times with pauses. An input that is certainly not in
+    /// the journal is refused at once, since its caller may send it again.
     pub(super) fn retry_append(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
-        let awaits = matches!(&self.state, State::Start(wait) if wait.until.is_some());
+        let awaits = match &self.state {
+            // It would run later although its caller was answered with an error.
+            State::Start(wait) => wait.until.is_some() && self.holds_inputs(),
+            // The model would go on with "not run", and take another way.
+            State::CallTool(calling) => calling.slots.iter().any(|slot| matches!(slot, Slot::Recording { .. })),
+            _ => false,
+        };
         let pause_ms = usize::try_from(self.outbox.failures()).ok().and_then(|failures| PAUSES_MS.get(failures - 1));
-        let (true, true, Some(pause_ms)) = (awaits && self.holds_inputs(), error.is_retryable(), pause_ms) else {
+        let (true, true, Some(pause_ms)) = (awaits, error.is_retryable(), pause_ms) else {
             return false;
         };
         let ticket = self.ticket();

@@ -71,8 +71,9 @@ pub(super) struct Life {
     pub(super) remembered: BTreeSet<bool>,
     /// Whether the machine had not read its journal when it heard its last message.
     pub(super) is_unread: bool,
-    /// Appends that followed a failed one without anything else having happened.
+    /// Appends that followed a failed one without anything else having happened: those at once, and those after a pause.
     pub(super) insisted: u32,
+    pub(super) waited: u32,
 }
 
 #[derive(Debug)]
@@ -206,7 +207,7 @@ impl Monitor {
         let turn = &world.turn;
         match message {
             TurnMessage::Saved { result: Err(_), .. } => {}
-            _ => self.life.insisted = 0,
+            _ => (self.life.insisted, self.life.waited) = (0, 0),
         }
         match message {
             TurnMessage::Checked { ticket, verdict: Some(Verdict::Allow { .. }) } => {
@@ -264,11 +265,12 @@ impl Monitor {
     /// One effect is about to be performed.
     pub(super) fn sees(&mut self, effect: &Effect, world: &World) {
         match effect {
-            Effect::Append { append, .. } => {
+            Effect::Append { append, pause_ms, .. } => {
                 self.remembers_before(append);
-                self.life.insisted += 1;
-                let insisted = self.life.insisted;
-                self.must(insisted < 8, || {
+                let counts = if *pause_ms > 0 { &mut self.life.waited } else { &mut self.life.insisted };
+                *counts += 1;
+                let (insisted, waited) = (self.life.insisted, self.life.waited);
+                self.must(insisted < 8 && waited <= 4, || {
                     "a store that fails is asked again although nothing has happened".to_owned()
                 });
             }

@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// `beside TEXT | NAME JSON; NAME JSON` · `thinks THOUGHT | TEXT` · `refuse TEXT` · `llm-fails` · `ok ID TEXT` · `error ID TEXT` · `stop REASON` ·
 /// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
 /// · `approve ID` · `deny ID` · `approve-all ID` for the session · `deny-all ID` for ever
-/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails` · `quiet` (there was no progress)
+/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails` (from now on), `store-fails COUNT` (that often) · `quiet` (there was no progress)
 /// · `notice ID TEXT` (what happened outside of the conversation)
 pub(crate) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     let mut told = Teller::new(setup);
@@ -102,13 +102,14 @@ struct Teller {
     trace: String,
     inputs: u32,
     said: usize,
-    store_fails: bool,
+    /// How many more appends fail.
+    store_fails: u32,
 }
 
 impl Teller {
     fn new(setup: Setup) -> Self {
         let world = World::new(setup.turn_config.clone());
-        Self { world, setup, trace: String::new(), inputs: 0, said: 0, store_fails: false }
+        Self { world, setup, trace: String::new(), inputs: 0, said: 0, store_fails: 0 }
     }
 
     fn next_input(&mut self, text: &str) -> Arc<TurnInput> {
@@ -194,7 +195,7 @@ impl Teller {
                 self.say(TurnMessage::Configure { asked, turn_config });
             }
             "quiet" => self.say(TurnMessage::Quiet),
-            "store-fails" => self.store_fails = true,
+            "store-fails" => self.store_fails = id.parse().unwrap_or(u32::MAX),
             other => panic!("no such step: {other}"),
         }
     }
@@ -228,7 +229,8 @@ impl Teller {
             let question = self.world.questions.remove(at);
             let before = self.world.questions.clone();
             let answer = match &question {
-                Question::Append(ticket, ..) if self.store_fails => {
+                Question::Append(ticket, ..) if self.store_fails > 0 => {
+                    self.store_fails -= 1;
                     let error = StoreError::Unavailable("the disk is full".into());
                     Some(TurnMessage::Saved { ticket: *ticket, result: Err(error) })
                 }

@@ -206,6 +206,10 @@ fn an_effect_that_cannot_be_journaled_is_not_run() {
         > store-fails
         > calls local__write {}
             save answered, intent
+            save answered, intent
+            save answered, intent
+            save answered, intent
+            save answered, intent
             save answered, intent, result
             infer step 2 with 3 messages
         > llm well
@@ -216,11 +220,41 @@ fn an_effect_that_cannot_be_journaled_is_not_run() {
 }
 
 #[test]
+fn an_effect_waits_for_a_store_that_comes_back_and_runs_once() {
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.step("store-fails 4");
+    told.step("calls local__write {}");
+    told.step("ok c00000001 done");
+    told.step("llm well");
+    expect![[r#"
+        > user go
+            save options, input, started
+            infer step 1 with 1 messages
+        > store-fails 4
+        > calls local__write {}
+            save answered, intent
+            save answered, intent
+            save answered, intent
+            save answered, intent
+            save answered, intent
+            run c00000001 local/write {}
+        > ok c00000001 done
+            save result
+            infer step 2 with 3 messages
+        > llm well
+            save answered, outcome
+            finish t1 Final "well" calls Ok
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
 fn an_input_that_cannot_be_journaled_is_refused_and_the_next_one_works() {
     let mut told = Teller::new(native());
     told.step("store-fails");
     told.step("user go");
-    told.store_fails = false;
+    told.store_fails = 0;
     told.step("user again");
     told.step("llm hello");
     expect![[r#"
@@ -316,9 +350,9 @@ fn a_store_that_fails_is_asked_again_only_when_something_has_happened() {
 fn a_question_that_was_lost_with_its_owner_decides_about_no_later_call() {
     let mut told = Teller::new(Setup { approvals: ApprovalsMode::Wait, ..native() });
     told.step("user go");
-    told.store_fails = true;
+    told.store_fails = u32::MAX;
     told.step("calls local__ask {\"a\":1}");
-    told.store_fails = false;
+    told.store_fails = 0;
     told.step("crash");
     told.step("calls local__ask {\"a\":2}");
     told.step("approve s-c00000001");
@@ -331,9 +365,9 @@ fn a_question_that_was_lost_with_its_owner_decides_about_no_later_call() {
 fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
     let mut told = Teller::new(Setup { approvals: ApprovalsMode::Suspend, ..native() });
     told.step("user go");
-    told.store_fails = true;
+    told.store_fails = u32::MAX;
     told.step("calls local__ask {\"a\":1}");
-    told.store_fails = false;
+    told.store_fails = 0;
     told.step("crash");
     told.step("calls local__ask {\"a\":2}");
     told.step("resume s~secret1-5 allow");
@@ -354,10 +388,10 @@ fn a_repeated_request_is_not_told_that_an_outcome_is_saved_that_is_not() {
         told.say(TurnMessage::Start { input, turn_config: Arc::clone(&turn_config) });
     };
     named(&mut told);
-    told.store_fails = true;
+    told.store_fails = u32::MAX;
     told.step("llm once");
     named(&mut told);
-    told.store_fails = false;
+    told.store_fails = 0;
     told.step("user and then");
     named(&mut told);
     expect![[r#"
