@@ -131,7 +131,9 @@ impl AgentError {
         match self {
             Self::Llm(error) => error.is_retryable(),
             // In doubt, the store may have it.
-            Self::Store(error) => matches!(error, StoreError::Unavailable(_) | StoreError::Unreachable { .. }),
+            Self::Store(error) => {
+                matches!(error, StoreError::Unavailable(_) | StoreError::Away(_) | StoreError::Unreachable { .. })
+            }
             Self::Timeout { .. } | Self::Busy { .. } | Self::Overloaded { .. } => true,
             Self::Tool(_)
             | Self::Skill(_)

@@ -6,7 +6,7 @@
 //! no clock takes part in that. Clocks decide how soon a dead owner's session may be claimed, by the database's time.
 //!
 //! - `address`: where the database is, and errors in words
-//! - `link`: a connection, made again when it broke; `up`: while it is up; `tls`: its security
+//! - `link`: a connection, made again when it broke; `up`: while it is up; `tls`: its security; `failure`: what its errors say
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
 //! - `node`: this process as an owner; `held`: the sessions that it holds
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends`, `claims` and `owners`: the statements; `item`: an append on its way; `job`: what is asked for
@@ -22,6 +22,7 @@ mod artifacts;
 mod claims;
 mod contents;
 mod due;
+mod failure;
 mod held;
 mod inbox;
 mod item;

@@ -102,7 +102,7 @@ pub(super) fn infer(
 /// What the second attempt came to: when it is refused, the first one may have been stored all the same.
 fn stored_before(answer: Result<u64, StoreError>) -> Result<u64, StoreError> {
     answer.map_err(|error| match error {
-        StoreError::Unavailable(why) => StoreError::InDoubt(why),
+        StoreError::Unavailable(why) | StoreError::Away(why) => StoreError::InDoubt(why),
         other => other,
     })
 }

@@ -159,7 +159,9 @@ async fn became(submitter: &Submitter, session: &SessionId, request: &RequestId)
                     None => format!("cancelled in {session}"),
                 });
             }
-            Err(error @ AgentError::Store(StoreError::Unavailable(_) | StoreError::InDoubt(_))) => {
+            Err(
+                error @ AgentError::Store(StoreError::Unavailable(_) | StoreError::Away(_) | StoreError::InDoubt(_)),
+            ) => {
                 if !std::mem::replace(&mut is_told, true) {
                     print::note(&format!("[{error}; the cancellation is accepted, and a worker is waited for]"));
                 }

@@ -100,6 +100,7 @@ fn about_store(error: &StoreError) -> &'static str {
         StoreError::Conflict { .. } | StoreError::Fenced { .. } => "continue where the session is in use now",
         StoreError::InDoubt(_) => "check the session before you retry",
         StoreError::Unavailable(_) => "check the disk and `store.path`, then retry",
+        StoreError::Away(_) => "check that the database runs and can be reached, then retry",
         StoreError::Corrupt(_) => "keep the file, and continue in another session",
         _written_by_a_newer_program => "use the newer program",
     }

@@ -40,6 +40,10 @@ pub enum StoreError {
     /// The store cannot be reached or written now.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
+    /// The store is on a network and cannot be reached now, or is starting. Nothing was stored. A call that is about to run waits
+    /// for it as long as its turn may last.
+    #[error("the store is away: {0}")]
+    Away(String),
     /// The journal does not read as one; it was left as it is.
     #[error("the journal is damaged: {0}")]
     Corrupt(String),
@@ -57,7 +61,7 @@ impl StoreError {
     /// Whether sending the records again may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::InDoubt(_) | Self::Unavailable(_) => true,
+            Self::InDoubt(_) | Self::Unavailable(_) | Self::Away(_) => true,
             Self::Conflict { .. }
             | Self::Fenced { .. }
             | Self::Busy { .. }

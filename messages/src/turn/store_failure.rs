@@ -19,9 +19,11 @@ const PAUSES_MS: [u64; 4] = [50, 200, 800, 2_000];
 
 impl Turn {
     /// Handles the failure of an append for which something waits that must not be given up at the first attempt: a turn that
-    /// begins, and a call that was about to run. The append is repeated a few times with pauses. An input that is certainly not in
-    /// the journal is refused at once, since its caller may send it again.
+    /// begins, and a call that was about to run. The append is repeated a few times with pauses; for a call also later, until the
+    /// limits of the turn end it, while the store is away. An input that is certainly not in the journal is refused at once, since
+    /// its caller may send it again.
     pub(super) fn retry_append(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
+        let is_call = matches!(&self.state, State::CallTool(_));
         let awaits = match &self.state {
             // It would run later although its caller was answered with an error.
             State::Start(wait) => wait.until.is_some() && self.holds_inputs(),
@@ -29,7 +31,11 @@ impl Turn {
             State::CallTool(calling) => calling.slots.iter().any(|slot| matches!(slot, Slot::Recording { .. })),
             _ => false,
         };
-        let pause_ms = usize::try_from(self.outbox.failures()).ok().and_then(|failures| PAUSES_MS.get(failures - 1));
+        let failures = usize::try_from(self.outbox.failures()).unwrap_or(usize::MAX);
+        let pause_ms = match PAUSES_MS.get(failures - 1) {
+            None if is_call && matches!(error, StoreError::Away(_)) => PAUSES_MS.last(),
+            pause_ms => pause_ms,
+        };
         let (true, true, Some(pause_ms)) = (awaits, error.is_retryable(), pause_ms) else {
             return false;
         };

@@ -1,5 +1,6 @@
 //! Where the database is, and what went wrong with it, in words that name no password.
 
+use super::failure::is_broken;
 use bob_messages::store::StoreError;
 use std::io;
 use std::time::Duration;
@@ -72,7 +73,8 @@ impl Address {
 
     pub(super) fn refused(&self, error: &Error) -> StoreError {
         let (server, user, database) = (&self.server, &self.user, &self.database);
-        StoreError::Unavailable(match error.as_db_error() {
+        let class = if is_broken(error) { StoreError::Away } else { StoreError::Unavailable };
+        class(match error.as_db_error() {
             Some(said) if *said.code() == SqlState::INVALID_PASSWORD => {
                 format!("PostgreSQL on {server} does not accept the password of user {user}; correct the URL")
             }
@@ -96,16 +98,14 @@ impl Address {
     /// That a server took a connection and did not answer on it.
     pub(super) fn silent(&self, within: Duration) -> StoreError {
         let server = &self.server;
-        StoreError::Unavailable(format!(
-            "PostgreSQL on {server} cannot be reached: it did not answer within {within:?}"
-        ))
+        StoreError::Away(format!("PostgreSQL on {server} cannot be reached: it did not answer within {within:?}"))
     }
 
     /// What came of a statement that did not work.
     pub(super) fn failed(&self, doing: &str, error: &Error) -> StoreError {
         let database = self.shown();
         let Some(said) = error.as_db_error() else {
-            return StoreError::Unavailable(format!("the connection to {database} broke: {}", reason(error)));
+            return StoreError::Away(format!("the connection to {database} broke: {}", reason(error)));
         };
         let code = said.code();
         // A statement that was prepared on this connection is missing, or one that was not prepared on it is there: it is
@@ -129,7 +129,8 @@ impl Address {
         if *code == SqlState::DISK_FULL {
             return StoreError::Unavailable(format!("the disk of the database is full: cannot {doing} {database}"));
         }
-        StoreError::Unavailable(format!("cannot {doing} {database}: {}", said.message()))
+        let class = if is_broken(error) { StoreError::Away } else { StoreError::Unavailable };
+        class(format!("cannot {doing} {database}: {}", said.message()))
     }
 
     /// That something between here and the database gives its connections to others.
@@ -154,19 +155,6 @@ impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Address").field(&self.shown()).finish()
     }
-}
-
-/// Whether the database refused for a reason that a configuration has to change, so that waiting does not help.
-pub(super) fn is_lasting(error: &Error) -> bool {
-    let passing = [
-        SqlState::CANNOT_CONNECT_NOW,
-        SqlState::ADMIN_SHUTDOWN,
-        SqlState::CRASH_SHUTDOWN,
-        // Usual for some seconds after a restart, when all come back at once.
-        SqlState::TOO_MANY_CONNECTIONS,
-        SqlState::LOCK_NOT_AVAILABLE,
-    ];
-    error.as_db_error().is_some_and(|said| !passing.contains(said.code()))
 }
 
 /// The innermost cause, which says most.

@@ -1,5 +1,6 @@
+use super::failure::{is_broken, is_in_the_way};
 use super::link::{Link, PATIENCE};
-use super::up::{Unread, Up, is_broken, is_in_the_way};
+use super::up::{Unread, Up};
 use bob_messages::store::StoreError;
 use std::rc::Rc;
 use tokio::time::Instant;
@@ -35,7 +36,7 @@ pub(super) async fn writing_until<T>(
         }
     };
     Err(match error {
-        StoreError::Unavailable(why) if in_doubt => StoreError::InDoubt(why),
+        StoreError::Unavailable(why) | StoreError::Away(why) if in_doubt => StoreError::InDoubt(why),
         error => error,
     })
 }

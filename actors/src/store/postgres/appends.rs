@@ -4,11 +4,12 @@
 //! store is looked at again, from its own rows. So is what was sent when the connection broke, and the ids of the
 //! records that are there say whether it was stored.
 
+use super::failure::{is_broken, is_in_the_way, is_locked};
 use super::item::{Item, Ruled};
 use super::link::PATIENCE;
 use super::reader::find;
 use super::tables::{damaged, epoch, records, signed};
-use super::up::{Unread, Up, is_broken, is_in_the_way, is_locked};
+use super::up::{Unread, Up};
 use super::writer::Writer;
 use crate::store::Ledger;
 use bob_messages::ids::{PoolName, SessionId, TenantId};

@@ -104,7 +104,7 @@ impl Item {
     pub(super) fn give_up(self, error: &StoreError) {
         let has_input = || self.encoded.append.records.iter().any(|record| matches!(record.fact, Fact::Input(_)));
         let error = match error {
-            StoreError::Unavailable(why) if self.in_doubt => StoreError::InDoubt(why.clone()),
+            StoreError::Unavailable(why) | StoreError::Away(why) if self.in_doubt => StoreError::InDoubt(why.clone()),
             StoreError::Fenced { .. } if self.in_doubt && has_input() => StoreError::InDoubt(error.to_string()),
             other => other.clone(),
         };

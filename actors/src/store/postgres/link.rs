@@ -1,4 +1,5 @@
-use super::address::{Address, is_lasting};
+use super::address::Address;
+use super::failure::is_lasting;
 use super::schema::{self, Nature};
 use super::tls::Tls;
 use super::up::{Unread, Up};

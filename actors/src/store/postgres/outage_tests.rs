@@ -153,7 +153,7 @@ async fn a_connection_without_answers_is_made_anew() {
     assert!(!proxy.is_armed.load(Ordering::SeqCst), "it was kept");
     proxy.is_armed.store(true, Ordering::SeqCst);
     let given_up = within(store.claim(&one)).await;
-    assert!(matches!(given_up, Err(StoreError::Unavailable(_))), "after its time: {given_up:?}");
+    assert!(matches!(given_up, Err(StoreError::Away(_))), "after its time: {given_up:?}");
     assert_eq!(within(store.claim(&one)).await.unwrap().version, 2);
 }
 
@@ -262,7 +262,7 @@ async fn a_database_that_crashes_and_comes_back_loses_and_doubles_nothing_and_ta
                     let again = Append { session, epoch, expected_version: version, records };
                     match store_one(&store, again).await {
                         Ok(stored) => break version = stored,
-                        Err(StoreError::Unavailable(_) | StoreError::InDoubt(_)) => {}
+                        Err(StoreError::Unavailable(_) | StoreError::Away(_) | StoreError::InDoubt(_)) => {}
                         Err(other) => panic!("neither stored nor away: {other}"),
                     }
                 }

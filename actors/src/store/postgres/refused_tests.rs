@@ -44,7 +44,7 @@ fn a_server_that_is_not_there_is_named() {
     assert_eq!(
         why,
         format!(
-            "the store is unavailable: PostgreSQL on 127.0.0.1:{port} cannot be reached: the connection was refused; does it run?"
+            "the store is away: PostgreSQL on 127.0.0.1:{port} cannot be reached: the connection was refused; does it run?"
         )
     );
 }

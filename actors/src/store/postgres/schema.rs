@@ -8,7 +8,8 @@
 //! All tables are in the schema that the connection creates tables in (`search_path`): stores may share a database.
 
 use super::address::Address;
-use super::up::{Unread, Up, is_in_the_way};
+use super::failure::is_in_the_way;
+use super::up::{Unread, Up};
 use bob_messages::store::StoreError;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};

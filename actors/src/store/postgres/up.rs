@@ -9,7 +9,6 @@ use std::time::Duration;
 use tokio::sync::Mutex;
 use tokio::task::AbortHandle;
 use tokio::time::{Instant, timeout_at};
-use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, Error, Statement};
 
 /// How long a connection may be without an answer while one is waited for. A statement waits for a lock for less.
@@ -94,31 +93,4 @@ impl Up {
         prepared.insert(sql, statement.clone());
         Ok(statement)
     }
-}
-
-/// Whether the connection is gone or going, so that what it was asked may or may not have happened.
-pub(super) fn is_broken(error: &Error) -> bool {
-    match error.as_db_error() {
-        None => true,
-        Some(said) => {
-            let ends = [
-                SqlState::ADMIN_SHUTDOWN,
-                SqlState::CRASH_SHUTDOWN,
-                SqlState::CANNOT_CONNECT_NOW,
-                SqlState::IDLE_IN_TRANSACTION_SESSION_TIMEOUT,
-            ];
-            ends.contains(said.code())
-        }
-    }
-}
-
-/// Whether a statement did nothing because another one was in its way, and may be repeated.
-pub(super) fn is_in_the_way(error: &Error) -> bool {
-    let Some(said) = error.as_db_error() else { return false };
-    [SqlState::T_R_DEADLOCK_DETECTED, SqlState::T_R_SERIALIZATION_FAILURE].contains(said.code()) || is_locked(error)
-}
-
-/// Whether a statement did nothing because another transaction kept a lock that it needed.
-pub(super) fn is_locked(error: &Error) -> bool {
-    error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE)
 }

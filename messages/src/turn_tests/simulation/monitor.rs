@@ -269,10 +269,9 @@ impl Monitor {
                 self.remembers_before(append);
                 let counts = if *pause_ms > 0 { &mut self.life.waited } else { &mut self.life.insisted };
                 *counts += 1;
-                let (insisted, waited) = (self.life.insisted, self.life.waited);
-                self.must(insisted < 8 && waited <= 4, || {
-                    "a store that fails is asked again although nothing has happened".to_owned()
-                });
+                let is_bounded = self.life.insisted < 8 && self.life.waited <= 4;
+                let why = || "a store that fails is asked again although nothing has happened".to_owned();
+                self.must(is_bounded, why);
             }
             Effect::Check { check, context, .. } => {
                 self.limits_tools(context, world);

@@ -36,7 +36,7 @@ use std::sync::Arc;
 /// `beside TEXT | NAME JSON; NAME JSON` · `thinks THOUGHT | TEXT` · `refuse TEXT` · `llm-fails` · `ok ID TEXT` · `error ID TEXT` · `stop REASON` ·
 /// `crash` (and a new actor goes on) · `restart TEXT` (a new program with an input)
 /// · `approve ID` · `deny ID` · `approve-all ID` for the session · `deny-all ID` for ever
-/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails` (from now on), `store-fails COUNT` (that often) · `quiet` (there was no progress)
+/// · `drift` (the tools are others now) · `resume TOKEN TEXT` · `steer TEXT` · `store-fails` (from now on), `store-fails COUNT` (that often), `store-away COUNT` · `quiet` (there was no progress)
 /// · `notice ID TEXT` (what happened outside of the conversation)
 pub(crate) fn check(setup: Setup, steps: &[&str], expected: Expect) {
     let mut told = Teller::new(setup);
@@ -104,12 +104,13 @@ struct Teller {
     said: usize,
     /// How many more appends fail.
     store_fails: u32,
+    store_is_away: bool,
 }
 
 impl Teller {
     fn new(setup: Setup) -> Self {
         let world = World::new(setup.turn_config.clone());
-        Self { world, setup, trace: String::new(), inputs: 0, said: 0, store_fails: 0 }
+        Self { world, setup, trace: String::new(), inputs: 0, said: 0, store_fails: 0, store_is_away: false }
     }
 
     fn next_input(&mut self, text: &str) -> Arc<TurnInput> {
@@ -195,7 +196,10 @@ impl Teller {
                 self.say(TurnMessage::Configure { asked, turn_config });
             }
             "quiet" => self.say(TurnMessage::Quiet),
-            "store-fails" => self.store_fails = id.parse().unwrap_or(u32::MAX),
+            "store-fails" | "store-away" => {
+                self.store_fails = id.parse().unwrap_or(u32::MAX);
+                self.store_is_away = word == "store-away";
+            }
             other => panic!("no such step: {other}"),
         }
     }
@@ -231,7 +235,10 @@ impl Teller {
             let answer = match &question {
                 Question::Append(ticket, ..) if self.store_fails > 0 => {
                     self.store_fails -= 1;
-                    let error = StoreError::Unavailable("the disk is full".into());
+                    let error = match self.store_is_away {
+                        true => StoreError::Away("no answer".into()),
+                        false => StoreError::Unavailable("the disk is full".into()),
+                    };
                     Some(TurnMessage::Saved { ticket: *ticket, result: Err(error) })
                 }
                 question => self.world.works(question),

@@ -250,6 +250,39 @@ fn an_effect_waits_for_a_store_that_comes_back_and_runs_once() {
 }
 
 #[test]
+fn an_effect_waits_for_a_database_that_is_away_as_long_as_its_turn_may_last() {
+    let mut told = Teller::new(native());
+    told.step("user go");
+    told.step("store-away 40");
+    told.step("calls local__write {}");
+    let attempts = told.trace.matches("save answered, intent\n").count();
+    assert_eq!(attempts, 41, "{}", told.trace);
+    assert!(told.trace.ends_with("run c00000001 local/write {}\n"), "{}", told.trace);
+    told.trace.clear();
+    told.step("ok c00000001 done");
+    told.store_fails = 1;
+    told.step("calls local__write {\"a\":2}");
+    told.step("ok c00000002 done");
+    told.step("llm well");
+    expect![[r#"
+        > ok c00000001 done
+            save result
+            infer step 2 with 3 messages
+        > calls local__write {"a":2}
+            save answered, intent
+            save result, answered, intent
+            run c00000002 local/write {"a":2}
+        > ok c00000002 done
+            save result
+            infer step 3 with 5 messages
+        > llm well
+            save answered, outcome
+            finish t1 Final "well" calls Ok Ok
+    "#]]
+    .assert_eq(&told.trace);
+}
+
+#[test]
 fn an_input_that_cannot_be_journaled_is_refused_and_the_next_one_works() {
     let mut told = Teller::new(native());
     told.step("store-fails");
