@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that unwraps fails where it stands")]
 
+#[path = "cancel/handed_over.rs"]
+mod handed_over;
 #[path = "cancel/races.rs"]
 mod races;
 #[path = "cancel/shutdown.rs"]

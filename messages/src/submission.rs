@@ -112,7 +112,8 @@ pub enum SessionsMessage {
     Drain {
         /// How long running turns may go on, in milliseconds.
         grace_ms: u64,
-        /// Turns that run behind the grace period are not cancelled: they stay open in their journals, for another process.
+        /// Turns are not cancelled: each is left behind the step that it is in, and at the latest behind the grace period, open in
+        /// its journal, for another process.
         hand_over: bool,
         /// Answered when no turn is left.
         reply: Reply<()>,
@@ -182,6 +183,8 @@ pub enum TurnNews {
     },
     /// The buffered records were sent to the store. Reported once for each `Flush`.
     Flushed,
+    /// The turn has ended a step and begins no further one, since another process is to go on with it (`TurnMessage::HandOver`).
+    BetweenSteps,
     /// The last report of an actor that was stopped.
     Left,
     /// A change of the session's options is durable, or was not taken.

@@ -289,7 +289,7 @@ impl SessionsState {
                 self.table.actor_started(session, actor);
                 self.tell_ended(session);
                 if self.draining.is_some() {
-                    self.send(session, TurnMessage::Draining);
+                    self.send(session, self.end_of_the_runtime());
                 }
                 endings::watch_start(session.clone(), starts, myself.clone());
             }
@@ -350,6 +350,7 @@ impl SessionsState {
             TurnNews::Closed => self.closed(session, myself),
             TurnNews::Orphaned { child } => self.close_orphan(session, &child, myself),
             TurnNews::TasksEnd { children } => self.end_tasks(&children, myself),
+            TurnNews::BetweenSteps => self.stop(session, EndReason::HandedOver, myself),
             TurnNews::Left => self.reported_all(session, myself),
             TurnNews::Configured { request_id, result } => self.configured(session, &request_id, &result, myself),
         }

@@ -40,7 +40,7 @@ kinds!(TurnMessage:
     Start, BuildPrompt, LlmInfer, ParseAction, CallTool, Done, AskedBelow,
     Wake, Resume, Loaded, Saved, ToolsListed, Profiled, LayersRead, Condensed, SkillsListed, OutputChecked, Checked, ToolReturned,
     SaidSoFar, Decided, Steered, Flush, Withdrawn, Ended, GivenUp, Quiet,
-    Dismissed, Stopped, Configure, Draining,
+    Dismissed, Stopped, Configure, Draining, HandOver,
 );
 kinds!(LlmMessage: Profile, Infer, Providers);
 kinds!(ToolsMessage: Check, Call, GiveUp);

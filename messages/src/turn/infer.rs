@@ -8,7 +8,9 @@ use crate::error::AgentError;
 use crate::event::{self, AgentEvent, StepEvent};
 use crate::ids::{CallId, Ticket};
 use crate::llm::{LlmAnswer, LlmError, LlmErrorKind, LlmRequest};
+use crate::session_state::Session;
 use crate::store::{Answered, Fact, Reasoning, StepCost};
+use crate::submission::TurnNews;
 use crate::tools::{ToolSet, ToolTitle};
 use std::sync::Arc;
 
@@ -177,7 +179,17 @@ impl Turn {
             return self.fail(AgentError::Llm(LlmError::new(LlmErrorKind::Malformed, message)), effects);
         }
         self.state = State::BuildPrompt;
-        effects.push(Effect::Tell(TurnMessage::BuildPrompt));
+        effects.push(match self.may_be_left() {
+            true => Effect::Report(TurnNews::BetweenSteps),
+            false => Effect::Tell(TurnMessage::BuildPrompt),
+        });
+    }
+
+    /// Whether another process is to continue the turn, and nothing works for the session here. A sub-agent is left with its
+    /// caller, whose call is in flight.
+    fn may_be_left(&self) -> bool {
+        let works_below = |session: &Session| session.tasks.iter().any(|task| task.result.is_none());
+        self.hands_over && !self.is_sub_agent() && !self.session.as_ref().is_some_and(works_below)
     }
 }
 

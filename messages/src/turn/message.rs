@@ -155,6 +155,9 @@ pub enum TurnMessage {
     GivenUp { turn: TurnId, turn_config: Arc<TurnConfig> },
     /// The runtime ends: no turn begins any more for the result of a task. The next process reads it in the journal.
     Draining,
+    /// As `Draining`; another process goes on with what runs here. A turn that comes to the end of a step has nothing in flight and
+    /// waits there, which `TurnNews::BetweenSteps` tells.
+    HandOver,
     /// A change of the session's options; answered by `TurnNews::Configured`.
     Configure {
         asked: Arc<Configuring>,
@@ -228,6 +231,7 @@ impl TurnMessage {
             | Self::Dismissed { .. }
             | Self::GivenUp { .. }
             | Self::Draining
+            | Self::HandOver
             | Self::Configure { .. }
             | Self::Stopped { .. } => None,
         }

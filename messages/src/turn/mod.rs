@@ -130,6 +130,9 @@ pub struct Turn {
     /// The runtime ends: results of tasks begin no turns.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     draining: bool,
+    /// Another process goes on with the turn behind its present step.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    hands_over: bool,
     /// No events are made, since there are no subscribers. Not part of the state: the driver sets it anew.
     #[serde(skip)]
     unwatched: bool,
@@ -156,6 +159,7 @@ impl Turn {
             asked_below: false,
             background: None,
             draining: false,
+            hands_over: false,
             unwatched: false,
         }
     }

@@ -67,6 +67,10 @@ impl Turn {
                 self.draining = true;
                 true
             }
+            TurnMessage::HandOver => {
+                (self.draining, self.hands_over) = (true, true);
+                true
+            }
             _for_the_state => false,
         }
     }

@@ -4,7 +4,10 @@
 use super::tasks::{TASK, asked, assert_kept, calls, ends, infers, outcomes, suspended, tasks, world};
 use super::world::{World, answer};
 use crate::agent::is_result;
+use crate::chat::CallStatus;
+use crate::outcome::EndReason;
 use crate::store::Fact;
+use crate::submission::TurnNews;
 use crate::turn::TurnMessage;
 
 /// How many turns the results of tasks have begun.
@@ -47,6 +50,28 @@ fn a_result_that_comes_while_the_runtime_ends_begins_its_turn_in_the_next_progra
         assert_eq!((outcomes(&world).len(), brought(&world), tasks(&world)), (4, 2, 0), "{before_the_answer}");
         assert_kept(&world);
     }
+}
+
+/// A child that worked on here would be of a session that another process continues.
+#[test]
+fn a_turn_with_tasks_at_work_is_not_left_between_two_steps() {
+    let mut world = two_at_work();
+    world.say(TurnMessage::HandOver);
+    let reads = |world: &mut World, call: &str| {
+        calls(world, &[("local__read", "{}")]);
+        world.tool(call, CallStatus::Ok, "read");
+        world.settle();
+    };
+    reads(&mut world, "c00000003");
+    assert!(infers(&world), "it goes on");
+    for call in ["1", "2"] {
+        ends(&mut world, call);
+    }
+    reads(&mut world, "c00000004");
+    assert!(!infers(&world) && world.news.contains(&TurnNews::BetweenSteps));
+    world.say(TurnMessage::Stopped { reason: EndReason::HandedOver, submission: None });
+    world.settle();
+    assert_kept(&world);
 }
 
 #[test]

@@ -70,6 +70,37 @@ fn a_turn_that_is_handed_over_stays_open_and_its_next_owner_answers_it() {
     assert_eq!((end(&world).finish_reason, end(&world).content.as_str()), (FinishReason::Final, "here"));
 }
 
+/// A turn that is left between two steps has run its calls, and its next owner goes on with the next step.
+#[test]
+fn a_turn_that_is_handed_over_ends_its_step_first() {
+    let mut world = world();
+    start(&mut world, 1);
+    world.llm(Ok(answer("", &[("local__write", "{}")])));
+    world.settle();
+    world.say(TurnMessage::HandOver);
+    assert!(!world.news.contains(&TurnNews::BetweenSteps), "the call runs");
+    world.tool("c00000001", CallStatus::Ok, "written");
+    world.settle();
+    assert!(world.news.contains(&TurnNews::BetweenSteps));
+    let infers = |world: &World| world.questions.iter().any(|question| matches!(question, Question::Infer(..)));
+    assert!(!infers(&world), "no further step begins");
+    stop(&mut world, EndReason::HandedOver);
+    assert!(!world.news.iter().any(|news| matches!(news, TurnNews::Finished { .. })), "{:?}", world.news);
+    world.crash();
+    let input = Arc::new(input(1, "message 1", Limits::default()));
+    let turn_config = Arc::new(TurnConfig { on_restart: OnRestart::Resume, ..(*world.turn_config).clone() });
+    world.say(TurnMessage::Start { input, turn_config });
+    world.settle();
+    world.llm(Ok(answer("well", &[])));
+    world.settle();
+    let ended = end(&world);
+    assert_eq!((ended.finish_reason, ended.content.as_str()), (FinishReason::Final, "well"));
+    let results: Vec<_> = world.stored.iter().filter(|record| matches!(record.fact, Fact::Result(_))).collect();
+    assert!(
+        matches!(&results[..], [one] if matches!(&one.fact, Fact::Result(result) if result.output.plain() == "written"))
+    );
+}
+
 #[test]
 fn an_input_that_no_journal_has_is_refused_and_not_left_to_another_process() {
     for came_before in [false, true] {

@@ -187,6 +187,7 @@ impl Life {
                 | TurnNews::Closed
                 | TurnNews::NotOpen { .. }
                 | TurnNews::Flushed
+                | TurnNews::BetweenSteps
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => {}
             }

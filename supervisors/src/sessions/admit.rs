@@ -226,7 +226,7 @@ impl SessionsState {
         self.deadlines.insert(Instant::now() + Duration::from_millis(grace_ms), Due::Drain, myself);
         let live: Vec<_> = self.table.iter().map(|(session, _)| session.clone()).collect();
         for session in live {
-            self.send(&session, TurnMessage::Draining);
+            self.send(&session, self.end_of_the_runtime());
         }
         let queued_count =
             |(session, entry): (&SessionId, &SessionEntry)| (entry.queued_count() > 0).then(|| session.clone());
@@ -243,6 +243,11 @@ impl SessionsState {
             self.remove_if_gone(&session);
         }
         self.check_drained();
+    }
+
+    /// What the actors of sessions are told when the runtime ends.
+    pub(super) fn end_of_the_runtime(&self) -> TurnMessage {
+        if self.hands_over { TurnMessage::HandOver } else { TurnMessage::Draining }
     }
 
     pub(super) fn stop_all(&mut self, myself: &Myself) {

@@ -242,9 +242,10 @@ impl Runtime {
         live.await.unwrap_or_default()
     }
 
-    /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that turns that run longer than the grace period are not
-    /// cancelled: they stay open in their journals, and their sessions are released, so that another process continues them.
-    /// Calls of tools that run at that moment have no result, as after a crash.
+    /// Shuts the runtime down as [`AgentRuntime::shutdown`] does, except that another process continues the turns: each is left
+    /// when the step that it is in has ended, open in its journal, and its session is released. One whose step takes longer
+    /// than the grace period is left in the middle of it; a call of a tool that runs at that moment has no result, as after a crash. So
+    /// is one that works with sub-agents in the background.
     pub async fn hand_over(&self) {
         self.shut_down(true).await;
     }

@@ -87,8 +87,8 @@ impl Worker {
         self
     }
 
-    /// Works until `until` is cancelled; then turns have the grace period of the runtime's shutdown, and those that have not
-    /// ended are handed over ([`Runtime::hand_over`]). Returns when the runtime has ended.
+    /// Works until `until` is cancelled; then turns are handed over behind the step that they are in
+    /// ([`Runtime::hand_over`]). Returns when the runtime has ended.
     pub async fn run(self, until: CancellationToken) {
         let _told_to_the_tasks = self.shared.until.clone().drop_guard();
         let mut at_work = AtWork::new(&self.shared, self.concurrency);

@@ -40,6 +40,7 @@ impl Monitor {
             TurnNews::Steered { request_id, result } => self.tells_steer(request_id, result),
             TurnNews::NotOpen { .. } => self.saw("not open".to_owned()),
             TurnNews::Flushed => self.saw("flushed".to_owned()),
+            TurnNews::BetweenSteps => self.saw("between two steps".to_owned()),
             TurnNews::Orphaned { child } => self.saw(format!("orphaned {child}")),
             TurnNews::ChildGivenUp { child, .. } => self.saw(format!("given up {child}")),
             TurnNews::TasksEnd { children } => self.saw(format!("{} tasks end", children.len())),

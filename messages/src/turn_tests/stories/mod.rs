@@ -305,6 +305,7 @@ impl Teller {
                 | TurnNews::Closed
                 | TurnNews::NotOpen { .. }
                 | TurnNews::Flushed
+                | TurnNews::BetweenSteps
                 | TurnNews::Decided { .. }
                 | TurnNews::Left => Ok(()),
             }

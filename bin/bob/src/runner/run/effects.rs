@@ -161,6 +161,7 @@ impl Run {
             | TurnNews::Closed
             | TurnNews::NotOpen { .. }
             | TurnNews::Flushed
+            | TurnNews::BetweenSteps
             | TurnNews::Decided { .. }
             | TurnNews::Left => {}
         }
