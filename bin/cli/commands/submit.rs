@@ -219,7 +219,7 @@ pub(crate) async fn taken(
 
 /// Waits for the outcome, and prints the events on the way if that was asked for.
 async fn followed(printed: &Printed, pending: &mut Pending) -> Result<Box<TurnOutcome>, Failure> {
-    let mut shown = Show::new(false);
+    let mut shown = Show::of_journal();
     let mut screen = Screen::new(None);
     while let Some(event) = next(pending).await? {
         match printed.form {

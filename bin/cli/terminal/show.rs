@@ -91,6 +91,8 @@ pub(crate) struct Show {
     /// Whether the last question offered decisions that apply to later sessions.
     offers_always: bool,
     is_new: bool,
+    /// Whether the events are rebuilt from a journal, which has no moment in which a call begins to run.
+    is_rebuilt: bool,
 }
 
 impl Show {
@@ -109,7 +111,13 @@ impl Show {
             limit: None,
             offers_always: true,
             is_new: false,
+            is_rebuilt: false,
         }
+    }
+
+    /// Shows a turn as its journal has it: a call is shown when the model has asked for it.
+    pub(crate) fn of_journal() -> Self {
+        Self { is_rebuilt: true, ..Self::new(false) }
     }
 
     /// Shows the only turn of a session that has no name.
@@ -128,7 +136,9 @@ impl Show {
     pub(crate) fn event(&mut self, event: &AgentEvent, step: Option<u32>) -> Vec<Piece> {
         let line = match event {
             AgentEvent::LlmStreamChunk { message_id, delta, .. } => return self.delta(message_id, delta),
-            AgentEvent::ToolCalled { call, state: CallState::Running, .. } => {
+            AgentEvent::ToolCalled { call, state, .. }
+                if *state == CallState::Running || (self.is_rebuilt && *state == CallState::Proposed) =>
+            {
                 // Its result is the plan.
                 if brief::is_plan(&call.name) {
                     return Vec::new();

@@ -319,3 +319,23 @@ fn a_reply_that_ends_the_turn_is_not_asked_for_again() {
         "#]],
     );
 }
+
+/// A journal has what the model asked for and what came of it, and nothing of the time between.
+#[test]
+fn a_call_that_a_journal_has_is_shown_before_its_result() {
+    let proposed = |id: &str| match running(id, "local/a", json!({"n": 1})) {
+        AgentEvent::ToolCalled { call, title, kind, progress, .. } => {
+            AgentEvent::ToolCalled { call, title, kind, state: CallState::Proposed, progress }
+        }
+        other => panic!("no call: {other:?}"),
+    };
+    let shown = |mut show: Show| {
+        let events = [proposed("c1"), completed("c1", "local/a", CallStatus::Ok, "done")];
+        events
+            .iter()
+            .flat_map(|event| show.event(event, Some(1)))
+            .filter(|piece| matches!(piece, Piece::Call { .. }))
+            .count()
+    };
+    assert_eq!((shown(Show::of_journal()), shown(Show::new(false))), (1, 0));
+}

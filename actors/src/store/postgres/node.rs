@@ -62,7 +62,14 @@ impl Node {
     /// Starts the task. It ends, and with it the ownership, when all copies of the answer are dropped.
     pub(super) fn start(link: Link, options: StoreOptions, shared: Arc<Shared>) -> (Self, tokio::task::JoinHandle<()>) {
         let (asks, asked) = unbounded_channel();
-        let task = Task { link, options, shared: Arc::clone(&shared), locked: Weak::new(), former: Vec::new() };
+        let task = Task {
+            link,
+            options,
+            shared: Arc::clone(&shared),
+            locked: Weak::new(),
+            former: Vec::new(),
+            unrenewed_since: None,
+        };
         (Self { asks, shared }, tokio::task::spawn_local(task.run(asked)))
     }
 
@@ -110,6 +117,8 @@ struct Task {
     locked: Weak<Up>,
     /// Rows of ours that are dead, whose sessions are not taken along yet.
     former: Vec<i32>,
+    /// When the first of the renewals that failed in a row began.
+    unrenewed_since: Option<Instant>,
 }
 
 /// Whether the row `n` is that of an owner that lives. After a start of the server an owner has the time of a lease to renew it.
@@ -250,8 +259,17 @@ impl Task {
             Err(error) => Err(error),
         };
         if let Err(error) = renewed {
-            tracing::warn!(%error, "the lease on the sessions could not be renewed");
+            // Once a second while the database is away: one warning is enough.
+            match self.unrenewed_since.replace(self.unrenewed_since.unwrap_or(began)) {
+                None => {
+                    tracing::warn!(%error, "the lease on the sessions could not be renewed; it is attempted each second")
+                }
+                Some(_) => tracing::debug!(%error, "the lease on the sessions could not be renewed"),
+            }
             return began + RENEWED_EACH;
+        }
+        if let Some(since) = self.unrenewed_since.take() {
+            tracing::warn!(after = ?since.elapsed(), "the lease on the sessions is renewed again");
         }
         began + if self.locked.strong_count() == 0 { RETAKEN_EACH } else { RENEWED_EACH }
     }

@@ -7,14 +7,21 @@ use serde::Serialize;
 use super::{Evidence, Times};
 use crate::soak::chaos::Kind;
 
-/// Bounds that are reported and not judged, in milliseconds: of a killed worker, and of a stopped one, whose lease is 3 s.
-const AFTER_KILL_MS: u64 = 1_000;
-const AFTER_PAUSE_MS: u64 = 4_000;
+/// Bounds, in milliseconds: of a killed worker, and of a stopped one, whose lease is 3 s.
+pub(super) const AFTER_KILL_MS: u64 = 1_000;
+pub(super) const AFTER_PAUSE_MS: u64 = 4_000;
+
+/// Less than this is not counted as a stall of a worker, in milliseconds: it does not matter for its lock.
+const STALL_MS: u64 = 600;
 
 /// A session of a worker that was struck, and when another one had it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct GoneOn {
     pub(crate) kind: Kind,
+    /// When the worker was struck, which one, and whose session it was.
+    pub(crate) struck: u64,
+    pub(crate) target: String,
+    pub(crate) session: String,
     /// From the beginning of the kill or pause, in milliseconds.
     pub(crate) after_ms: u64,
 }
@@ -45,7 +52,8 @@ pub(crate) fn resumptions(evidence: &Evidence) -> Vec<GoneOn> {
             // One whose outcome was there already had nothing to go on with.
             let is_answered = |until| first_answer(evidence, session, *struck).is_some_and(|at| at <= until);
             if let Some((at, ..)) = next.filter(|(at, ..)| !is_answered(*at)) {
-                gone_on.push(GoneOn { kind: *kind, after_ms: at - struck });
+                let (target, session) = (target.clone(), (*session).to_owned());
+                gone_on.push(GoneOn { kind: *kind, struck: *struck, target, session, after_ms: at - struck });
             }
         }
     }
@@ -107,7 +115,7 @@ impl ReplicaNumbers {
             late_after_kill: of(Kind::ReplicaKill).filter(|ms| *ms > AFTER_KILL_MS).count(),
             late_after_pause: of(Kind::ReplicaPause).filter(|ms| *ms > AFTER_PAUSE_MS).count(),
             after_restart: Times::of(after_restarts(evidence).into_iter().map(|ms| ms * 1_000)),
-            stalls: shared.stalls.len(),
+            stalls: shared.stalls.iter().filter(|(_, _, ms)| *ms >= STALL_MS).count(),
             entered_again: shared.superseded.values().sum(),
         }
     }

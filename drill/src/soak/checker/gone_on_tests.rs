@@ -25,7 +25,9 @@ fn a_session_goes_on_with_the_claim_of_another_worker() {
     }
     evidence.shared.claims = claims;
     evidence.shared.strikes.push((100, Kind::ReplicaKill, "r0.0".to_owned()));
-    assert_eq!(resumptions(&evidence), [GoneOn { kind: Kind::ReplicaKill, after_ms: 300 }]);
+    let (target, session) = ("r0.0".to_owned(), "owned".to_owned());
+    let gone_on = GoneOn { kind: Kind::ReplicaKill, struck: 100, target, session, after_ms: 300 };
+    assert_eq!(resumptions(&evidence), [gone_on]);
     evidence.heard.get_mut("owned").unwrap().answers.push(answer(450));
     let numbers = ReplicaNumbers::of(&evidence);
     assert_eq!((numbers.kills, numbers.after_kill.count, numbers.late_after_kill), (1, 1, 0));

@@ -7,11 +7,13 @@
 //! | `session` | reports about a session against its journal and its side effects |
 //! | `replicas` | several workers: whose sessions were when, and what their database has |
 //! | `gone_on` | how soon sessions go on when a worker is struck |
+//! | `late` | whether that was in time |
 //! | `figures` | percentiles and slopes |
 
 mod evidence;
 mod figures;
 mod gone_on;
+mod late;
 mod replicas;
 mod session;
 
@@ -76,6 +78,7 @@ pub(crate) fn judge(plan: &Plan, evidence: &Evidence) -> Verdict {
         // No event of a worker is reported, and each of several workers ends in the middle of its work.
         checks.retain(|check| check.name != ENDS_TOLD);
         checks.extend(replicas::check(evidence));
+        checks.extend(late::checks(evidence, &numbers.turn));
         checks.extend(of_share(plan, &numbers));
         numbers.replicas = Some(ReplicaNumbers::of(evidence));
     } else {

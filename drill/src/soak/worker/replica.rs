@@ -24,9 +24,9 @@ use crate::soak::wire::Report;
 const OPENED_WITHIN: Duration = Duration::from_secs(30);
 const TRIED_EACH: Duration = Duration::from_millis(200);
 
-/// Between two looks whether this process goes on, and the pause from which on it is reported.
+/// Between two looks whether this process goes on, and the pause between them from which on it is reported.
 const TICK: Duration = Duration::from_millis(100);
-const STALL: Duration = Duration::from_millis(600);
+const STALL: Duration = Duration::from_millis(200);
 
 pub(super) async fn live(plan: Arc<Plan>, life: Life) -> Result<(), SoakError> {
     let (telling, written) = Telling::begin();
