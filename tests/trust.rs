@@ -8,6 +8,8 @@ mod folders;
 mod found;
 #[path = "trust/hands.rs"]
 mod hands;
+#[path = "trust/journals.rs"]
+mod journals;
 #[path = "trust/messages.rs"]
 mod messages;
 #[path = "trust/named.rs"]

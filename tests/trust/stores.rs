@@ -200,7 +200,7 @@ fn s15_a_journal_that_was_emptied_is_a_failure_and_its_session_does_not_begin_an
 }
 
 /// Where a store of this kind is kept.
-fn place(found: &Found, kind: &str) -> PathBuf {
+pub(crate) fn place(found: &Found, kind: &str) -> PathBuf {
     found.folder().join(if kind == "json" { ".bob/sessions" } else { ".bob/sessions.db" })
 }
 
@@ -264,23 +264,45 @@ fn what_a_killed_process_left_in_the_log_is_ones_own() {
     }
 }
 
+/// What is recorded of the store.
+pub(crate) fn record(found: &Found) -> Value {
+    serde_json::from_str(&fs::read_to_string(record_file(found)).expect("a record")).expect("JSON")
+}
+
+fn record_file(found: &Found) -> PathBuf {
+    let files = fs::read_dir(found.scratch.join("state/bob/stores")).expect("records");
+    let records: Vec<PathBuf> = files.map(|file| file.expect("a file").path()).collect();
+    let [record] = &records[..] else { panic!("{records:?}") };
+    record.clone()
+}
+
+pub(crate) fn forget_the_mark(found: &Found) {
+    let mut older = record(found);
+    older["is"].as_object_mut().expect("an object").remove("mark");
+    fs::write(record_file(found), older.to_string()).expect("written");
+}
+
+/// Leaves a folder of journals as a program did that knew no identities.
+pub(crate) fn as_an_older_program(found: &Found) {
+    for file in ["identity", "accepted"] {
+        fs::remove_file(place(found, "json").join(file)).expect("removed");
+    }
+}
+
 #[test]
 fn a_record_of_an_older_program_takes_the_mark_of_its_store_once() {
     for kind in STORES {
         let (found, other) = (with_session(kind), with_session(kind));
-        let records: Vec<PathBuf> = fs::read_dir(found.scratch.join("state/bob/stores"))
-            .expect("records")
-            .map(|file| file.unwrap().path())
-            .collect();
-        let [record] = &records[..] else { panic!("{records:?}") };
-        let kept: Value = serde_json::from_str(&fs::read_to_string(record).expect("a record")).expect("JSON");
+        let kept = record(&found);
         assert!(kept["is"]["mark"].is_string(), "{kept}");
-        let mut older = kept.clone();
-        older["is"].as_object_mut().expect("an object").remove("mark");
-        fs::write(record, older.to_string()).expect("written");
+        forget_the_mark(&found);
+        if *kind == "json" {
+            as_an_older_program(&found);
+        }
         assert_eq!(found.run(["sessions", "list"]).code, Some(0), "{kind}");
-        let now: Value = serde_json::from_str(&fs::read_to_string(record).expect("a record")).expect("JSON");
-        assert_eq!(now, kept, "{kind}");
+        let now = record(&found);
+        assert!(now["is"]["mark"].is_string(), "{now}");
+        assert_eq!(now == kept, *kind != "json", "a folder of journals got its identity now: {now}");
         copied(&other.folder().join(".bob"), &found.folder().join(".bob"));
         is_refused_until_it_is_taken(&found, kind, "it was replaced");
     }

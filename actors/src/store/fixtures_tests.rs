@@ -4,6 +4,7 @@
 //! `tests/fixtures/journals/format-N` holds the same sessions several times: `records.jsonl` as
 //! `sessions export` prints them, `json` and `sqlite` as the stores of that program kept them,
 //! and since format 4 `postgres.sql`, which makes the tables of that program and fills them.
+//! `format-4-own` is a folder of journals with their sums (`json/own_tests.rs`).
 //! A released format's files are never written again. `BOB_WRITE_JOURNALS=1` makes those of
 //! today's format: `records.jsonl` from that of the format before and [`added`], if there is
 //! none; the stores from that; `postgres.sql` where `BOB_TEST_POSTGRES` names a database.

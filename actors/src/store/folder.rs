@@ -39,6 +39,10 @@ impl Folder {
         Ok(Self { path: path.to_owned(), dir: File::from(dir) })
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// For messages: where a file of the folder is.
     pub(super) fn path_of(&self, name: &str) -> String {
         self.path.join(name).display().to_string()

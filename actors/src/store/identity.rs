@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 /// The file of the identity in a folder of journals.
-const FILE: &str = "identity";
+pub(super) const FILE: &str = "identity";
 
 /// How many characters it has: 128 bits.
 const LENGTH: usize = 32;
@@ -56,9 +56,9 @@ impl Identity {
         mark.to_hex().as_str()[..LENGTH].to_owned()
     }
 
-    /// A sum over these parts that only who knows the identity can make.
-    pub(super) fn sum(&self, parts: &[&[u8]]) -> String {
-        let mut sum = blake3::Hasher::new_keyed(&self.key("bob 2026-11 a message beside a store"));
+    /// A sum for a purpose over these parts that only who knows the identity can make.
+    pub(super) fn sum(&self, purpose: &str, parts: &[&[u8]]) -> String {
+        let mut sum = blake3::Hasher::new_keyed(&self.key(purpose));
         for part in parts {
             // No two lists of parts are the same bytes.
             sum.update(&(part.len() as u64).to_le_bytes()).update(part);
@@ -67,10 +67,10 @@ impl Identity {
     }
 
     /// Whether this is the [`sum`](Self::sum) over these parts. Takes as long for each that is not.
-    pub(super) fn is_sum(&self, sum: &str, parts: &[&[u8]]) -> bool {
+    pub(super) fn is_sum(&self, purpose: &str, sum: &str, parts: &[&[u8]]) -> bool {
         let sum = blake3::Hash::from_hex(sum).ok();
         // The comparison of hashes takes the same time for all.
-        sum.is_some_and(|sum| blake3::Hash::from_hex(self.sum(parts)).is_ok_and(|right| right == sum))
+        sum.is_some_and(|sum| blake3::Hash::from_hex(self.sum(purpose, parts)).is_ok_and(|right| right == sum))
     }
 
     fn key(&self, purpose: &str) -> [u8; 32] {
@@ -133,25 +133,29 @@ fn read(folder: &Folder) -> io::Result<Option<Identity>> {
 /// Makes one, durably, unless another process was first.
 fn make(folder: &Folder) -> io::Result<Identity> {
     let identity = Identity::new()?;
-    let new = format!("{FILE}-{}.new", uuid::Uuid::now_v7().simple());
+    match put(folder, FILE, &[identity.as_written(), b"\n"].concat())? {
+        true => Ok(identity),
+        false => read(folder)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)),
+    }
+}
+
+/// Makes a file that has its name only when it is whole and durable. Whether there was none.
+pub(super) fn put(folder: &Folder, name: &str, content: &[u8]) -> io::Result<bool> {
+    let new = format!("{name}-{}.new", uuid::Uuid::now_v7().simple());
     let written = || {
         let file = folder.open_file(&new, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL)?;
         let mut file = file.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        file.write_all(identity.as_written())?;
-        file.write_all(b"\n")?;
+        file.write_all(content)?;
         file.sync_all()?;
-        let is_first = folder.rename(&new, FILE)?;
+        let is_first = folder.rename(&new, name)?;
         folder.sync()?;
         Ok::<_, io::Error>(is_first)
     };
-    match written() {
-        Ok(true) => Ok(identity),
-        not_named => {
-            let _is_not_there_where_it_was_not_made = folder.remove(&new);
-            not_named?;
-            read(folder)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
-        }
+    let written = written();
+    if !matches!(written, Ok(true)) {
+        let _is_not_there_where_it_was_not_made = folder.remove(&new);
     }
+    written
 }
 
 #[cfg(test)]

@@ -28,16 +28,17 @@ fn a_folder_has_one_identity_which_is_told_to_nobody() {
 }
 
 #[test]
-fn a_sum_is_of_one_identity_and_of_these_parts() {
+fn a_sum_is_of_one_identity_one_purpose_and_these_parts() {
     let (one, other) = (Identity::new().unwrap(), Identity::new().unwrap());
-    let sum = one.sum(&[b"ab", b"c"]);
-    assert!(one.is_sum(&sum, &[b"ab", b"c"]));
+    let sum = one.sum("a purpose", &[b"ab", b"c"]);
+    assert!(one.is_sum("a purpose", &sum, &[b"ab", b"c"]));
     for parts in [&[&b"a"[..], b"bc"][..], &[b"abc"], &[b"ab", b"c", b""], &[b"ab", b"d"]] {
-        assert!(!one.is_sum(&sum, parts), "{parts:?}");
+        assert!(!one.is_sum("a purpose", &sum, parts), "{parts:?}");
     }
-    assert!(!other.is_sum(&sum, &[b"ab", b"c"]));
+    assert!(!one.is_sum("another", &sum, &[b"ab", b"c"]));
+    assert!(!other.is_sum("a purpose", &sum, &[b"ab", b"c"]));
     for sum in ["", "no sum", &sum[1..]] {
-        assert!(!one.is_sum(sum, &[b"ab", b"c"]), "{sum:?}");
+        assert!(!one.is_sum("a purpose", sum, &[b"ab", b"c"]), "{sum:?}");
     }
 }
 

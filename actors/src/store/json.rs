@@ -16,6 +16,7 @@ mod hold;
 mod journals;
 mod latest;
 mod lock;
+pub(super) mod own;
 mod position;
 mod reads;
 
@@ -33,6 +34,8 @@ pub(in crate::store) mod fuzz_tests;
 mod hold_tests;
 #[cfg(test)]
 mod many_tests;
+#[cfg(test)]
+mod own_tests;
 #[cfg(test)]
 #[path = "json_tests.rs"]
 mod tests;
@@ -72,7 +75,6 @@ pub struct FileStore {
     journals: Arc<Journals>,
     artifacts: FolderArtifacts,
     inbox: FolderInbox,
-    identity: Arc<FolderIdentity>,
 }
 
 impl FileStore {
@@ -88,9 +90,9 @@ impl FileStore {
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
         let journals = Journals::new(opened, options, Formats::KNOWN);
         let artifacts = FolderArtifacts::new(folder.join(ARTIFACTS));
-        let identity = Arc::new(FolderIdentity::new(folder.to_owned()));
-        let inbox = FolderInbox::new(folder.join(INBOX), Arc::clone(&identity) as Arc<dyn Identified>);
-        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts, inbox, identity }))
+        let identity = Arc::clone(&journals.own.identity) as Arc<dyn Identified>;
+        let inbox = FolderInbox::new(folder.join(INBOX), identity);
+        Ok(Arc::new(Self { journals: Arc::new(journals), artifacts, inbox }))
     }
 
     /// By what a folder of journals is known: a text that no other one has. It is not the folder's secret. `None` where there is no
@@ -103,25 +105,14 @@ impl FileStore {
         Ok(identity.map(|identity| identity.mark()))
     }
 
-    /// Gives the folder an identity, by which it is known, if it has none. Otherwise the first claim or message does.
+    /// Gives the folder an identity, by which it is known, if it has none; otherwise the first claim or message does. In a folder
+    /// without journals only those count from now on that are begun by programs which can read it; otherwise from the first
+    /// claim or deletion on.
     ///
     /// # Errors
     /// `Unavailable`.
     pub fn identify(&self) -> Result<(), StoreError> {
-        self.identity.identity(true).map(drop)
-    }
-
-    fn claimed<'a>(
-        &'a self,
-        session: &SessionId,
-        claim: impl FnOnce(&Journals, &SessionId) -> Result<Claim, StoreError> + Send + 'static,
-    ) -> StoreFuture<'a, Claim> {
-        let identity = Arc::clone(&self.identity);
-        self.ask(session, move |journals, session| {
-            let claim = claim(journals, session)?;
-            let _made_by_the_next_one = identity.identity(true);
-            Ok(claim)
-        })
+        self.journals.own.identify()
     }
 
     /// Does something on a blocking thread; it continues when the future is dropped.
@@ -174,11 +165,11 @@ fn ended() -> StoreError {
 
 impl SessionStore for FileStore {
     fn claim<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
-        self.claimed(session, Journals::claim)
+        self.ask(session, Journals::claim)
     }
 
     fn claim_latest<'a>(&'a self, session: &'a SessionId) -> StoreFuture<'a, Claim> {
-        self.claimed(session, Journals::claim_latest)
+        self.ask(session, Journals::claim_latest)
     }
 
     fn load_part<'a>(&'a self, session: &'a SessionId, part: Part) -> StoreFuture<'a, Vec<Arc<Record>>> {

@@ -44,10 +44,11 @@ async fn a_journal_can_be_read_by_people() {
     store.release(&one, epoch).await;
     let text = std::fs::read_to_string(folder.path().join("chat_42+1.jsonl")).unwrap();
     let claim = text.lines().nth(1).unwrap();
-    let told = text.replace(&claim[8..24], "SUM");
+    let own = &claim.split_once("\"own\":\"").unwrap().1[..64];
+    let told = text.replace(&claim[8..24], "SUM").replace(own, "KEYED");
     expect_test::expect![[r#"
         {"bob_journal":4,"session":"Chat_42"}
-        {"sum":"SUM","claim":{"epoch":1,"owner":"bob in the tests"}}
+        {"sum":"SUM","claim":{"epoch":1,"owner":"bob in the tests","own":"KEYED"}}
         {"sum":"3156cb51b9c1b31f","record":{"format":4,"id":"Chat_42-1-r","session":"Chat_42","version":1,"epoch":1,"turn":null,"at":1,"kind":"started","body":{"model":"scripted:é\"\n\u0000"}}}
     "#]]
     .assert_eq(&told);
@@ -72,7 +73,7 @@ async fn g4_files_and_folders_are_the_users_own() {
     drop(store);
     let mut names: Vec<_> = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
-    assert_eq!(names, ["identity", "one.jsonl"], "only the journal stays, and what the folder is known by");
+    assert_eq!(names, ["accepted", "identity", "one.jsonl"], "only the journal stays, and what the folder is known by");
 }
 
 #[tokio::test]

@@ -49,6 +49,10 @@ pub(super) struct ClaimLine {
     /// The file the owner keeps locked while it lives; only in format 1.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) lock: String,
+    /// Of the first claim of a journal: a sum that shows whose it is ([`Own`](super::json::own)). Older programs read
+    /// over it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) own: String,
 }
 
 /// The owner under this epoch lets go. Only in format 1.
@@ -173,6 +177,18 @@ pub(super) fn brought_up(line: &[u8], formats: &Formats) -> Result<Option<Vec<u8
     if mark == FIRST {
         begin_write(&mut changed);
     }
+    Ok(Some(changed))
+}
+
+/// A claim with its end, changed; `None` where the line is none.
+pub(super) fn changed_claim<E>(
+    line: &[u8],
+    formats: &Formats,
+    change: impl FnOnce(ClaimLine) -> Result<ClaimLine, E>,
+) -> Result<Option<Vec<u8>>, E> {
+    let Ok(Line::Claim(claim)) = parse(line, formats) else { return Ok(None) };
+    let mut changed = Vec::new();
+    write_claim(&mut changed, &change(claim)?);
     Ok(Some(changed))
 }
 

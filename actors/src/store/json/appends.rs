@@ -68,6 +68,9 @@ impl Journals {
     ) -> Result<&'a mut Position, StoreError> {
         let seen = entered.seen;
         slot.known.take_if(|(_, inode)| *inode != seen.inode);
+        if slot.known.is_none() {
+            self.refuse_foreign(session, &entered.file)?;
+        }
         let (position, _) = slot.known.get_or_insert_with(|| (Position::new(self.formats), seen.inode));
         if position.end < seen.size || seen.size == 0 {
             if let Err(error) = position.read_on(&entered.file, None, session, drop) {

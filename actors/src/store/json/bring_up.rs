@@ -55,9 +55,18 @@ impl Journals {
         let mut left = position.end.saturating_sub(reader.read_until(b'\n', &mut bytes).map_err(failed)? as u64);
         let mut new = line::header(self.formats.newest(), session);
         new.push(b'\n');
+        let mut is_second = true;
         while left > 0 {
             bytes.clear();
             left = left.saturating_sub(reader.read_until(b'\n', &mut bytes).map_err(failed)? as u64);
+            if std::mem::take(&mut is_second) {
+                // It no longer begins as it was accepted.
+                let line = bytes.strip_suffix(b"\n").unwrap_or(&bytes);
+                if let Some(own) = line::changed_claim(line, &self.formats, |claim| self.own.sign(session, claim))? {
+                    new.extend_from_slice(&own);
+                    continue;
+                }
+            }
             match line::brought_up(bytes.strip_suffix(b"\n").unwrap_or(&bytes), &self.formats) {
                 Ok(Some(changed)) => new.extend_from_slice(&changed),
                 Ok(None) => new.extend_from_slice(&bytes),

@@ -45,7 +45,10 @@ fn old(folder: &Path, torn: &[u8]) -> (SessionId, Vec<Arc<Record>>) {
     let records: Vec<_> = (1..=5).map(|version| record(&one, 1, version, "r")).collect();
     let mut bytes = line::header(0, &one);
     bytes.push(b'\n');
-    line::write_claim(&mut bytes, &line::ClaimLine { epoch: 3, owner: "zero".into(), lock: "gone.owner".into() });
+    line::write_claim(
+        &mut bytes,
+        &line::ClaimLine { epoch: 3, owner: "zero".into(), lock: "gone.owner".into(), own: String::new() },
+    );
     records.iter().for_each(|record| bytes.extend(line_of_zero(record)));
     bytes.extend_from_slice(torn);
     fs::write(path(folder), bytes).unwrap();
@@ -76,7 +79,11 @@ fn s14_an_older_journal_is_read_as_it_is_and_rewritten_by_a_claim() {
         assert_eq!(store(&journals, append(&one, 4, 5, 2)), Ok(7));
         let text = fs::read_to_string(path(folder.path())).unwrap();
         assert!(text.starts_with(&format!("{{\"bob_journal\":{FORMAT},")) && !text.contains("begun"), "{text}");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2, "the journal and the lock");
+        assert_eq!(
+            fs::read_dir(folder.path()).unwrap().count(),
+            4,
+            "the journal, the lock, and which journals are own"
+        );
         drop(journals);
         // A program that knows no format 0 reads it now.
         let today = super::tests::journals(&folder, "today");
@@ -146,7 +153,7 @@ fn what_a_kill_left_beside_a_journal_is_not_read_and_goes_with_the_session() {
     assert_eq!((page.sessions.len(), page.quarantined.len()), (1, 0));
     assert_eq!(journals.load(&one).unwrap(), records);
     assert_eq!(journals.delete(&one), Ok(true));
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "the lock");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "the lock, and which journals are own");
 }
 
 #[test]

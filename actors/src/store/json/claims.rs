@@ -2,6 +2,7 @@
 
 use super::journals::{Entered, Journals, Slot};
 use super::name;
+use super::own::Origin;
 use super::position::{Position, Unreadable};
 use crate::store::line::{self, ClaimLine};
 use bob_messages::ids::SessionId;
@@ -25,14 +26,21 @@ impl Journals {
         let Some(mut entered) = self.enter(session)? else {
             return self.begin(slot, session);
         };
+        let origin = self.own.origin(session, &entered.file)?;
+        if origin == Origin::Foreign {
+            return Err(self.own.foreign(session));
+        }
         self.settle(slot, &mut entered, session)?;
         let shortened = Self::refuse_shortened(slot, &entered);
         slot.known = None;
         if let Err(Unreadable::Damaged(what)) = shortened {
             return Err(self.set_damaged_aside(session, &what));
         }
-        let latest = if whole { None } else { self.read_latest(&entered, session) };
+        let latest = if whole || origin == Origin::Unreadable { None } else { self.read_latest(&entered, session) };
         let (mut position, records) = latest.map_or_else(|| self.read_to_claim(&entered, session), Ok)?;
+        if origin == Origin::Unreadable {
+            return Err(self.own.foreign(session));
+        }
         self.hold.pools().refuse(pool_of(session, &records).as_ref())?;
         if position.is_older() {
             (entered, position) = self.bring_up(session, &entered, &position, &records)?;
@@ -46,7 +54,7 @@ impl Journals {
         let epoch = position.ledger.epoch() + 1;
         self.epochs.given(epoch);
         let (start, mut bytes) = (position.end, Vec::new());
-        self.write_claim_line(&mut bytes, epoch);
+        line::write_claim(&mut bytes, &self.claim_line(epoch));
         if let Err(error) = self.write(&entered, &bytes) {
             return Err(self.doubt(slot, session, start, &error));
         }
@@ -64,7 +72,7 @@ impl Journals {
         self.epochs.given(epoch);
         let mut bytes = line::header(self.formats.newest(), session);
         bytes.push(b'\n');
-        self.write_claim_line(&mut bytes, epoch);
+        line::write_claim(&mut bytes, &self.own.sign(session, self.claim_line(epoch))?);
         let failed = |error| self.unavailable("make", &journal, &error);
         self.disk.remove(&beside).map_err(failed)?;
         let entered = self.make(&beside).map_err(failed)?;
@@ -106,9 +114,8 @@ impl Journals {
         }
     }
 
-    fn write_claim_line(&self, bytes: &mut Vec<u8>, epoch: u64) {
-        let owner = self.hold.name().to_owned();
-        line::write_claim(bytes, &ClaimLine { epoch, owner, lock: String::new() });
+    fn claim_line(&self, epoch: u64) -> ClaimLine {
+        ClaimLine { epoch, owner: self.hold.name().to_owned(), lock: String::new(), own: String::new() }
     }
 
     /// Notes a claim whose lines are on the disk.

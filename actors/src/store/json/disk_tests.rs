@@ -179,7 +179,7 @@ fn s9_a_folder_that_is_swapped_for_a_link_leads_nowhere_else() {
     assert_eq!(journals.claim(&session("X".repeat(128).as_str())).unwrap().epoch, 1);
     journals.release(&one, epoch);
     assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0, "nothing was written elsewhere");
-    assert_eq!(std::fs::read_dir(&moved).unwrap().count(), 3, "two journals and an owner");
+    assert_eq!(std::fs::read_dir(&moved).unwrap().count(), 5, "two journals, an owner, and which journals are own");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::disk::Disk;
 use super::hold::Hold;
 use super::lock::lock;
 use super::name;
+use super::own::{Origin, Own};
 use super::position::{Position, Unreadable};
 use crate::store::folder::{Folder, Inode, Seen};
 use crate::store::owners::StoreOptions;
@@ -27,6 +28,7 @@ pub(super) struct Journals {
     slots: Mutex<HashMap<SessionId, Arc<Mutex<Slot>>>>,
     pub(super) disk: Disk,
     pub(super) epochs: Epochs,
+    pub(super) own: Own,
 }
 
 /// The epochs that were given here. A journal that begins anew after a deletion goes on behind them; no owner of another
@@ -73,6 +75,7 @@ impl Journals {
         Self {
             hold: Hold::new(Arc::clone(&folder), options),
             disk: Disk::new(Arc::clone(&folder)),
+            own: Own::new(Arc::clone(&folder), formats),
             folder,
             formats,
             slots: Mutex::default(),
@@ -101,10 +104,11 @@ impl Journals {
         done
     }
 
-    /// Locks the folder for this process, and makes the names in it durable: a journal may have its name from an attempt, or
+    /// Locks the folder for this process, settles which journals are its own, and makes the names in it durable: a journal may have its name from an attempt, or
     /// from a process, that ended before that, and what is written to it would be lost with the name.
     pub(super) fn own(&self) -> Result<(), StoreError> {
         self.hold.take()?;
+        self.own.settle()?;
         self.disk.sync_names().map_err(|error| self.unavailable("sync", "", &error))
     }
 
@@ -166,6 +170,18 @@ impl Journals {
                 entered.seen.size, position.end
             ))),
             None => Ok(()),
+        }
+    }
+
+    /// Fails if a journal is not the folder's own, or does not begin as one.
+    pub(super) fn refuse_foreign(&self, session: &SessionId, file: &File) -> Result<(), StoreError> {
+        match self.own.origin(session, file)? {
+            Origin::Own => Ok(()),
+            Origin::Foreign => Err(self.own.foreign(session)),
+            Origin::Unreadable => {
+                let read = Position::new(self.formats).read_on(file, None, session, drop);
+                Err(read.map_or_else(|bad| self.unreadable(session, bad), |_torn| self.own.foreign(session)))
+            }
         }
     }
 

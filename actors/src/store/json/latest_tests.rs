@@ -18,7 +18,7 @@ fn snapshot(bytes: usize) -> Fact {
 }
 
 fn claim(epoch: u64) -> ClaimLine {
-    ClaimLine { epoch, owner: "ann".to_owned(), lock: String::new() }
+    ClaimLine { epoch, owner: "ann".to_owned(), lock: String::new(), own: String::new() }
 }
 
 struct Written(tempfile::NamedTempFile);

@@ -1,6 +1,7 @@
 //! Reading the journals of a folder, and listing them.
 
 use super::journals::Journals;
+use super::own::Origin;
 use super::position::{EMPTY, Position, Unreadable};
 use super::{glances, name};
 use crate::store::line::ClaimLine;
@@ -71,6 +72,7 @@ impl Journals {
                 self.refuse_set_aside(session)?;
                 return Ok(T::default());
             };
+            self.refuse_foreign(session, &file)?;
             read(&file, slot.doubt).map_err(|error| self.unreadable(session, error))
         })
     }
@@ -80,6 +82,7 @@ impl Journals {
         // Only those of the page are opened, unless the filter asks how they look.
         let looks = listing::looks(filter);
         let (mut sessions, mut quarantined) = (Vec::new(), Vec::new());
+        self.own.is_readable()?;
         for name in names {
             if let Some(session) = name::session(&name) {
                 if !listing::wanted(filter, session.as_str()) {
@@ -95,7 +98,15 @@ impl Journals {
                         continue;
                     }
                     let summary = SessionSummary::bare(session, seen.modified_at, seen.size);
-                    let summary = if looks { self.glanced(summary) } else { summary };
+                    let glanced = if looks { self.glanced(summary) } else { Ok(summary) };
+                    let summary = match glanced {
+                        Ok(summary) => summary,
+                        Err(_) if cursor.is_some() => continue,
+                        Err(foreign) => {
+                            quarantined.push((name, foreign));
+                            continue;
+                        }
+                    };
                     if listing::wants(filter, &summary) {
                         sessions.push(summary);
                     }
@@ -108,19 +119,30 @@ impl Journals {
                 quarantined.push((name, reason));
             }
         }
-        quarantined.sort_unstable();
         let mut page = listing::page(sessions, filter, cursor)?;
         if !looks {
-            page.sessions = page.sessions.into_iter().map(|summary| self.glanced(summary)).collect();
+            let mut seen = Vec::with_capacity(page.sessions.len());
+            for summary in page.sessions {
+                let name = name::of(&summary.session);
+                match self.glanced(summary) {
+                    Ok(summary) => seen.push(summary),
+                    Err(foreign) => quarantined.push((name, foreign)),
+                }
+            }
+            page.sessions = seen;
         }
+        quarantined.sort_unstable();
         Ok(SessionPage { quarantined, ..page })
     }
 
-    /// With what its beginning and end show; as it is, if it cannot be opened now.
-    fn glanced(&self, summary: SessionSummary) -> SessionSummary {
-        match self.folder.open_file(&name::of(&summary.session), OFlags::RDONLY) {
-            Ok(Some(file)) => glances::seen(&file, summary),
-            Ok(None) | Err(_) => summary,
+    /// With what its beginning and end show; as it is, if it cannot be opened now. Errors: why it is not shown.
+    fn glanced(&self, summary: SessionSummary) -> Result<SessionSummary, String> {
+        let Ok(Some(file)) = self.folder.open_file(&name::of(&summary.session), OFlags::RDONLY) else {
+            return Ok(summary);
+        };
+        match self.own.origin(&summary.session, &file) {
+            Ok(Origin::Foreign) => Err(self.own.why_foreign()),
+            Ok(Origin::Own | Origin::Unreadable) | Err(_) => Ok(glances::seen(&file, summary)),
         }
     }
 }

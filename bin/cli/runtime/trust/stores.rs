@@ -160,8 +160,14 @@ impl Kept {
     /// Whether what is in the file is what was in it: it may have been overwritten.
     fn by_its_mark(&self, known: &Identity) -> Standing {
         match (mark_of(self.kind, &self.path), &known.mark) {
+            // One of an older program: an identity that comes later is not its own.
+            (Ok(None), None) if self.kind == StoreKind::Json => {
+                let _marked_the_next_time = identify(&self.path).map(|()| self.keep());
+                Standing::Known
+            }
             // Opening it does the same, and says why it cannot.
             (Err(_), _) | (Ok(None), None) => Standing::Known,
+            (Ok(Some(_)), None) if self.kind == StoreKind::Json => Standing::Replaced,
             (Ok(Some(_)), None) => {
                 let _marked_the_next_time = self.keep();
                 Standing::Known
@@ -208,6 +214,10 @@ impl Kept {
     pub(super) fn replaced(&self, config: &Path) -> Failure {
         let (path, config) = (self.path.display(), config.display());
         let (why, what) = match self.found() {
+            Some(_) if self.got_its_identity() => (
+                "its file `identity` came later; remove that if it came with the folder",
+                "this one, with all its journals",
+            ),
             Some(_) => ("it was replaced", "this one, with what was approved in it"),
             None => ("an empty folder is in its place", "this one"),
         };
@@ -216,6 +226,13 @@ impl Kept {
              {config} trust"
         );
         Failure { exit: Exit::Store, kind: "store", ..Failure::usage(message) }
+    }
+
+    /// Whether it had none when it was recorded.
+    fn got_its_identity(&self) -> bool {
+        let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
+        let is_same = |known: &Identity| self.found().is_some_and(|found| Identity::of(&found).is_same_file(known));
+        self.kind == StoreKind::Json && known.is_some_and(|known| known.mark.is_none() && is_same(&known))
     }
 
     /// The parts, by name.
@@ -248,6 +265,11 @@ fn mark_of(kind: StoreKind, path: &Path) -> Result<Option<String>, StoreError> {
         StoreKind::Json => bob::store::FileStore::mark_of(path),
         StoreKind::Memory | StoreKind::Postgres => Ok(None),
     }
+}
+
+/// Has a folder of journals say of itself which it is.
+fn identify(path: &Path) -> Result<(), StoreError> {
+    bob::store::FileStore::open(path, bob::store::StoreOptions::default())?.identify()
 }
 
 /// Whether there is something in a file or folder.

@@ -14,6 +14,9 @@ use std::collections::{HashMap, HashSet};
 use std::io::{self, ErrorKind, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// What the sums are for.
+const PURPOSE: &str = "bob 2026-11 a message beside a store";
+
 /// How many more files may be remembered than are there.
 const SPARE: usize = 1_024;
 
@@ -61,7 +64,7 @@ impl Own {
     pub(super) fn text(&self, name: &str, kept: &Kept) -> Result<String, Failed> {
         let kept = serde_json::to_string(kept).map_err(io::Error::from)?;
         let none = || StoreError::Unavailable("the store has no identity, and gets none".to_owned());
-        let sum = self.identity.identity(true)?.ok_or_else(none)?.sum(&parts(name, &kept));
+        let sum = self.identity.identity(true)?.ok_or_else(none)?.sum(PURPOSE, &parts(name, &kept));
         Ok(serde_json::to_string(&Summed { sum, kept }).map_err(io::Error::from)?)
     }
 
@@ -114,7 +117,7 @@ impl Own {
         file.read_to_end(&mut bytes)?;
         let Ok(Summed { sum, kept }) = serde_json::from_slice(&bytes) else { return Ok(None) };
         let identity = self.identity.identity(false)?;
-        let is_own = |identity: Identity| identity.is_sum(&sum, &parts(name, &kept));
+        let is_own = |identity: Identity| identity.is_sum(PURPOSE, &sum, &parts(name, &kept));
         Ok(identity.is_some_and(is_own).then_some(kept))
     }
 
