@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bob::approvals::{ApprovalsMode, Decision};
 use bob::events::AgentEvent;
@@ -10,7 +11,7 @@ use bob::inbox::{
 };
 use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
 use bob::sessions::RequestId;
-use bob::store::{MemoryStore, SessionStore, StoreError};
+use bob::store::{Claim, MemoryStore, Part, Record, SessionStore, StoreError};
 use bob::tools::{ToolOutput, tool};
 use bob::{AgentError, SessionId};
 use futures_util::future::{BoxFuture, FutureExt, pending};
@@ -79,9 +80,41 @@ async fn a_worker_ends_while_its_store_does_not_answer() {
     within(works).await.unwrap();
 }
 
+/// A store that counts how often a whole journal is read.
+struct Counted {
+    store: Arc<MemoryStore>,
+    loads: AtomicUsize,
+}
+
+impl SessionStore for Counted {
+    pass_on!(store: claim, append, release, list, delete);
+
+    fn claim_latest<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Claim, StoreError>> {
+        self.store.claim_latest(session)
+    }
+
+    fn load<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.loads.fetch_add(1, Ordering::SeqCst);
+        self.store.load(session)
+    }
+
+    fn load_part<'a>(
+        &'a self,
+        session: &'a SessionId,
+        part: Part,
+    ) -> BoxFuture<'a, Result<Vec<Arc<Record>>, StoreError>> {
+        self.store.load_part(session, part)
+    }
+
+    fn inbox(&self) -> Option<Arc<dyn Inbox>> {
+        self.store.inbox()
+    }
+}
+
 #[tokio::test]
 async fn a_decision_that_the_journal_has_is_done_and_another_one_is_refused() {
     let store = MemoryStore::new();
+    let counted = Arc::new(Counted { store: store.clone(), loads: AtomicUsize::new(0) });
     let (one, inbox) = (session("one"), store.inbox().unwrap());
     let submitter = Submitter::new(Arc::clone(&store) as Arc<dyn SessionStore>).unwrap();
     let model = ScriptedLlm::from_fn(|request| match format!("{:?}", request.messages).contains("written") {
@@ -89,9 +122,9 @@ async fn a_decision_that_the_journal_has_is_done_and_another_one_is_refused() {
         false => ScriptedReply::call("test/writes", serde_json::json!({})),
     });
     let writes = tool("test/writes", "Writes.", |_: Nothing, _| async { Ok(ToolOutput::text("written")) });
-    let runtime = build(asking(model).store(store.clone()).tools(Arc::new(writes))).await;
+    let runtime = build(asking(model).store(counted.clone()).tools(Arc::new(writes))).await;
     let until = CancellationToken::new();
-    let works = tokio::spawn(Worker::new(runtime, store.clone()).unwrap().run(until.clone()));
+    let works = tokio::spawn(Worker::new(runtime, counted.clone()).unwrap().run(until.clone()));
     let submit = SubmitRequest {
         parts: vec![ContentPart::text("write it")],
         approvals: Some(ApprovalsMode::Wait),
@@ -117,8 +150,10 @@ async fn a_decision_that_the_journal_has_is_done_and_another_one_is_refused() {
     assert_eq!(within(turn.outcome()).await.unwrap().content, "done");
     // As of a worker that did not live to remove it.
     assert_eq!(decide("d", Decision::AllowOnce).await, Ok(()));
+    assert_eq!(counted.loads.load(Ordering::SeqCst), 0, "a session may be long");
     let other = decide("other", Decision::Deny { reason: "no".to_owned() }).await;
     assert!(matches!(&other, Err(AgentError::Invalid(why)) if why.contains("no such question")), "{other:?}");
+    assert_eq!(counted.loads.load(Ordering::SeqCst), 1, "it may have been decided long ago");
     until.cancel();
     within(works).await.unwrap();
 }

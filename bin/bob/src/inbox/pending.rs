@@ -1,5 +1,6 @@
 //! Waits for what becomes of a message in the journal.
 
+use super::journal;
 use bob_actors::store::{Inbox, SessionStore};
 use bob_messages::error::{AgentError, other_tenant};
 use bob_messages::event::{Envelope, Rebuild};
@@ -172,8 +173,13 @@ impl Pending {
 
     /// The message is gone, and the journal behind what was read has nothing of it: it was answered long ago, or deleted.
     async fn look_at_all(&mut self) -> Result<(), AgentError> {
-        let records = self.at.store.load(self.session()).await.map_err(AgentError::from)?;
-        let folded = Session::fold(self.session().clone(), &records);
+        let mut folded = journal::folded(&*self.at.store, self.session()).await?;
+        // The newest part has the outcomes of the newest requests, and the names of all others.
+        let is_older = folded.has_forgotten(&self.request) || self.reply.is_some();
+        if is_older && folded.version <= self.read && self.outcome_in(&folded).is_none() {
+            let records = self.at.store.load(self.session()).await.map_err(AgentError::from)?;
+            folded = Session::fold(self.session().clone(), &records);
+        }
         // What was written between the two looks is read in order.
         if folded.version > self.read {
             return Ok(());

@@ -8,7 +8,7 @@ use bob_messages::inbox::attend::{Attempt, Failed, Runs, Step, Unfinished, steps
 use bob_messages::inbox::{InboxEntry, InboxKey, InboxRequest, InboxStanding};
 use bob_messages::options::Change;
 use bob_messages::session_state::Session;
-use bob_messages::store::{Fact, StoreError};
+use bob_messages::store::{Fact, Part, StoreError};
 use tokio_util::sync::CancellationToken;
 
 /// How often a message is settled while the store fails.
@@ -143,7 +143,11 @@ impl SessionWork {
         let (runtime, session) = (&self.shared.runtime, self.due.session.clone());
         let attempt = match request {
             // An earlier owner took it, and ended before it removed it.
-            InboxRequest::Decide { approval, decision } if self.is_decided(approval, decision).await? => Attempt::Done,
+            InboxRequest::Decide { approval, decision }
+                if self.is_decided(approval, decision, Some(Part::Latest)).await? =>
+            {
+                Attempt::Done
+            }
             InboxRequest::Decide { approval, decision } => {
                 match runtime.decide(session.clone(), approval.clone(), decision.clone()).await {
                     // It stays until the journal has it: this process may end before, or no longer own the session.
@@ -156,6 +160,7 @@ impl SessionWork {
                     }
                     // It was given before, and is on its way into the journal.
                     Ok(false) if self.is_open(approval).await? => return Ok(false),
+                    Ok(false) if self.is_decided(approval, decision, None).await? => Attempt::Done,
                     Ok(false) => {
                         Attempt::Refused(AgentError::Invalid("no such question is open in the session".into()))
                     }
@@ -207,9 +212,15 @@ impl SessionWork {
         Ok(true)
     }
 
-    /// Whether the journal has this decision about this question.
-    async fn is_decided(&self, question: &ApprovalId, decision: &Decision) -> Result<bool, Rests> {
-        let records = self.shared.store.load(&self.due.session).await.map_err(|error| self.unread(&error))?;
+    /// Whether this part of the journal has this decision about this question, or all of it. A session may be long, and a
+    /// message is looked at often: all of it is read only for one that is refused otherwise.
+    async fn is_decided(&self, question: &ApprovalId, decision: &Decision, part: Option<Part>) -> Result<bool, Rests> {
+        let (store, session) = (&self.shared.store, &self.due.session);
+        let records = match part {
+            Some(part) => store.load_part(session, part).await,
+            None => store.load(session).await,
+        };
+        let records = records.map_err(|error| self.unread(&error))?;
         let allows = !matches!(decision, Decision::Deny { .. } | Decision::DenyAlways { .. });
         Ok(records.iter().any(|record| match &record.fact {
             Fact::ApprovalDecided { approval, allowed, .. } => approval == question && *allowed == allows,
