@@ -9,7 +9,7 @@
 //! - `message`: messages of several lines
 //! - `mode`: the permission mode; `line_keys`: Shift-Tab, Ctrl-O, Esc Esc and Ctrl-V; `clipboard`: the image on it
 //! - `lines`: lines of a pipe
-//! - `commands`, `inform`, `help`, `cost`, `permissions`: slash commands; `own_commands`: those of the project; `shell`: `!command`
+//! - `commands`, `inform`, `help`, `cost`, `spent`, `permissions`: slash commands; `own_commands`: those of the project; `shell`: `!command`
 //! - `mentions`: files named with `@`
 //! - `say`: one turn; `at_once`: commands during it that change something
 //! - `terminal_owner`, `keys`, `draft`: the owner of the terminal during a turn, and typed input
@@ -48,6 +48,7 @@ mod recap;
 mod rewind;
 mod say;
 mod shell;
+mod spent;
 mod talk;
 mod terminal_owner;
 
@@ -70,7 +71,7 @@ use crate::runtime::OpenRuntime;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::screen::{self, Live};
-use crate::terminal::spending::{Prices, Spending};
+use crate::terminal::spending::Prices;
 use crate::terminal::warnings::Warnings;
 use crate::terminal::{progress, settings, stops};
 use begin::Begin;
@@ -82,6 +83,7 @@ use lines::Lines;
 use look_back::Left;
 use own_commands::OwnCommands;
 use questions::Asked;
+use spent::SessionSpending;
 use terminal_owner::{Typed, Typing};
 
 const PROMPT: &str = "you> ";
@@ -171,7 +173,7 @@ pub(crate) struct Chat {
     left: Option<Left>,
     prices: Prices,
     /// Usage of the session so far.
-    spent: Spending,
+    spent: SessionSpending,
     /// The code of the first turn that failed.
     failed: Option<Exit>,
 }
@@ -254,7 +256,7 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
         is_limited: false,
         left: None,
         prices,
-        spent: Spending::default(),
+        spent: SessionSpending::default(),
         failed: None,
     };
     let result = match chat.open(may_exist, &config).await {

@@ -2,10 +2,11 @@
 //!
 //! - `origin`: the source of the configuration; `trust`: whether a found configuration may be used
 //! - `remembered`: lasting decisions about tools
-//! - `asking`: who asks when a turn is suspended
+//! - `asking`: who asks when a turn is suspended; `newest`: a session from the newest part of its journal
 //! - `turn`: one running turn; `taken`: who has a session that was taken away; `signals`: signals that end it and the process
 
 pub(crate) mod asking;
+pub(crate) mod newest;
 pub(crate) mod origin;
 pub(crate) mod remembered;
 pub(crate) mod signals;

@@ -10,8 +10,8 @@ use crate::terminal::spending::{Prices, Spending, Used, grouped};
 /// The share of the context from which on it is shown after each turn, in percent.
 const LEAST_PERCENT: u64 = 25;
 
-/// The line at the end of a turn.
-pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, prices: &Prices) -> String {
+/// The line at the end of a turn, with the cost of the session where that is known.
+pub(super) fn summary(turn: &Spending, duration_ms: u64, session: Option<&Spending>, prices: &Prices) -> String {
     let Used { calls, unknown, usage, .. } = turn.total();
     let tokens = match calls > unknown {
         true => format!("{} tokens in, {} out; ", grouped(usage.input_tokens), grouped(usage.output_tokens)),
@@ -19,7 +19,10 @@ pub(super) fn summary(turn: &Spending, duration_ms: u64, session: &Spending, pri
     };
     let cost = turn.cost(prices);
     let cost = match cost.is_known() {
-        true => format!("; {cost}, session {}", session.cost(prices)),
+        true => {
+            let session = session.map(|session| format!(", session {}", session.cost(prices)));
+            format!("; {cost}{}", session.unwrap_or_default())
+        }
         false => String::new(),
     };
     format!("[{tokens}{}{cost}]", took(duration_ms))

@@ -89,11 +89,11 @@ fn the_line_of_a_turn_says_tokens_and_money_where_they_are_known() {
     let mut session = spent("b:large", Some(usage(5, None, 5)));
     session.extend(&turn);
     assert_eq!(
-        summary(&turn, 3_210, &session, &prices()),
+        summary(&turn, 3_210, Some(&session), &prices()),
         "[1,200 tokens in, 34 out; 3.2 s; 0.0013 USD, session 0.0013 USD and more]"
     );
-    assert_eq!(summary(&turn, 3_210, &session, &Prices::default()), "[1,200 tokens in, 34 out; 3.2 s]");
-    assert_eq!(summary(&spent("a:small", None), 90, &session, &Prices::default()), "[90 ms]");
+    assert_eq!(summary(&turn, 3_210, Some(&session), &Prices::default()), "[1,200 tokens in, 34 out; 3.2 s]");
+    assert_eq!(summary(&spent("a:small", None), 90, Some(&session), &Prices::default()), "[90 ms]");
 }
 
 #[test]

@@ -1,18 +1,18 @@
 //! The state of a continued session: its usage, and what it waits for. A question of the model is answered by the
 //! next line; a call that needs a decision is asked about again, and its turn resumed.
 
-use bob::AgentRuntime;
 use bob::approvals::ApprovalQuestion;
 use bob::sessions::{GuardReason, ResumeReply, SuspendReason};
 use bob::store::{OpenTurn, Session, Suspension};
 
 use super::questions::Asked;
+use super::spent::SessionSpending;
 use super::{Chat, Source, recap};
 use crate::exit::{Exit, Failure};
 use crate::runtime::asking;
+use crate::runtime::newest::{self, Read};
 use crate::runtime::signals::Signals;
 use crate::runtime::turn::Work;
-use crate::terminal::spending::Spending;
 use crate::terminal::{approval, print};
 
 pub(super) enum Left {
@@ -24,15 +24,15 @@ pub(super) enum Left {
 
 impl Chat {
     pub(super) async fn look_back(&mut self) -> Result<(), Failure> {
-        let records = self.opened.runtime.records(self.session.clone()).await?;
-        self.spent = Spending::of_records(records.iter().map(|record| &**record));
+        // A conversation of any length begins at once.
+        let Read { session: folded, is_whole } = newest::read(&*self.opened.store, &self.session).await?;
+        self.spent = SessionSpending::behind(folded.version);
         self.is_asked = false;
         self.left = None;
-        (self.is_begun, self.is_nothing) = (!records.is_empty(), false);
-        let folded = Session::fold(self.session.clone(), &records);
+        (self.is_begun, self.is_nothing) = (folded.version > 0, false);
         self.cwd.clone_from(&folded.latest_options().cwd);
         if self.is_person {
-            recap::print(&folded);
+            recap::print(&folded, is_whole);
         }
         let Some(open) = &folded.open else { return Ok(()) };
         let decides = |suspension: &&Suspension| suspension.reason == SuspendReason::ApprovalRequired;
@@ -74,7 +74,7 @@ impl Chat {
         let suspended = folded.open.as_ref().and_then(|open| open.suspended.as_ref());
         if let Some(suspension) = suspended.filter(|suspension| suspension.reason == SuspendReason::ApprovalRequired) {
             let offers_always = self.opened.runtime.offers_always();
-            let question = asking::question(&self.opened.runtime, folded, offers_always).await?;
+            let question = asking::question(&*self.opened.store, folded, offers_always).await?;
             self.left = question.map(|question| Left::Call(Box::new(question), suspension.clone()));
         }
         Ok(())
@@ -102,8 +102,8 @@ impl Chat {
                 let work = Work::Resume(self.session.clone(), suspension.token, ResumeReply::Decision(decision));
                 let exit = self.run(work, source, signals).await?;
                 if exit.is_none() {
-                    let records = self.opened.runtime.records(self.session.clone()).await?;
-                    self.look_for_question(&Session::fold(self.session.clone(), &records)).await?;
+                    let folded = newest::read(&*self.opened.store, &self.session).await?.session;
+                    self.look_for_question(&folded).await?;
                     // A decision that was refused is not asked for again at once: the prompt comes first.
                     self.left.take_if(|left| matches!(left, Left::Call(_, again) if again.token == token));
                 }

@@ -23,15 +23,17 @@ const MOST_OF_A_PERSON: usize = 6;
 /// How many characters of a call's arguments are shown.
 const MOST_ARGUMENTS: usize = 60;
 
-/// Prints the last messages of a session that fit into about two thirds of the terminal.
-pub(super) fn print(session: &Session) {
+/// Prints the last messages of a session that fit into about two thirds of the terminal. One that is not whole has earlier
+/// messages than its history.
+pub(super) fn print(session: &Session, is_whole: bool) {
     let look = Look::now();
     let rows = rustix::termios::tcgetwinsize(stdout()).map_or(0, |size| usize::from(size.ws_row));
     let room = if rows == 0 { USUAL_LINES } else { (rows * 2 / 3).clamp(4, MOST_LINES) };
     let history: Vec<&Arc<Message>> = session.history.iter().collect();
     let (text, left_out) = last(&history, room, look);
-    if left_out > 0 {
-        let earlier = print::counted(left_out, "earlier message");
+    if left_out > 0 || !is_whole {
+        let earlier =
+            if is_whole { print::counted(left_out, "earlier message") } else { "earlier messages".to_owned() };
         print::report(&look.note(&format!("[{earlier}; cli-agent sessions show {}]", session.id)));
     }
     print::report(&text);

@@ -4,6 +4,7 @@ use bob::AgentRuntime;
 use bob::store::Fact;
 
 use super::Chat;
+use super::spent::SessionSpending;
 use crate::arguments::Part;
 use crate::commands::file_changes::{self, Which};
 use crate::commands::rewind;
@@ -12,7 +13,7 @@ use crate::commands::sessions::fork;
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::print;
-use crate::terminal::spending::{Spending, grouped};
+use crate::terminal::spending::grouped;
 
 const USAGE: &str = "usage: /rewind N [files|conversation] [force]: back to the end of turn N; 0 is the beginning";
 
@@ -21,7 +22,7 @@ impl Chat {
         self.session = new_session()?;
         (self.is_begun, self.is_nothing) = (false, false);
         self.cwd = self.folder.clone();
-        self.spent = Spending::default();
+        self.spent = SessionSpending::default();
         self.is_asked = false;
         print::note(&format!("session {}", self.session));
         Ok(())

@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use super::at_once::AtOnce;
 use super::help::{self, COMMANDS};
 use super::inform::View;
+use super::spent::SessionSpending;
 use super::terminal_owner::{TerminalOwner, Typed};
 use super::{Chat, Source, commands, cost, mentions};
 use crate::commands::attach;
@@ -65,7 +66,7 @@ impl Chat {
             print::note(&format!(
                 "[session {session} is not in the store: it was deleted, or never saved; this message begins it anew]"
             ));
-            (self.is_begun, self.spent) = (false, Spending::default());
+            (self.is_begun, self.spent) = (false, SessionSpending::default());
         }
     }
 
@@ -179,7 +180,7 @@ impl Chat {
         }
         unread.kept(taken::is_taken(&ended.outcome)).iter().for_each(|line| print::note(line));
         taken::remark(&self.opened, &ended.outcome).await.iter().for_each(|line| print::note(line));
-        self.sum_up(&ended.outcome, &spent, filled);
+        self.sum_up(&ended.outcome, &spent, filled).await;
         match ended.caught {
             // Ctrl-C during an answer continues the conversation on a terminal; on a pipe it ends the program.
             Some(turn::Interrupted::Once) if self.is_person => signals.forget_interrupts(),
@@ -190,8 +191,8 @@ impl Chat {
     }
 
     /// Prints the usage of a turn, whose last prompt had about `filled` tokens, and what the session waits for.
-    fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending, filled: u64) {
-        self.spent.extend(spent);
+    async fn sum_up(&mut self, outcome: &TurnOutcome, spent: &Spending, filled: u64) {
+        self.spent.add(spent);
         self.is_asked =
             outcome.finish_reason == FinishReason::Suspended && outcome.suspend_reason == Some(SuspendReason::AskUser);
         let is_refused = self.asked.take_refused();
@@ -199,7 +200,12 @@ impl Chat {
         if self.is_person && spent.total().calls > 0 {
             let model = outcome.model.as_ref().unwrap_or(&self.opened.default_model);
             let all = self.opened.model.capabilities(model).map_or(0, |can| u64::from(can.context_tokens));
-            let summary = cost::summary(spent, outcome.duration_ms, &self.spent, &self.prices);
+            // Only a cost is shown of the whole session.
+            let session = match spent.cost(&self.prices).is_known() {
+                true => self.spent.total(&*self.opened.store, &self.session).await,
+                false => None,
+            };
+            let summary = cost::summary(spent, outcome.duration_ms, session, &self.prices);
             let summary = cost::with_context(&summary, filled, all);
             match &self.live {
                 Some(_) => print::report(&Look::now().note(&summary)),

@@ -20,7 +20,7 @@ use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::Signals;
-use crate::runtime::{OpenRuntime, asking};
+use crate::runtime::{OpenRuntime, asking, newest};
 use crate::terminal::approval::visible;
 use crate::terminal::question::{self, Said};
 use crate::terminal::screen::look::Look;
@@ -81,8 +81,7 @@ async fn reply(
     session: &SessionId,
     token: &ResumeToken,
 ) -> Result<ResumeReply, Failure> {
-    let records = opened.runtime.records(session.clone()).await?;
-    let folded = Session::fold(session.clone(), &records);
+    let folded = newest::read(&*opened.store, session).await?.session;
     let suspension = suspension(&folded, token)?;
     let offers_always = opened.runtime.offers_always();
     let given = (!args.reply.is_empty() && args.reply != ["-"]).then(|| args.reply.join(" "));
@@ -91,7 +90,7 @@ async fn reply(
         return Ok(ResumeReply::Answer(String::new()));
     }
     if given.is_none() && args.reply.is_empty() && io::stdin().is_terminal() {
-        let asked = asking::question(&opened.runtime, &folded, offers_always).await?;
+        let asked = asking::question(&*opened.store, &folded, offers_always).await?;
         if let Some(asked) = asked.filter(|_| suspension.reason == SuspendReason::ApprovalRequired) {
             let folder = folded.latest_options().cwd.clone();
             let folder = folder.map_or_else(|| opened.workspace.clone(), PathBuf::from);

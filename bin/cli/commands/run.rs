@@ -260,7 +260,7 @@ async fn session(args: &RunArgs, opened: &OpenRuntime, folder: Option<&Path>) ->
     }
     if let Some(id) = &args.resume {
         let session = Listing::Runtime(&opened.runtime).find(id).await?;
-        if opened.runtime.records(session.clone()).await?.is_empty() {
+        if opened.runtime.last_records(session.clone(), 1).await?.is_empty() {
             return Err(Failure::usage(format!(
                 "there is no session {session}; `cli-agent sessions list` lists them, --session creates one"
             )));

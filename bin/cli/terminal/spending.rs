@@ -59,6 +59,37 @@ impl Used {
     }
 }
 
+/// Usage as the records of a session tell it one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Recorded {
+    pub(crate) spending: Spending,
+    /// The model of the turn.
+    asked: Option<ModelName>,
+}
+
+impl Recorded {
+    pub(crate) fn record(&mut self, record: &Record) {
+        let cost: Option<&StepCost> = match &record.fact {
+            Fact::Started { model, .. } => {
+                self.asked = Some(model.clone());
+                None
+            }
+            Fact::Outcome(ended) => {
+                if let (Some(model), Some(estimated)) = (&self.asked, &ended.estimated) {
+                    self.spending.add_used(model, &Used { estimated: 1, ..Used::of(estimated) });
+                }
+                None
+            }
+            Fact::Answered(answered) => Some(&answered.cost),
+            Fact::Malformed { cost, .. } => Some(cost),
+            _other_facts_cost_nothing => None,
+        };
+        if let Some(cost) = cost {
+            self.spending.add(&cost.model, cost.usage.as_ref());
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spending {
     by_model: BTreeMap<ModelName, Used>,
@@ -94,29 +125,9 @@ impl Spending {
 
     /// Usage recorded in these records, of one session or one turn of it. That of an interrupted call is an estimate.
     pub(crate) fn of_records<'a>(records: impl IntoIterator<Item = &'a Record>) -> Self {
-        let mut spending = Self::default();
-        let mut asked = None;
-        for record in records {
-            let cost: Option<&StepCost> = match &record.fact {
-                Fact::Started { model, .. } => {
-                    asked = Some(model);
-                    None
-                }
-                Fact::Outcome(ended) => {
-                    if let (Some(model), Some(estimated)) = (asked, &ended.estimated) {
-                        spending.add_used(model, &Used { estimated: 1, ..Used::of(estimated) });
-                    }
-                    None
-                }
-                Fact::Answered(answered) => Some(&answered.cost),
-                Fact::Malformed { cost, .. } => Some(cost),
-                _other_facts_cost_nothing => None,
-            };
-            if let Some(cost) = cost {
-                spending.add(&cost.model, cost.usage.as_ref());
-            }
-        }
-        spending
+        let mut recorded = Recorded::default();
+        records.into_iter().for_each(|record| recorded.record(record));
+        recorded.spending
     }
 
     pub(crate) fn is_in(record: &Record) -> bool {

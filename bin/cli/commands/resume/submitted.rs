@@ -8,7 +8,6 @@ use bob::SessionId;
 use bob::config::clock;
 use bob::inbox::{InboxMessage, InboxRequest};
 use bob::sessions::{ResumeReply, ResumeToken, SuspendReason};
-use bob::store::Session;
 use bob_config::{Config, assemble};
 
 use super::{suspension, understood};
@@ -17,7 +16,7 @@ use crate::commands::prompt;
 use crate::commands::submit::{self, Printed};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
-use crate::runtime::trust;
+use crate::runtime::{newest, trust};
 
 const LASTING: &str = "a lasting decision cannot be submitted; use allow, allow-session or deny, or omit --submit";
 
@@ -39,7 +38,7 @@ pub(super) async fn submit(
     let request_id = submit::request_id(args.request_id.as_deref())?;
     let store = assemble::store_telling(config, false, trust::made(config))?;
     let submitter = submit::submitter(&store)?;
-    let folded = Session::fold(session.clone(), &store.load(&session).await?);
+    let folded = newest::read(&*store, &session).await?.session;
     let reply = match suspension(&folded, &token) {
         Ok(suspension) => {
             let word = text.as_deref().and_then(|text| text.split_whitespace().next());
