@@ -4,6 +4,7 @@ mod answers;
 mod calls;
 mod decisions;
 mod endings;
+mod failing_store;
 mod guards;
 mod limits;
 mod models;
