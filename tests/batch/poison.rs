@@ -1,13 +1,18 @@
 //! Sessions whose model sends faulty streams, beside 50 good ones: every session gets its result, and each call that a
-//! faulty stream begins is made once or not at all.
+//! faulty stream begins is made once or not at all. So it is where the program is killed, and `--finish` has to go through
+//! the faulty streams to finish what is open.
 
 use crate::batch::lines::{line, results};
 use crate::home::Home;
+use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
+use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 const GOOD: usize = 50;
 
@@ -175,25 +180,41 @@ fn bad() -> Vec<Bad> {
     numbered().chain(named).collect()
 }
 
+/// Which requests get no answer for now, so that their turns are open when the program is killed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Unanswered {
+    None,
+    /// All: the faulty streams come when the turns are finished.
+    First,
+    /// All but the first of each session: the faulty streams are in the journals.
+    Further,
+}
+
 /// The model's replies: to the prompt `bad N.` at first the stream of session `N`, to a good one a call, to a result and to
-/// a complaint an answer.
-fn provider() -> FakeProvider {
+/// a complaint an answer. The switch says whether the requests of `unanswered` are still without one.
+fn provider(unanswered: Unanswered, is_silent: &Arc<AtomicBool>) -> FakeProvider {
     let streams: Vec<String> = bad().into_iter().map(|bad| bad.stream).collect();
     let begun = Mutex::new(BTreeSet::new());
+    let is_silent = Arc::clone(is_silent);
     FakeProvider::answering(move |body| {
         let text = body["messages"].to_string();
         let number = |word: &str| text.split_once(word)?.1.split_once('.')?.0.parse::<usize>().ok();
-        if text.contains("\"role\":\"tool\"") {
+        let (bad, has_results) = (number("bad "), text.contains("\"role\":\"tool\""));
+        let mut begun = begun.lock().expect("no thread panics");
+        let is_further = has_results || bad.is_some_and(|number| begun.contains(&number));
+        let may_wait = unanswered == Unanswered::First || unanswered == Unanswered::Further && is_further;
+        if may_wait && is_silent.load(Ordering::Relaxed) {
+            return Reply::Silence;
+        }
+        if is_further {
             return Reply::text("Done.");
         }
         if let Some(number) = number("good ") {
             let arguments = json!({ "command": format!("echo a >> good-{number}") });
             return Reply::call("c", "local__shell_exec", &arguments.to_string());
         }
-        let Some(number) = number("bad ") else { return Reply::text("No.") };
-        if !begun.lock().expect("no thread panics").insert(number) {
-            return Reply::text("Done.");
-        }
+        let Some(number) = bad else { return Reply::text("No.") };
+        begun.insert(number);
         let stream = streams[number].replace("ran-N", &format!("ran-{number}"));
         let has_no_text = stream.contains(NO_TEXT);
         let mut bytes = stream.into_bytes();
@@ -217,45 +238,95 @@ fn made(home: &Home, name: &str) -> String {
     std::fs::read_to_string(home.scratch.join(name)).unwrap_or_default().replace('\n', "")
 }
 
+/// The lines of all sessions, the faulty ones first.
+fn lines() -> String {
+    let bad_lines = (0..bad().len()).map(|number| line(&format!("bad-{number}"), &format!("bad {number}.")));
+    let good_lines = (0..GOOD).map(|number| line(&format!("good-{number}"), &format!("good {number}.")));
+    bad_lines.chain(good_lines).collect()
+}
+
+/// A batch of all sessions at once.
+fn batch(home: &Home, options: &[&'static str]) -> Program {
+    let arguments = ["batch", "-", "--concurrency", "128"].into_iter().chain(options.iter().copied());
+    home.agent(arguments).stdin(lines())
+}
+
+/// Every session has its result, and its calls were made once or not at all.
+#[track_caller]
+fn all_have_their_results(home: &Home, run: &Run) {
+    // The worst of it is a model's error.
+    assert_eq!((run.code, run.signal), (Some(5), None), "{}", run.stderr);
+    let (results, bad) = (results(run), bad());
+    assert_eq!(results.len(), GOOD + bad.len());
+    let results: BTreeMap<&str, &Value> =
+        results.iter().map(|result| (result["session_id"].as_str().unwrap(), result)).collect();
+    for number in 0..GOOD {
+        let (name, result) = (format!("good-{number}"), results[&*format!("good-{number}")]);
+        assert_eq!((&result["content"], &*made(home, &name)), (&json!("Done."), "a"), "{result}");
+    }
+    for (number, bad) in bad.iter().enumerate() {
+        let (result, about) = (results[&*format!("bad-{number}")], &bad.name);
+        assert_eq!(made(home, &format!("ran-{number}")), bad.made, "{about}");
+        assert_eq!(result["content"] == "Done.", bad.is_answered, "{about}: {result}");
+        assert_eq!(result["error"]["kind"] == "llm", !bad.is_answered, "{about}: {result}");
+    }
+}
+
 #[test]
 fn l14_a_poisoned_session_harms_no_other_and_its_call_is_made_once() {
-    let (bad, provider) = (bad(), provider());
+    let provider = provider(Unanswered::None, &Arc::default());
     let home = home(&provider, "require_high_risk_approval = false\n");
-    let bad_lines = (0..bad.len()).map(|number| line(&format!("bad-{number}"), &format!("bad {number}.")));
-    let good_lines = (0..GOOD).map(|number| line(&format!("good-{number}"), &format!("good {number}.")));
-    let lines: String = bad_lines.chain(good_lines).collect();
-    let mut asked = 0;
-    for again in [false, true] {
-        let options: &[&str] = if again { &["--finish"] } else { &[] };
-        let arguments = ["batch", "-", "--concurrency", "128"].into_iter().chain(options.iter().copied());
-        let run = home.agent(arguments).stdin(&lines).run();
-        // The worst of it is a model's error.
-        assert_eq!((run.code, run.signal), (Some(5), None), "{}", run.stderr);
-        let results = results(&run);
-        let results: BTreeMap<&str, &Value> =
-            results.iter().map(|result| (result["session_id"].as_str().unwrap(), result)).collect();
-        assert_eq!(results.len(), GOOD + bad.len());
-        for number in 0..GOOD {
-            let (name, result) = (format!("good-{number}"), results[&*format!("good-{number}")]);
-            assert_eq!((&result["content"], &*made(&home, &name)), (&json!("Done."), "a"), "{result}, again: {again}");
-        }
-        for (number, bad) in bad.iter().enumerate() {
-            let (result, about) = (results[&*format!("bad-{number}")], format!("{}, again: {again}", bad.name));
-            assert_eq!(made(&home, &format!("ran-{number}")), bad.made, "{about}");
-            assert_eq!(result["content"] == "Done.", bad.is_answered, "{about}: {result}");
-            assert_eq!(result["error"]["kind"] == "llm", !bad.is_answered, "{about}: {result}");
-        }
-        let requests = provider.requests().len();
-        assert!(!again || requests == asked, "what has an outcome is not asked for again");
-        asked = requests;
+    all_have_their_results(&home, &batch(&home, &[]).run());
+    let asked = provider.requests().len();
+    all_have_their_results(&home, &batch(&home, &["--finish"]).run());
+    assert_eq!(provider.requests().len(), asked, "what has an outcome is not asked for again");
+}
+
+/// The program is killed while all of these turns are open, and is run again with `--finish`: it lives, and finishes each.
+#[track_caller]
+fn all_are_finished_after_a_kill(unanswered: Unanswered) {
+    let is_silent = Arc::new(AtomicBool::new(true));
+    let provider = provider(unanswered, &is_silent);
+    let home = home(&provider, "require_high_risk_approval = false\n");
+    let (bad, mut running) = (bad(), batch(&home, &[]).spawn());
+    let answered = bad.iter().filter(|bad| bad.is_answered).count();
+    let (asked, ended) = match unanswered {
+        Unanswered::Further => (2 * (GOOD + answered) + bad.len() - answered, bad.len() - answered),
+        Unanswered::First | Unanswered::None => (GOOD + bad.len(), 0),
+    };
+    assert!(provider.asked_within(asked, Duration::from_secs(120)), "{} of {asked}", provider.requests().len());
+    (0..ended).for_each(|_| assert!(running.next_line().is_some(), "the result of a stream that is no answer"));
+    running.signal(Signal::KILL);
+    let killed = running.finish();
+    assert_eq!((killed.signal, results(&killed).len()), (Some(9), ended), "{}", killed.stderr);
+    is_silent.store(false, Ordering::Relaxed);
+
+    let run = batch(&home, &["--finish"]).run();
+    all_have_their_results(&home, &run);
+    let asked_again = provider.requests().len() - asked;
+    // Each open turn asks again at least once, and nothing that has an outcome does.
+    assert!(asked_again >= GOOD + bad.len() - ended, "{asked_again}");
+    for number in 0..GOOD {
+        let journal = home.run(["sessions", "export", &format!("good-{number}")]).stdout;
+        assert_eq!(journal.matches("\"kind\":\"input\"").count(), 1, "finished, and not begun again: {journal}");
     }
+}
+
+#[test]
+fn l14_what_is_open_is_finished_through_poisoned_answers() {
+    all_are_finished_after_a_kill(Unanswered::First);
+}
+
+#[test]
+fn l14_what_is_open_behind_poisoned_answers_is_finished_and_their_calls_are_not_made_again() {
+    all_are_finished_after_a_kill(Unanswered::Further);
 }
 
 /// It was asked about twice, and paid twice.
 #[test]
 fn l14_a_call_is_asked_about_once_however_the_stream_numbers_it() {
     let number = bad().iter().position(|bad| bad.name == "text before a call with index 1").unwrap();
-    let provider = provider();
+    let provider = provider(Unanswered::None, &Arc::default());
     let home = home(&provider, "");
     let (code, result) = home.json(["--approvals", "suspend", &format!("bad {number}.")]);
     assert_eq!((code, made(&home, &format!("ran-{number}"))), (Some(4), String::new()), "{result}");
