@@ -4,6 +4,8 @@
 #![allow(clippy::unwrap_used, reason = "these are tests, their helpers included")]
 #![allow(clippy::print_stdout, reason = "figures are printed for whoever asks with --nocapture")]
 
+#[path = "model_faults/begun.rs"]
+mod begun;
 #[path = "model_faults/bodies.rs"]
 mod bodies;
 #[path = "model_faults/chunkings.rs"]
@@ -13,6 +15,8 @@ use crate::model_wire::client;
 mod cuts;
 #[path = "model_faults/fuzz.rs"]
 mod fuzz;
+#[path = "model_faults/laws.rs"]
+mod laws;
 #[path = "model_faults/naive.rs"]
 mod naive;
 #[path = "model_faults/oddities.rs"]

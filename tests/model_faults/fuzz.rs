@@ -1,17 +1,18 @@
-//! Fuzzed streams through the whole adapter, compared with the naive reader.
+//! Fuzzed streams through the whole adapter, judged by the naive reader.
 //!
 //! An input is either a stream after the name of its format and a line end (kept in `__fuzz__`), or bytes that select
 //! fragments of real servers' oddities.
 
-use crate::model_faults::naive;
+use crate::model_faults::laws;
 use crate::model_faults::recordings::Player;
 use crate::support::reply::Reply;
 use bob_actors::llm::providers::ProviderKind::{self, Anthropic, DeepSeek, Gemini, Mistral, Ollama, OpenAi};
+use bob_messages::llm::LlmAnswer;
 use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use tokio::runtime::Runtime;
 
 /// DeepSeek and Mistral stand for the other providers of OpenAI's format.
-const KINDS: [(&str, ProviderKind); 6] = [
+pub(crate) const KINDS: [(&str, ProviderKind); 6] = [
     ("openai", OpenAi),
     ("anthropic", Anthropic),
     ("gemini", Gemini),
@@ -42,22 +43,31 @@ const TEXTS: [&str; 5] = ["\"\"", "null", "\"I \"", "\"pay.\"", "[{\"type\":\"te
 /// A model for each format, whose provider answers with the stream in its slot.
 struct Fixture {
     runtime: Runtime,
-    formats: Vec<(ProviderKind, Player, Slot)>,
+    formats: Vec<(Player, Slot)>,
 }
 
 /// The stream that is answered next.
 type Slot = Arc<Mutex<Vec<u8>>>;
 
-static FIXTURE: LazyLock<Fixture> = LazyLock::new(|| {
+/// One test at a time has it.
+static FIXTURE: LazyLock<Mutex<Fixture>> = LazyLock::new(|| {
     let format = |(_, kind): (&str, ProviderKind)| {
         let slot = Slot::default();
         let shared = Arc::clone(&slot);
         let answer = move |_| Reply::Pieces(vec![shared.lock().unwrap_or_else(PoisonError::into_inner).clone()]);
-        (kind, Player::new(kind, answer), slot)
+        (Player::new(kind, answer), slot)
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    Fixture { runtime, formats: KINDS.into_iter().map(format).collect() }
+    Mutex::new(Fixture { runtime, formats: KINDS.into_iter().map(format).collect() })
 });
+
+/// The adapter's answer of a provider of the format with this number that sends this stream.
+pub(crate) fn answer(kind: usize, stream: &str) -> Option<LlmAnswer> {
+    let fixture = FIXTURE.lock().unwrap_or_else(PoisonError::into_inner);
+    let (player, slot) = &fixture.formats[kind];
+    *slot.lock().unwrap_or_else(PoisonError::into_inner) = stream.as_bytes().to_vec();
+    fixture.runtime.block_on(player.play(0)).ok()
+}
 
 /// Which format, and the stream.
 fn stream(input: &[u8]) -> (usize, String) {
@@ -110,10 +120,7 @@ fn block(what: u8, index: &str, id: &str, name: &str, arguments: &str, text: &st
 fn fuzz_streams_through_the_adapter() {
     bolero::check!(name = "streams").with_iterations(100).with_max_len(120).for_each(|input: &[u8]| {
         let (kind, stream) = stream(input);
-        let (kind, player, slot) = &FIXTURE.formats[kind];
-        *slot.lock().unwrap_or_else(PoisonError::into_inner) = stream.clone().into_bytes();
-        let got = FIXTURE.runtime.block_on(player.play(0)).ok().map(|answer| naive::of(&answer));
-        let read = naive::read(*kind, &stream);
-        assert_eq!(got, read, "{kind:?}:\n{stream}");
+        let wrong = laws::wrong(KINDS[kind].1, &stream, answer(kind, &stream).as_ref());
+        assert_eq!(wrong, None, "{}:\n{stream}", KINDS[kind].0);
     });
 }

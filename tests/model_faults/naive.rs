@@ -1,5 +1,9 @@
 //! A second reader of streams, written for correctness instead of speed: it reads a whole stream at once. The adapter
 //! must agree with it.
+//!
+//! What it does not do is join the pieces of OpenAI's calls. There servers differ from the documentation, so that a
+//! second reader would have the adapter's own rules; an answer is judged by `laws` instead, and by where it came from
+//! in `begun`.
 
 use bob_actors::llm::providers::ProviderKind;
 use bob_messages::llm::LlmAnswer;
@@ -24,15 +28,17 @@ pub(crate) fn of(answer: &LlmAnswer) -> Reading {
     Reading { text: answer.text.clone(), calls }
 }
 
-/// The content of the stream; `None` if it is invalid.
+/// The content of a stream of Anthropic's or Gemini's format; `None` if it is invalid.
 pub(crate) fn read(kind: ProviderKind, stream: &str) -> Option<Reading> {
-    let frames: Vec<(String, String)> = stream.replace("\r\n", "\n").split("\n\n").filter_map(frame).collect();
     let reading = match kind {
-        ProviderKind::Anthropic => anthropic(&frames),
-        ProviderKind::Gemini => gemini(&frames),
-        _speaks_openai => openai(&frames),
+        ProviderKind::Gemini => gemini(&frames(stream)),
+        _anthropic => anthropic(&frames(stream)),
     }?;
     (!reading.text.trim().is_empty() || !reading.calls.is_empty()).then_some(reading)
+}
+
+fn frames(stream: &str) -> Vec<(String, String)> {
+    stream.replace("\r\n", "\n").split("\n\n").filter_map(frame).collect()
 }
 
 fn frame(block: &str) -> Option<(String, String)> {
@@ -42,7 +48,7 @@ fn frame(block: &str) -> Option<(String, String)> {
 }
 
 /// A number of any spelling as a canonical text; `None` for other values.
-fn index(value: Option<&Value>) -> Option<String> {
+pub(crate) fn index(value: Option<&Value>) -> Option<String> {
     let text = match value? {
         Value::Number(number) => number.to_string(),
         Value::String(text) => text.trim().to_owned(),
@@ -70,18 +76,14 @@ fn lowest(frames: &[Value], key: &str) -> Vec<Value> {
     chosen.into_iter().filter(|choice| Some(rank(choice)) == best).collect()
 }
 
-fn words(value: Option<&Value>) -> String {
+pub(crate) fn words(value: Option<&Value>) -> String {
     value.and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-struct Growing {
-    index: Option<String>,
-    id: String,
-    name: String,
-    arguments: String,
-}
-
-fn openai(frames: &[(String, String)]) -> Option<Reading> {
+/// What an OpenAI stream says: its text, and every piece of a call of the choice that is the answer. Which pieces make
+/// one call is not decided here. `None`: it is no answer, whatever its calls are.
+pub(crate) fn openai(stream: &str) -> Option<(String, Vec<Value>)> {
+    let frames = frames(stream);
     let end = frames.iter().position(|(_, data)| data == "[DONE]")?;
     let frames: Vec<Value> =
         frames[..end].iter().map(|(_, data)| serde_json::from_str(data).ok()).collect::<Option<_>>()?;
@@ -97,94 +99,17 @@ fn openai(frames: &[(String, String)]) -> Option<Reading> {
         content => words(content),
     });
     let text: String = text.collect();
-    let mut calls: Vec<Growing> = Vec::new();
-    for piece in deltas.iter().filter_map(|delta| delta.get("tool_calls")) {
-        let entries = match piece {
-            Value::Array(entries) => entries.clone(),
-            Value::Object(_) => vec![piece.clone()],
-            _says_nothing => Vec::new(),
-        };
-        let before = calls.len();
-        for entry in entries.iter().filter(|entry| entry.is_object()) {
-            fragment(&mut calls, entry, before);
-        }
-    }
-    let is_orphan = |call: &Growing| call.name.is_empty() && call.id.is_empty();
-    if calls.iter().any(|call| is_orphan(call) && !call.arguments.trim().is_empty()) {
-        return None;
-    }
-    calls.retain(|call| !is_orphan(call));
-    Some(Reading { text, calls: calls.iter().map(|grown| call(&grown.name, &unquoted(&grown.arguments))).collect() })
+    let pieces = deltas.into_iter().flat_map(|delta| match delta.get("tool_calls") {
+        Some(Value::Array(pieces)) => pieces.clone(),
+        Some(piece) => vec![piece.clone()],
+        None => Vec::new(),
+    });
+    Some((text, pieces.filter(Value::is_object).collect()))
 }
 
 /// Arguments that were quoted once too often.
 fn unquoted(arguments: &str) -> String {
     serde_json::from_str::<String>(arguments).unwrap_or_else(|_| arguments.to_owned())
-}
-
-/// Takes in a piece; so many of the calls began before its frame.
-fn fragment(calls: &mut Vec<Growing>, entry: &Value, before: usize) {
-    let index = index(entry.get("index"));
-    let id = words(entry.get("id"));
-    let name = words(entry.pointer("/function/name"));
-    let arguments = match entry.pointer("/function/arguments") {
-        None | Some(Value::Null) => String::new(),
-        Some(Value::String(text)) => text.clone(),
-        Some(value) => value.to_string(),
-    };
-    let with_index = index.is_some().then(|| calls.iter().rposition(|call| call.index == index)).flatten();
-    let with_id = if id.is_empty() { None } else { calls.iter().rposition(|call| call.id == id) };
-    let another = |at: &usize| {
-        let call = &calls[*at];
-        let other_name = !call.name.is_empty() && call.name != name;
-        let other_id = !id.is_empty() && !call.id.is_empty() && call.id != id;
-        !name.is_empty() && (other_name || other_id)
-    };
-    let place = match (&index, with_index) {
-        (Some(_), Some(at)) => Some(at).filter(|at| !another(at)),
-        (Some(_), None) => with_id.filter(|_| name.is_empty()),
-        (None, _) if with_id.is_some() => with_id.filter(|at| !another(at)),
-        (None, _) if name.is_empty() => calls.len().checked_sub(1),
-        (None, _) => {
-            let last = calls.last().filter(|last| last.index.is_none() && last.id.is_empty() && id.is_empty());
-            let goes_on = |last: &&Growing| calls.len() <= before && last.name == name && !is_closed(&last.arguments);
-            last.filter(goes_on).map(|_| calls.len() - 1)
-        }
-    };
-    match place {
-        Some(at) => {
-            let call = &mut calls[at];
-            call.arguments += &arguments;
-            call.name = if call.name.is_empty() { name } else { call.name.clone() };
-            call.id = if call.id.is_empty() { id } else { call.id.clone() };
-        }
-        None => calls.push(Growing { index, id, name, arguments }),
-    }
-}
-
-/// Whether every bracket and every text of these arguments that was opened is closed again, and there was something.
-fn is_closed(arguments: &str) -> bool {
-    let mut letters = arguments.trim_start().chars();
-    let mut open = 0_i64;
-    while let Some(letter) = letters.next() {
-        match letter {
-            '{' | '[' => open += 1,
-            '}' | ']' => open = (open - 1).max(0),
-            '"' => loop {
-                match letters.next() {
-                    None => return false,
-                    Some('"') => break,
-                    Some('\\') => drop(letters.next()),
-                    Some(_) => {}
-                }
-            },
-            _other => {}
-        }
-        if open == 0 {
-            return true;
-        }
-    }
-    false
 }
 
 fn anthropic(frames: &[(String, String)]) -> Option<Reading> {

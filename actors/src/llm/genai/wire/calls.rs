@@ -2,6 +2,8 @@
 
 use super::index::Index;
 use super::{Fault, MOST_CALLS};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
 
 #[derive(Debug, Default)]
 pub(in super::super) struct Begun {
@@ -10,22 +12,26 @@ pub(in super::super) struct Begun {
     pub(in super::super) name: String,
     pub(in super::super) arguments: String,
     pub(in super::super) signatures: Vec<String>,
-    /// How far its arguments have come, of a call that has neither an index nor an id.
+    /// How far its arguments have come, as far as that was asked.
     pub(super) come: Come,
 }
 
 /// How far a JSON text has come: each byte is looked at once.
 #[derive(Debug, Default)]
 pub(super) struct Come {
+    /// How many of its bytes were looked at.
+    bytes: usize,
     depth: usize,
     is_in_text: bool,
     is_escaped: bool,
+    /// Whether all is closed that was opened, and there was something.
     is_whole: bool,
 }
 
 impl Come {
-    fn add(&mut self, text: &str) {
-        for byte in text.bytes() {
+    /// Looks at what is new of the text.
+    fn look(&mut self, text: &str) {
+        for &byte in &text.as_bytes()[self.bytes..] {
             match byte {
                 _ if self.is_escaped => self.is_escaped = false,
                 b'\\' if self.is_in_text => self.is_escaped = true,
@@ -35,8 +41,11 @@ impl Come {
                 b'}' | b']' => self.depth = self.depth.saturating_sub(1),
                 _other => {}
             }
-            self.is_whole |= self.depth == 0 && !self.is_in_text && !byte.is_ascii_whitespace();
+            if !byte.is_ascii_whitespace() {
+                self.is_whole = self.depth == 0 && !self.is_in_text;
+            }
         }
+        self.bytes = text.len();
     }
 }
 
@@ -52,8 +61,23 @@ pub(super) struct Piece<'a> {
 #[derive(Debug, Default)]
 pub(in super::super) struct Calls {
     begun: Vec<Begun>,
-    /// How many of them began before this frame. What comes in one frame is told apart there: it has no pieces of one call.
-    before: usize,
+    /// Where the last call with an index or an id is. A list of 256 calls is too long to be gone through for a piece of ten
+    /// bytes.
+    with_index: HashMap<Index, Numbered, RandomState>,
+    with_id: Ids,
+    /// The one that last got a piece in this frame. What comes in one frame is told apart there: it has no two pieces of one
+    /// call.
+    in_frame: Option<usize>,
+}
+
+/// Where the last call with an id is.
+type Ids = HashMap<String, usize, RandomState>;
+
+/// The calls with one index: the last one, and the last one with each id.
+#[derive(Debug, Default)]
+struct Numbered {
+    last: usize,
+    with_id: Ids,
 }
 
 impl Calls {
@@ -84,7 +108,7 @@ impl Calls {
 
     /// What follows is of another frame.
     pub(super) fn next_frame(&mut self) {
-        self.before = self.begun.len();
+        self.in_frame = None;
     }
 
     /// Takes in a piece of an OpenAI stream: more of a call that began, or a new one.
@@ -92,28 +116,54 @@ impl Calls {
     /// Where both can be meant it is more of the old one: joined arguments are no JSON, and the model is told so; a
     /// call too many would be run.
     pub(super) fn take_in(&mut self, piece: Piece<'_>) -> Result<(), Fault> {
-        match self.place(&piece) {
-            Some(place) => self.begun[place].grow(&piece),
+        let place = match self.place(&piece) {
+            Some(place) => {
+                let has_id = !self.begun[place].id.is_empty();
+                self.begun[place].grow(&piece);
+                if !has_id && !piece.id.is_empty() {
+                    self.note(place);
+                }
+                place
+            }
             None => {
                 let Piece { index, id, name, arguments } = piece;
-                let mut begun = Begun { index, id: id.to_owned(), name: name.to_owned(), ..Begun::default() };
-                begun.add(arguments);
-                self.begin(begun)?;
+                let (id, name, arguments) = (id.to_owned(), name.to_owned(), arguments.to_owned());
+                let place = self.begin(Begun { index, id, name, arguments, ..Begun::default() })?;
+                self.note(place);
+                place
             }
-        }
+        };
+        self.in_frame = Some(place);
         Ok(())
     }
 
+    /// Notes where a call is found. Of several with one index or id the last counts.
+    fn note(&mut self, place: usize) {
+        let Begun { index, id, .. } = &self.begun[place];
+        let last = |known: &mut Ids| {
+            if !id.is_empty() {
+                let known = known.entry(id.clone()).or_insert(place);
+                *known = place.max(*known);
+            }
+        };
+        last(&mut self.with_id);
+        if let Some(index) = index {
+            let numbered = self.with_index.entry(index.clone()).or_default();
+            numbered.last = place.max(numbered.last);
+            last(&mut numbered.with_id);
+        }
+    }
+
     /// The call a piece belongs to; `None` when it begins one.
-    fn place(&self, piece: &Piece<'_>) -> Option<usize> {
-        // The last one of an index or id counts: some servers give all their calls the same.
-        let last = |is_it: &dyn Fn(&Begun) -> bool| self.begun.iter().rposition(is_it);
+    fn place(&mut self, piece: &Piece<'_>) -> Option<usize> {
+        // Some servers give all their calls one index, or one id: the last one of them counts. With both, it is one that has
+        // both, if there is one.
         let own = |place: usize| Some(place).filter(|place| !self.begun[*place].is_another(piece));
-        let with_id = || if piece.id.is_empty() { None } else { last(&|call| call.id == piece.id) };
+        let with_id = || self.with_id.get(piece.id).copied();
         let is_nameless = piece.name.is_empty();
         match &piece.index {
-            Some(index) => match last(&|call| call.index.as_ref() == Some(index)) {
-                Some(place) => own(place),
+            Some(index) => match self.with_index.get(index) {
+                Some(numbered) => own(numbered.with_id.get(piece.id).copied().unwrap_or(numbered.last)),
                 None => with_id().filter(|_| is_nameless),
             },
             None => match with_id() {
@@ -122,7 +172,8 @@ impl Calls {
                 // The name again, where neither an index nor an id tells: more of a call that is not whole.
                 None if piece.id.is_empty() => {
                     let place = self.begun.len().checked_sub(1)?;
-                    Some(place).filter(|place| *place < self.before && self.begun[*place].is_open_under(piece.name))
+                    let is_here = self.in_frame == Some(place);
+                    (!is_here && self.begun[place].is_open_under(piece.name)).then_some(place)
                 }
                 None => None,
             },
@@ -149,19 +200,15 @@ impl Begun {
     }
 
     /// Whether more of it may come under its name alone.
-    fn is_open_under(&self, name: &str) -> bool {
-        self.index.is_none() && self.id.is_empty() && self.name == name && !self.come.is_whole
-    }
-
-    fn add(&mut self, arguments: &str) {
-        self.arguments.push_str(arguments);
-        if self.index.is_none() && self.id.is_empty() {
-            self.come.add(arguments);
+    fn is_open_under(&mut self, name: &str) -> bool {
+        self.name == name && {
+            self.come.look(&self.arguments);
+            !self.come.is_whole
         }
     }
 
     fn grow(&mut self, piece: &Piece<'_>) {
-        self.add(piece.arguments);
+        self.arguments.push_str(piece.arguments);
         if self.name.is_empty() {
             self.name = piece.name.to_owned();
         }
