@@ -258,8 +258,10 @@ fn all_have_their_results(home: &Home, run: &Run) {
     assert_eq!((run.code, run.signal), (Some(5), None), "{}", run.stderr);
     let (results, bad) = (results(run), bad());
     assert_eq!(results.len(), GOOD + bad.len());
-    let results: BTreeMap<&str, &Value> =
-        results.iter().map(|result| (result["session_id"].as_str().unwrap(), result)).collect();
+    let results: BTreeMap<&str, &Value> = results
+        .iter()
+        .map(|result| (result["session_id"].as_str().expect("a result names its session"), result))
+        .collect();
     for number in 0..GOOD {
         let (name, result) = (format!("good-{number}"), results[&*format!("good-{number}")]);
         assert_eq!((&result["content"], &*made(home, &name)), (&json!("Done."), "a"), "{result}");
