@@ -84,6 +84,18 @@ impl<M: ractor::Message> Address<M> {
         self.0.send_replace(Slot::Empty);
     }
 
+    /// Removes this actor, which has ended, unless another one is there by now. For a supervisor that starts actors elsewhere than
+    /// in the handler that hears of their ends.
+    pub fn clear_of(&self, ended: ActorId) {
+        self.0.send_if_modified(|slot| {
+            let is_there = matches!(slot, Slot::Filled(actor) if actor.get_id() == ended);
+            if is_there {
+                *slot = Slot::Empty;
+            }
+            is_there
+        });
+    }
+
     /// Removes the actor permanently: questions waiting for a successor are dropped.
     pub fn close(&self) {
         self.0.send_replace(Slot::Closed);

@@ -49,7 +49,7 @@ pub trait EventSink: Send + Sync + 'static {
     fn answered(&self, _submission: &TurnId) {}
 
     /// Whether events are told on the thread that makes them, before the turn goes on, and
-    /// under the feed's lock: then it must neither block nor subscribe, since every session
+    /// under the feed's lock: then it must neither block nor subscribe nor tell the progress of a call, since every session
     /// waits meanwhile. For tests and drills, which act between two moves of a turn.
     fn is_called_in_place(&self) -> bool {
         false

@@ -183,7 +183,8 @@ pub enum TurnNews {
     },
     /// The buffered records were sent to the store. Reported once for each `Flush`.
     Flushed,
-    /// The turn has ended a step and begins no further one, since another process is to go on with it (`TurnMessage::HandOver`).
+    /// The turn has ended a step and begins no further one, or a turn that waits does not begin, since another process is to go on
+    /// with it (`TurnMessage::HandOver`).
     BetweenSteps,
     /// The last report of an actor that was stopped.
     Left,

@@ -65,10 +65,9 @@ impl Actor for Witness {
         event: SupervisionEvent,
         tell: &mut Self::State,
     ) -> Result<(), ActorProcessingErr> {
-        if let SupervisionEvent::ActorFailed(ended, _) | SupervisionEvent::ActorTerminated(ended, ..) = &event
-            && self.0.actor().is_none_or(|actor| actor.get_id() == ended.get_id())
-        {
-            self.0.clear();
+        if let SupervisionEvent::ActorFailed(ended, _) | SupervisionEvent::ActorTerminated(ended, ..) = &event {
+            // The test may have started the next one.
+            self.0.clear_of(ended.get_id());
         }
         match event {
             SupervisionEvent::ActorFailed(_, error) => drop(tell.send(error.to_string())),

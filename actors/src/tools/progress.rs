@@ -146,8 +146,13 @@ impl Telling {
     /// The lock is held until it is told, so that nothing comes behind the result of the call.
     fn tell_waiting(&self) {
         let mut told = self.told();
+        let now = Instant::now();
+        if told.last.is_some_and(|last| last + APART > now) {
+            // One was told meanwhile; what came too soon behind that has its own time.
+            return;
+        }
         if let Some(progress) = told.waits.take().filter(|_| !told.is_over) {
-            told.last = Some(Instant::now());
+            told.last = Some(now);
             self.emit(progress);
         }
     }

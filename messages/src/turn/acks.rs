@@ -1,6 +1,7 @@
 //! Acknowledgements: sent when the records of a request are durable, or cannot be made so.
 
 use super::news::{configured, finished, in_doubt, steered};
+use super::state::State;
 use super::{Effect, Turn};
 use crate::chat::ServerWait;
 use crate::error::AgentError;
@@ -66,7 +67,9 @@ impl Turn {
             Err(error) => {
                 self.outbox.refused(ticket, matches!(error, StoreError::InDoubt(_)));
                 let is_sent_again = self.retry_append(error, effects);
-                self.settle_acks(Settled::NotTaken { error, is_sent_again }, effects);
+                // A call may wait for as long as its turn may last; who changed or steered the session does not.
+                let is_awaited = is_sent_again && matches!(self.state, State::Start(_));
+                self.settle_acks(Settled::NotTaken { error, is_sent_again: is_awaited }, effects);
                 !is_sent_again
             }
         }

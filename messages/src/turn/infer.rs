@@ -187,7 +187,7 @@ impl Turn {
 
     /// Whether another process is to continue the turn, and nothing works for the session here. A sub-agent is left with its
     /// caller, whose call is in flight.
-    fn may_be_left(&self) -> bool {
+    pub(super) fn may_be_left(&self) -> bool {
         let works_below = |session: &Session| session.tasks.iter().any(|task| task.result.is_none());
         self.hands_over && !self.is_sub_agent() && !self.session.as_ref().is_some_and(works_below)
     }

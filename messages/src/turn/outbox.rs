@@ -5,6 +5,7 @@
 //! confirmation, no other is sent, so that the records written meanwhile are stored together.
 
 use super::Effect;
+use crate::error::StoreError;
 use crate::ids::{RequestId, SessionId, Ticket, TurnId};
 use crate::store::{Append, Fact, Record};
 use serde::{Deserialize, Serialize};
@@ -31,6 +32,9 @@ pub(super) struct Outbox {
     /// How often in a row the store did not take what is written.
     #[serde(default)]
     failures: u32,
+    /// Whether one of these failures was that the store is away.
+    #[serde(default)]
+    away: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +61,12 @@ impl Outbox {
 
     pub(super) fn failures(&self) -> u32 {
         self.failures
+    }
+
+    /// Whether the store is away: it said so, and what is in doubt since then broke off with it.
+    pub(super) fn is_away(&mut self, error: &StoreError) -> bool {
+        self.away |= matches!(error, StoreError::Away(_));
+        self.away && matches!(error, StoreError::Away(_) | StoreError::InDoubt(_))
     }
 
     /// Sends all that is not known to be durable after a pause, and asks for a confirmation.
@@ -143,7 +153,7 @@ impl Outbox {
         let records: usize = self.in_flight.drain(..until).map(|sent| sent.records).sum();
         self.sent.drain(..records);
         self.durable += records as u64;
-        self.failures = 0;
+        (self.failures, self.away) = (0, false);
         self.wanted
     }
 

@@ -14,6 +14,7 @@ use crate::input::TurnInput;
 use crate::outcome::{SuspendReason, TurnOutcome};
 use crate::session_state::Session;
 use crate::store::{Claim, Fact, StoreError};
+use crate::submission::TurnNews;
 use crate::tools::ToolSet;
 use crate::turn::prompt::Frame;
 use crate::turn_config::{OnRestart, TurnConfig};
@@ -158,6 +159,9 @@ impl Turn {
         self.frame = None;
         let Some(session) = &self.session else { return };
         let Some(input) = session.waiting.front().cloned() else { return };
+        if self.may_be_left() {
+            return effects.push(Effect::Report(TurnNews::BetweenSteps));
+        }
         let suspension = session.open.as_ref().and_then(|open| open.suspended.as_ref());
         match suspension.map(|suspension| suspension.reason) {
             // An input that waited behind a question answers it.

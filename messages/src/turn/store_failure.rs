@@ -23,7 +23,7 @@ impl Turn {
     /// limits of the turn end it, while the store is away. An input that is certainly not in the journal is refused at once, since
     /// its caller may send it again.
     pub(super) fn retry_append(&mut self, error: &StoreError, effects: &mut Vec<Effect>) -> bool {
-        let is_call = matches!(&self.state, State::CallTool(_));
+        let (is_call, is_away) = (matches!(&self.state, State::CallTool(_)), self.outbox.is_away(error));
         let awaits = match &self.state {
             // It would run later although its caller was answered with an error.
             State::Start(wait) => wait.until.is_some() && self.holds_inputs(),
@@ -33,7 +33,7 @@ impl Turn {
         };
         let failures = usize::try_from(self.outbox.failures()).unwrap_or(usize::MAX);
         let pause_ms = match PAUSES_MS.get(failures - 1) {
-            None if is_call && matches!(error, StoreError::Away(_)) => PAUSES_MS.last(),
+            None if is_call && is_away => PAUSES_MS.last(),
             pause_ms => pause_ms,
         };
         let (true, true, Some(pause_ms)) = (awaits, error.is_retryable(), pause_ms) else {

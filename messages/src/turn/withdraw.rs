@@ -30,7 +30,13 @@ impl Turn {
         }
         if let Some(input) = session.waiting.iter().find(|input| input.turn == *submission) {
             let outcome = withdrawn(input, &self.id);
-            self.take_out(outcome);
+            if self.outbox.failures() > 0 {
+                // A cancel does not wait for a store that fails; what is sent again may wait for a while.
+                self.record(Some(outcome.turn_id.clone()), Fact::Withdrawn);
+                effects.push(finished(outcome.turn_id.clone(), TurnOutcome { saved: false, ..outcome }));
+            } else {
+                self.take_out(outcome);
+            }
             self.flush(effects);
         } else if self.submission().as_ref() == Some(submission) {
             self.abandon_all(effects);

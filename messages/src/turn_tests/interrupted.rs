@@ -101,6 +101,27 @@ fn a_turn_that_is_handed_over_ends_its_step_first() {
     );
 }
 
+/// An input that waits behind the turn that ends is left as well.
+#[test]
+fn no_waiting_turn_begins_in_a_process_that_hands_over() {
+    let mut world = world();
+    start(&mut world, 1);
+    start(&mut world, 2);
+    world.say(TurnMessage::HandOver);
+    world.llm(Ok(answer("here", &[])));
+    world.settle();
+    assert_eq!(end(&world).content, "here");
+    assert!(world.news.contains(&TurnNews::BetweenSteps));
+    let infers = |world: &World| world.questions.iter().any(|question| matches!(question, Question::Infer(..)));
+    assert!(!infers(&world) && world.folded().running().is_none(), "it waits");
+    stop(&mut world, EndReason::HandedOver);
+    world.crash();
+    start(&mut world, 2);
+    world.llm(Ok(answer("there", &[])));
+    world.settle();
+    assert_eq!(end(&world).content, "there");
+}
+
 #[test]
 fn an_input_that_no_journal_has_is_refused_and_not_left_to_another_process() {
     for came_before in [false, true] {

@@ -1,5 +1,6 @@
 //! Tests of the machine as a whole: stories, properties, and the simulation, with the worlds they run in.
 
+mod away;
 mod below;
 mod below_asks;
 mod bills;

@@ -159,6 +159,10 @@ impl SessionsState {
 
     pub(super) fn cancel(&mut self, session: &SessionId, turn: Option<&TurnId>, myself: &Myself) -> bool {
         let Some(entry) = self.table.get_mut(session) else { return false };
+        // Another process goes on with what there is.
+        if entry.stopping.as_ref().is_some_and(|stopping| stopping.reason == EndReason::HandedOver) {
+            return false;
+        }
         let at = match turn {
             None if entry.recovered.is_some() => None,
             None => (!entry.pending.is_empty()).then_some(0),

@@ -84,7 +84,8 @@ impl SessionsState {
             return false;
         }
         if entry.crashes > super::endings::MOST_RESTARTS {
-            self.refuse_changes(session, "the session's actor crashed too often; try again");
+            let why = AgentError::Internal("the session's actor crashed too often; try again".to_owned());
+            self.refuse_changes(session, &why);
             return false;
         }
         // A submission that was admitted meanwhile has started one.
@@ -95,10 +96,10 @@ impl SessionsState {
         true
     }
 
-    pub(super) fn refuse_changes(&mut self, session: &SessionId, why: &str) {
+    pub(super) fn refuse_changes(&mut self, session: &SessionId, why: &AgentError) {
         let changes = self.table.get_mut(session).map(|entry| std::mem::take(&mut entry.changes));
         for change in changes.into_iter().flatten() {
-            change.reply.send(Err(AgentError::Internal(why.to_owned())));
+            change.reply.send(Err(why.clone()));
         }
     }
 }

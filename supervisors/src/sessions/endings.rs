@@ -154,16 +154,15 @@ impl SessionsState {
     /// Lets a session go whose turn another process continues.
     fn handed_over(&mut self, session: &SessionId, myself: &Myself) {
         self.answer_all(session, |_submission| Err(handed_over()), myself);
-        self.let_go(session, "the session is left to another process", myself);
+        self.let_go(session, &handed_over(), myself);
     }
 
     pub(super) fn settle_all(&mut self, session: &SessionId, why: &str, myself: &Myself) {
-        let failed = |submission: &TurnId| {
-            let error = AgentError::Internal(why.to_owned());
-            Ok(Box::new(TurnOutcome::failed(session.clone(), submission.clone(), error)))
-        };
+        let error = AgentError::Internal(why.to_owned());
+        let failed =
+            |submission: &TurnId| Ok(Box::new(TurnOutcome::failed(session.clone(), submission.clone(), error.clone())));
         self.answer_all(session, failed, myself);
-        self.let_go(session, why, myself);
+        self.let_go(session, &error, myself);
     }
 
     fn answer_all(
@@ -185,7 +184,7 @@ impl SessionsState {
         }
     }
 
-    fn let_go(&mut self, session: &SessionId, why: &str, myself: &Myself) {
+    fn let_go(&mut self, session: &SessionId, why: &AgentError, myself: &Myself) {
         self.end_children(session, None, myself);
         if let Some(entry) = self.table.get_mut(session) {
             entry.given_up = None;

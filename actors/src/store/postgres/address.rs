@@ -73,7 +73,8 @@ impl Address {
 
     pub(super) fn refused(&self, error: &Error) -> StoreError {
         let (server, user, database) = (&self.server, &self.user, &self.database);
-        let class = if is_broken(error) { StoreError::Away } else { StoreError::Unavailable };
+        let is_full = error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS);
+        let class = if is_full || is_broken(error) { StoreError::Away } else { StoreError::Unavailable };
         class(match error.as_db_error() {
             Some(said) if *said.code() == SqlState::INVALID_PASSWORD => {
                 format!("PostgreSQL on {server} does not accept the password of user {user}; correct the URL")
@@ -144,6 +145,11 @@ impl Address {
              notifications of the store; name the database's own address, or a pooler in session mode",
             self.server
         )
+    }
+
+    /// That the server takes no writes, as one does for some seconds that is about to become the primary.
+    pub(super) fn no_primary(&self) -> StoreError {
+        StoreError::Away(format!("{} is a replica that cannot be written; name the primary", self.shown()))
     }
 
     pub(super) fn refuse(&self, why: &str) -> StoreError {

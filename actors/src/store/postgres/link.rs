@@ -171,7 +171,7 @@ impl Link {
             return refuse(&format!("has the encoding {}; create a database with UTF8", row.get::<_, &str>(1)));
         }
         if row.get(4) {
-            return Err((self.address.refuse("is a replica that cannot be written; name the primary"), false));
+            return Err((self.address.no_primary(), false));
         }
         up.client.batch_execute(self.planned).await.map_err(failed)?;
         let nature = schema::nature(&up, &self.address).await.map_err(|unread| match unread {
