@@ -110,10 +110,10 @@ def toolchain():
     return f"{rustc}, {platform.machine()}, {' '.join(platform.libc_ver())}, {run(['valgrind', '--version']).stdout.strip()}"
 
 
-def build():
+def build(features=()):
     """The program that is counted."""
     # Alone, so that no other package of the workspace gives its dependencies features.
-    built = run(["cargo", "build", "--release", "--package", "bob-counts", "--message-format=json"])
+    built = run(["cargo", "build", "--release", "--package", "bob-counts", *features, "--message-format=json"])
     if built.returncode != 0:
         give_up(f"the program that is counted does not build:\n{built.stderr[-2000:]}")
     messages = [json.loads(line) for line in built.stdout.splitlines() if line.startswith("{")]

@@ -77,6 +77,7 @@ phase race --mode=activate --store=sqlite --turns=100 --n=3
 phase scripts/exits.py --rounds 2
 phase drill/refund/refund.py --agent "$agent" --times 10
 phase benches/instructions.py
+phase python3 scripts/readings.py --all
 phase sh scripts/mcp-conformance.sh
 phase sh scripts/genai-range.sh
 phase sh scripts/package.sh --verify

@@ -22,6 +22,8 @@
 //! --stored=0      sessions in the store besides; --lists=0 is how often its newest hundred are listed
 //! ```
 //!
+//! `--reading=NAME --bytes=N` reads N bytes of an answer, a line or a journal (`readings.rs`); `--readings` prints the names.
+//!
 //! `--profile=5` prints five times the P95 of a turn beside that of a loop, under a load (`profile.rs`).
 #![allow(
     clippy::unwrap_used,
@@ -34,7 +36,10 @@
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[cfg(feature = "others")]
+mod others;
 mod profile;
+mod readings;
 
 use bob::config::{PromptLayers, TurnConfig};
 use bob::events::EventsFrom;
@@ -70,6 +75,13 @@ struct Counted {
 fn main() {
     if let Some(rounds) = given("profile") {
         return of_one_thread().block_on(profile::print(rounds));
+    }
+    if has("--readings") {
+        return readings::names().iter().for_each(|name| println!("{name}"));
+    }
+    let reading = std::env::args().find_map(|word| word.strip_prefix("--reading=").map(str::to_owned));
+    if let Some(name) = reading {
+        return of_one_thread().block_on(readings::read(&name, number("bytes", None)));
     }
     let turns = number("turns", None);
     let counted = Counted {
