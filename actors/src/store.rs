@@ -45,7 +45,7 @@ pub use inbox::{Due, Inbox, StoreLease};
 pub use json::FileStore;
 pub use ledger::{Ledger, Ruling};
 pub use listing::page_of;
-pub use made::{Made, make_folder};
+pub use made::{Made, Marked, make_folder};
 pub use memory::MemoryStore;
 pub use overview::{EmptyPool, NodeFigures, StoreNode, StoreOverview};
 pub use owners::StoreOptions;

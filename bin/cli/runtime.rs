@@ -97,10 +97,10 @@ impl OpenRuntime {
             choices.memory = remembered.clone().map(|memory| memory as Arc<dyn ApprovalMemory>);
         }
         choices.private.extend(trust::state_folder());
-        choices.made = trust::made(config);
+        choices.recorder = trust::recorder(config);
         let store = match choices.store.take() {
             Some(store) => store,
-            None => store_telling(config, choices.take_over, choices.made.take())?,
+            None => store_telling(config, choices.take_over, choices.recorder.take())?,
         };
         choices.store = Some(Arc::clone(&store));
         let environment = |name: &str| std::env::var(name).ok();

@@ -2,7 +2,62 @@
 
 use std::fs;
 
+use crate::trust::found::Found;
 use crate::trust::stores::{as_an_older_program, forget_the_mark, place, record, with_session};
+
+#[test]
+fn a_crash_at_each_step_of_the_first_start_leaves_a_store_that_is_ones_own() {
+    let found = with_session("json");
+    for has_journal in [true, false] {
+        // What else the record may be alone with, the part of a file that was being written included.
+        for (left, removed, part) in [
+            ("the record", &["identity", "accepted"][..], None),
+            ("a part of the identity", &["identity", "accepted"], Some("identity-0.new")),
+            ("the identity", &["accepted"], None),
+            ("a part of the list", &["accepted"], Some("accepted-0.new")),
+        ] {
+            let file = |name: &str| place(&found, "json").join(name);
+            removed.iter().for_each(|name| fs::remove_file(file(name)).expect("removed"));
+            if !has_journal {
+                fs::remove_file(file("s.jsonl")).expect("removed");
+            }
+            if let Some(part) = part {
+                fs::write(file(part), "01").expect("written");
+            }
+            for command in [&["sessions", "list"][..], &["run", "--session", "s", "hi"], &["run", "-c", "hi"]] {
+                for run in [found.run(command.iter().copied()), found.named(command.iter().copied())] {
+                    assert_eq!(run.code, Some(0), "{left}, {has_journal}: {command:?}: {run:?}");
+                }
+            }
+            assert!(place(&found, "json").join("accepted").exists() && record(&found)["is"]["mark"].is_string());
+        }
+    }
+}
+
+#[test]
+fn processes_that_look_at_a_store_of_an_older_program_at_once_leave_it_ones_own() {
+    let found = with_session("json");
+    forget_the_mark(&found);
+    as_an_older_program(&found);
+    at_once(&found, &["sessions", "list"]);
+}
+
+#[track_caller]
+fn at_once(found: &Found, command: &[&str]) {
+    std::thread::scope(|scope| {
+        let run = |is_named: bool| match is_named {
+            true => found.named(command.iter().copied()),
+            false => found.run(command.iter().copied()),
+        };
+        let runs: Vec<_> = (0..6).map(|one| scope.spawn(move || run(one % 2 == 0))).collect();
+        for run in runs.into_iter().map(|run| run.join().expect("it ran")) {
+            assert_eq!(run.code, Some(0), "{run:?}");
+        }
+    });
+    assert!(record(found)["is"]["mark"].is_string());
+    let run = found.run(["run", "--session", "s", "hi"]);
+    assert_eq!(run.code, Some(0), "{run:?}");
+}
 
 #[test]
 fn an_identity_that_came_before_the_first_use_of_a_store_of_an_older_program_is_not_taken() {

@@ -3,7 +3,7 @@
 //! Every file is opened relative to the folder as it was when the store was opened, never through a link, so that
 //! nothing that is swapped in later leads out of it. Folders are made with mode 0700, files with 0600.
 
-use rustix::fs::{self, AtFlags, Dir, Mode, OFlags, RenameFlags, Stat};
+use rustix::fs::{self, AtFlags, Dir, FlockOperation, Mode, OFlags, RenameFlags, Stat};
 use rustix::io::Errno;
 use std::fs::{DirBuilder, File};
 use std::io;
@@ -103,6 +103,11 @@ impl Folder {
     /// Renames a file over another one, if there is one; the new name leads to one or the other at any time.
     pub(super) fn replace(&self, from: &str, to: &str) -> io::Result<()> {
         fs::renameat(&self.dir, from, &self.dir, to).map_err(io::Error::from)
+    }
+
+    /// Waits until no other process has the folder locked, and locks it until it is closed. Some file systems cannot (NFS).
+    pub(super) fn lock(&self) -> io::Result<()> {
+        fs::flock(&self.dir, FlockOperation::LockExclusive).map_err(io::Error::from)
     }
 
     /// Makes new, renamed and removed names durable.

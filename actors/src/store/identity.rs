@@ -3,6 +3,7 @@
 //! Each log of a database has it, so that a log written by anyone who cannot read the store is recognised as foreign. It is
 //! never printed, logged or exported; outside of the store only its [`mark`](Identity::mark) is kept.
 
+use super::Marked;
 use super::folder::Folder;
 use bob_messages::store::StoreError;
 use rustix::fs::OFlags;
@@ -86,15 +87,21 @@ pub(super) trait Identified: Send + Sync + fmt::Debug {
 }
 
 /// That of a folder of journals: a file in it.
-#[derive(Debug)]
 pub(super) struct FolderIdentity {
     path: PathBuf,
+    marked: Option<Marked>,
     known: OnceLock<Identity>,
 }
 
+impl fmt::Debug for FolderIdentity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FolderIdentity").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
 impl FolderIdentity {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, known: OnceLock::new() }
+    pub(super) fn new(path: PathBuf, marked: Option<Marked>) -> Self {
+        Self { path, marked, known: OnceLock::new() }
     }
 
     fn look(&self, makes: bool) -> io::Result<Option<Identity>> {
@@ -103,9 +110,30 @@ impl FolderIdentity {
         }
         let folder = Folder::open(&self.path)?;
         match read(&folder)? {
-            None if makes => make(&folder).map(Some),
+            None if makes => self.make(&folder).map(Some),
             found => Ok(found),
         }
+    }
+
+    /// Makes one, durably, unless another process was first. Its mark is told before it has its name.
+    fn make(&self, folder: &Folder) -> io::Result<Identity> {
+        // Else a process that ends here could have told another mark, and the other process have made its identity.
+        let _locked_until_it_is_closed = folder.lock();
+        if let Some(found) = read(folder)? {
+            return self.tell(&found).map(|()| found);
+        }
+        let identity = Identity::new()?;
+        self.tell(&identity)?;
+        if put(folder, FILE, &[identity.as_written(), b"\n"].concat())? {
+            return Ok(identity);
+        }
+        // Where a folder cannot be locked.
+        let found = read(folder)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
+        self.tell(&found).map(|()| found)
+    }
+
+    fn tell(&self, identity: &Identity) -> io::Result<()> {
+        self.marked.as_ref().map_or(Ok(()), |marked| marked(&identity.mark()))
     }
 }
 
@@ -128,15 +156,6 @@ fn read(folder: &Folder) -> io::Result<Option<Identity>> {
     file.take(LENGTH as u64 + 2).read_to_end(&mut text)?;
     let bad = || io::Error::new(io::ErrorKind::InvalidData, "it is none: put a copy of it back, or remove it");
     Identity::read(text.strip_suffix(b"\n").unwrap_or(&text)).map(Some).ok_or_else(bad)
-}
-
-/// Makes one, durably, unless another process was first.
-fn make(folder: &Folder) -> io::Result<Identity> {
-    let identity = Identity::new()?;
-    match put(folder, FILE, &[identity.as_written(), b"\n"].concat())? {
-        true => Ok(identity),
-        false => read(folder)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound)),
-    }
 }
 
 /// Makes a file that has its name only when it is whole and durable. Whether there was none.

@@ -1,8 +1,9 @@
 use super::*;
 use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
 
 fn of(folder: &tempfile::TempDir) -> FolderIdentity {
-    FolderIdentity::new(folder.path().to_owned())
+    FolderIdentity::new(folder.path().to_owned(), None)
 }
 
 #[test]
@@ -25,6 +26,48 @@ fn a_folder_has_one_identity_which_is_told_to_nobody() {
     let other = tempfile::tempdir().unwrap();
     let other = of(&other).identity(true).unwrap().unwrap();
     assert!(other != identity && other.mark() != identity.mark());
+}
+
+#[test]
+fn a_mark_is_told_before_its_identity_is_there_and_the_last_one_that_is_told_stays() {
+    for _ in 0..16 {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, told) = (folder.path().to_owned(), Arc::new(Mutex::new(None)));
+        let (at, last) = (path.clone(), Arc::clone(&told));
+        let marked: Marked = Arc::new(move |mark: &str| {
+            let there = FolderIdentity::new(at.clone(), None).identity(false).unwrap();
+            assert!(there.is_none_or(|there| there.mark() == mark), "another one is there");
+            *last.lock().unwrap() = Some(mark.to_owned());
+            Ok(())
+        });
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| FolderIdentity::new(path.clone(), Some(Arc::clone(&marked))).identity(true).unwrap());
+            }
+        });
+        let mark = of(&folder).identity(false).unwrap().map(|made| made.mark());
+        assert_eq!(*told.lock().unwrap(), mark);
+    }
+}
+
+#[test]
+fn a_folder_gets_no_identity_whose_mark_cannot_be_kept_and_another_one_when_it_can() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let marked = |fails: bool| -> Option<Marked> {
+        let told = Arc::clone(&told);
+        Some(Arc::new(move |mark: &str| {
+            told.lock().unwrap().push(mark.to_owned());
+            if fails { Err(io::Error::other("the disk is full")) } else { Ok(()) }
+        }))
+    };
+    let refused = FolderIdentity::new(folder.path().to_owned(), marked(true)).identity(true);
+    let is_told = |why: &str| why.contains("the disk is full");
+    assert!(matches!(&refused, Err(StoreError::Unavailable(why)) if is_told(why)), "{refused:?}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let made = FolderIdentity::new(folder.path().to_owned(), marked(false)).identity(true).unwrap().unwrap();
+    let told = told.lock().unwrap();
+    assert!(told.len() == 2 && told[0] != told[1] && told[1] == made.mark(), "{told:?}");
 }
 
 #[test]

@@ -51,7 +51,7 @@ use super::future::StoreFuture;
 use super::identity::{FolderIdentity, Identified};
 use super::inbox::FolderInbox;
 use super::owners::StoreOptions;
-use super::{Inbox, SessionOwner, SessionStore, StoreOverview, name};
+use super::{Inbox, Marked, SessionOwner, SessionStore, StoreOverview, name};
 use bob_messages::ids::SessionId;
 use bob_messages::store::{Append, Claim, Formats, Part, Pools, Record, SessionFilter, SessionPage, StoreError};
 use futures_util::future::{BoxFuture, FutureExt, join_all, ready};
@@ -85,10 +85,20 @@ impl FileStore {
     /// # Errors
     /// `Unavailable` when the folder cannot be made or opened.
     pub fn open(folder: &Path, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
+        Self::open_telling(folder, options, None)
+    }
+
+    /// As [`open`](Self::open); `marked` is called whenever the folder gets its identity, before it has it, and when another
+    /// process was first. The caller keeps the mark outside of the folder. After a crash it may be that of an identity which
+    /// was never made: where there is none, the next one takes its place.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_telling(folder: &Path, options: StoreOptions, marked: Option<Marked>) -> Result<Arc<Self>, StoreError> {
         let opened = super::make_folder(folder)
             .and_then(|()| Folder::open(folder))
             .map_err(|error| StoreError::Unavailable(format!("cannot open {}: {error}", folder.display())))?;
-        let journals = Journals::new(opened, options, Formats::KNOWN);
+        let journals = Journals::new(opened, options, Formats::KNOWN, marked);
         let artifacts = FolderArtifacts::new(folder.join(ARTIFACTS));
         let identity = Arc::clone(&journals.own.identity) as Arc<dyn Identified>;
         let inbox = FolderInbox::new(folder.join(INBOX), identity);
@@ -101,7 +111,7 @@ impl FileStore {
     /// # Errors
     /// `Unavailable`.
     pub fn mark_of(folder: &Path) -> Result<Option<String>, StoreError> {
-        let identity = FolderIdentity::new(folder.to_owned()).identity(false)?;
+        let identity = FolderIdentity::new(folder.to_owned(), None).identity(false)?;
         Ok(identity.map(|identity| identity.mark()))
     }
 

@@ -25,7 +25,7 @@ pub(super) fn journals(folder: &TempDir, owner: &str) -> Journals {
 /// The same, for a program that knows these formats.
 pub(super) fn journals_of(folder: &Path, owner: &str, formats: Formats) -> Journals {
     let options = StoreOptions { take_over: false, owner_name: owner.to_owned(), ..StoreOptions::default() };
-    Journals::new(Folder::open(folder).unwrap(), options, formats)
+    Journals::new(Folder::open(folder).unwrap(), options, formats, None)
 }
 
 /// Stores one append.

@@ -10,6 +10,9 @@ use std::sync::Arc;
 /// Called with each file or folder that a store makes.
 pub type Made = Arc<dyn Fn(&Path) + Send + Sync>;
 
+/// Called with the mark of a folder of journals before it gets the identity that has it; where this fails, it gets none.
+pub type Marked = Arc<dyn Fn(&str) -> io::Result<()> + Send + Sync>;
+
 /// What keeps a folder out of version control, itself included, but for the commands of the project's own.
 const IGNORED: &str = "# Sessions are private; commands belong to the project.\n*\n!/commands/\n!/commands/**\n";
 

@@ -77,7 +77,7 @@ pub use bob_actors::store::SqliteStore;
 /// ```
 pub use bob_actors::store::{EmptyPool, NodeFigures, SessionOwner, SessionStore, StoreNode, StoreOverview};
 pub use bob_actors::store::{
-    FileStore, FolderArtifacts, Ledger, Made, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
+    FileStore, FolderArtifacts, Ledger, Made, Marked, MemoryArtifacts, MemoryStore, Ruling, StoreOptions, Stored,
     StoredArtifact, below, make_folder, page_of,
 };
 pub use bob_messages::agent::{Delegation, DelegationError, Task};

@@ -22,7 +22,7 @@ use crate::terminal::print;
 const SHOWN_DIGITS: usize = 16;
 
 pub(crate) async fn artifacts(action: &ArtifactsAction, config: &Config) -> Result<Exit, Failure> {
-    let store = assemble::store(config, false)?;
+    let store = assemble::store(config, false, None)?;
     let port = store.artifacts().ok_or_else(|| Failure::usage("this store keeps no artifacts"))?;
     match action {
         ArtifactsAction::List { session, json } => {

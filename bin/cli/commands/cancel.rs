@@ -65,7 +65,7 @@ async fn of_many_machines(id: &str, config: &Config) -> Result<Exit, Failure> {
     if let Some((process, session)) = holder(id, None, config, |name| name == id).await? {
         return held(process, &session, config).await;
     }
-    let store = assemble::store(config, false)?;
+    let store = assemble::store(config, false, trust::recorder(config))?;
     let session = Listing::Store(&*store).find(id).await?;
     if let Some((process, session)) = holder(session.as_str(), None, config, |name| name == session.as_str()).await? {
         return held(process, &session, config).await;
@@ -86,7 +86,7 @@ async fn with_messages(session: &SessionId, config: &Config) -> Option<Arc<dyn S
     };
     // One that came with the folder is not opened: that may write to it.
     let may_be_opened = folder.is_dir() && trust::is_store_settled(config);
-    let store = may_be_opened.then(|| assemble::store(config, false).ok()).flatten()?;
+    let store = may_be_opened.then(|| assemble::store(config, false, trust::recorder(config)).ok()).flatten()?;
     let waiting = store.inbox()?.take(session).await.ok()?;
     (!waiting.is_empty()).then_some(store)
 }
@@ -94,7 +94,7 @@ async fn with_messages(session: &SessionId, config: &Config) -> Option<Arc<dyn S
 /// Cancels what runs in a session that this process has.
 async fn held(process: Process, session: &SessionId, config: &Config) -> Result<Exit, Failure> {
     if process.hello.command == WORK
-        && let Some(exit) = in_inbox(&assemble::store(config, false)?, session).await?
+        && let Some(exit) = in_inbox(&assemble::store(config, false, trust::recorder(config))?, session).await?
     {
         return Ok(exit);
     }

@@ -275,7 +275,7 @@ async fn store(config: &Config) -> Result<String, String> {
         return Ok("memory: sessions end with the process".to_owned());
     }
     // A store that is made here is the user's.
-    let store = assemble::store_telling(config, false, trust::made(config)).map_err(|error| error.to_string())?;
+    let store = assemble::store_telling(config, false, trust::recorder(config)).map_err(|error| error.to_string())?;
     let session = SessionId::parse(&format!("doctor-{}", uuid::Uuid::now_v7())).map_err(|error| error.to_string())?;
     let tried = async {
         let claim = store.claim(&session).await?;

@@ -33,7 +33,7 @@ pub(crate) async fn replay(args: &ReplayArgs, config: impl Fn() -> Result<Config
                 (session, records)
             }
             None => {
-                let store = assemble::store(&config()?, false)?;
+                let store = assemble::store(&config()?, false, None)?;
                 let session = Listing::Store(&*store).find(session.as_str()).await?;
                 let records = store.load(&session).await?;
                 (session, records)

@@ -88,7 +88,7 @@ async fn prepare(args: &RunArgs, config: &Config) -> Result<Prepared, Failure> {
 /// Refuses a word behind `--resume` that is no session, before a message is read from stdin: it may be the message.
 async fn refuse_message(word: &str, config: &Config) -> Result<(), Failure> {
     // One that cannot be opened is reported when it is opened for the turn.
-    let Ok(store) = assemble::store(config, false) else { return Ok(()) };
+    let Ok(store) = assemble::store(config, false, None) else { return Ok(()) };
     let is_there = match SessionId::parse(word) {
         Ok(_) => {
             let session = Listing::Store(&*store).find(word).await?;

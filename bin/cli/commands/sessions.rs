@@ -30,6 +30,7 @@ use crate::arguments::SessionsAction;
 use crate::commands::file_changes::{self, Which};
 use crate::commands::rewind;
 use crate::exit::{Exit, Failure};
+use crate::runtime::trust;
 use crate::terminal::print;
 use crate::terminal::screen::look::Look;
 pub(crate) use change::title;
@@ -39,7 +40,7 @@ use show::Seen;
 
 /// Performs an action on stored sessions. Errors: when there is no such session, or the store fails.
 pub(crate) async fn sessions(action: &SessionsAction, config: &Config) -> Result<Exit, Failure> {
-    let store = assemble::store(config, false)?;
+    let store = assemble::store(config, false, trust::recorder(config))?;
     let listing = Listing::Store(&*store);
     match action {
         SessionsAction::List { limit, children, json } => {

@@ -42,7 +42,7 @@ pub(crate) async fn submit(args: &SubmitArgs, config: &Config) -> Result<Exit, F
         said = prompt::read_joined(args.prompt.as_deref()) => said?,
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
-    let store = assemble::store_telling(config, false, trust::made(config))?;
+    let store = assemble::store_telling(config, false, trust::recorder(config))?;
     let submitter = submitter(&store)?;
     let request_id = request_id(args.request_id.as_deref())?;
     let parts = vec![ContentPart::text(said)];

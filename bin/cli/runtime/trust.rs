@@ -25,7 +25,7 @@ use crate::exit::{Exit, Failure};
 use crate::terminal::print;
 use memory::Trusted;
 pub(crate) use memory::state_folder;
-pub(crate) use stores::made;
+pub(crate) use stores::recorder;
 use stores::{Kept, Standing};
 
 struct Question<'a> {

@@ -35,7 +35,7 @@ use bob::model::server::ProgressListener;
 use bob::model::{LlmPort, RetryPolicy};
 use bob::sessions::InvalidId;
 use bob::sessions::PoolName;
-use bob::store::{FileStore, Made, MemoryStore, Pools, SessionStore, StoreError, StoreOptions};
+use bob::store::{FileStore, Made, Marked, MemoryStore, Pools, SessionStore, StoreError, StoreOptions};
 use bob::tools::Policy;
 #[cfg(feature = "mcp")]
 use bob::tools::servers::{ServerSpec, SignIns};
@@ -72,6 +72,15 @@ pub struct Assembly {
     pub tape: Option<Opened>,
 }
 
+/// Records a store outside of it when it is made.
+#[derive(Clone)]
+pub struct Recorder {
+    /// Called with the file of a database before it has its name.
+    pub made: Made,
+    /// Called with the mark of a folder of journals before it gets its identity.
+    pub marked: Marked,
+}
+
 /// Choices that are not part of the configuration.
 #[derive(Clone, Default)]
 pub struct Choices {
@@ -87,8 +96,8 @@ pub struct Choices {
     pub spares_servers: bool,
     /// Whether to take sessions from other living processes, see [`StoreOptions::take_over`].
     pub take_over: bool,
-    /// Called when the configured store creates its file or folder.
-    pub made: Option<Made>,
+    /// Called when the configured store is made.
+    pub recorder: Option<Recorder>,
     /// Files and folders of the agent's own that the configuration does not name, absolute: local tools do not read them.
     pub private: Vec<PathBuf>,
     /// The tape to record or replay.
@@ -122,7 +131,7 @@ pub fn assemble(config: &Config, environment: Lookup<'_>, choices: Choices) -> R
     let catalogue = Catalogue::new(facts, Arc::clone(&model));
     let store = match choices.store {
         Some(store) => store,
-        None => store_telling(config, choices.take_over, choices.made)?,
+        None => store_telling(config, choices.take_over, choices.recorder)?,
     };
     let turn_config = turn_config(config, default_model.clone(), &workspace)?;
     let retry = RetryPolicy { max: config.llm.retry_max, ..RetryPolicy::default() };
@@ -239,33 +248,39 @@ fn with_skills(builder: RuntimeBuilder, config: &Config) -> Result<RuntimeBuilde
 }
 
 /// Opens the configured store for a command that runs no turns, and changes sessions of all pools; `take_over` as in
-/// [`StoreOptions::take_over`]. Blocks on the disk.
+/// [`StoreOptions::take_over`]. Blocks on the disk. The recorder is called when a change makes the store.
 ///
 /// # Errors
 /// `Unavailable` when it cannot be created or opened, or when `store.path` does not match `store.kind`; `TooNew` and
 /// `Corrupt` as reported by the store.
-pub fn store(config: &Config, take_over: bool) -> Result<Arc<dyn SessionStore>, StoreError> {
-    open_store(config, take_over, None, Pools::All)
+pub fn store(
+    config: &Config,
+    take_over: bool,
+    recorder: Option<Recorder>,
+) -> Result<Arc<dyn SessionStore>, StoreError> {
+    open_store(config, take_over, recorder, Pools::All, false)
 }
 
-/// Opens the store for a process of the configured pools; `made` is called when the store creates its file or folder.
+/// Opens the store for a process of the configured pools. The recorder is called when the store is made, a folder of journals
+/// at once.
 ///
 /// # Errors
 /// As [`store`].
 pub fn store_telling(
     config: &Config,
     take_over: bool,
-    made: Option<Made>,
+    recorder: Option<Recorder>,
 ) -> Result<Arc<dyn SessionStore>, StoreError> {
     let pools = config.runtime.pools.iter().map(|name| PoolName::parse(name)).collect::<Result<Pools, _>>();
-    open_store(config, take_over, made, pools.map_err(|error| StoreError::Unavailable(error.to_string()))?)
+    open_store(config, take_over, recorder, pools.map_err(|error| StoreError::Unavailable(error.to_string()))?, true)
 }
 
 fn open_store(
     config: &Config,
     take_over: bool,
-    made: Option<Made>,
+    recorder: Option<Recorder>,
     pools: Pools,
+    identifies: bool,
 ) -> Result<Arc<dyn SessionStore>, StoreError> {
     // What another terminal tells its user.
     let owner_name = format!("cli-agent (process {})", std::process::id());
@@ -285,12 +300,10 @@ fn open_store(
         crate::StoreKind::Json => {
             let mut entries = std::fs::read_dir(&path).into_iter().flatten().flatten();
             let is_new = !entries.any(|entry| entry.file_name().to_string_lossy().contains(".jsonl"));
-            let store = FileStore::open(&path, options)?;
-            if let Some(made) = made.filter(|_| is_new) {
-                // By its place first: another process would take a folder with an identity for one of others.
-                made(&path);
+            let identifies = identifies && is_new && recorder.is_some();
+            let store = FileStore::open_telling(&path, options, recorder.map(|recorder| recorder.marked))?;
+            if identifies {
                 let _made_by_the_first_claim = store.identify();
-                made(&path);
             }
             Ok(store)
         }
@@ -301,7 +314,9 @@ fn open_store(
             path.join("sessions.db").display()
         ))),
         #[cfg(feature = "sqlite")]
-        crate::StoreKind::Sqlite => Ok(bob::store::SqliteStore::open_telling(&path, options, made)?),
+        crate::StoreKind::Sqlite => {
+            Ok(bob::store::SqliteStore::open_telling(&path, options, recorder.map(|recorder| recorder.made))?)
+        }
         // The check of the configuration refuses it first.
         #[cfg(not(feature = "sqlite"))]
         crate::StoreKind::Sqlite => {

@@ -9,6 +9,7 @@ use super::lock::lock;
 use super::name;
 use super::own::{Origin, Own};
 use super::position::{Position, Unreadable};
+use crate::store::Marked;
 use crate::store::folder::{Folder, Inode, Seen};
 use crate::store::owners::StoreOptions;
 use bob_messages::ids::SessionId;
@@ -70,12 +71,12 @@ pub(super) struct Entered {
 }
 
 impl Journals {
-    pub(super) fn new(folder: Folder, options: StoreOptions, formats: Formats) -> Self {
+    pub(super) fn new(folder: Folder, options: StoreOptions, formats: Formats, marked: Option<Marked>) -> Self {
         let folder = Arc::new(folder);
         Self {
             hold: Hold::new(Arc::clone(&folder), options),
             disk: Disk::new(Arc::clone(&folder)),
-            own: Own::new(Arc::clone(&folder), formats),
+            own: Own::new(Arc::clone(&folder), formats, marked),
             folder,
             formats,
             slots: Mutex::default(),

@@ -6,6 +6,7 @@
 
 use super::name;
 use super::position::Position;
+use crate::store::Marked;
 use crate::store::folder::Folder;
 use crate::store::identity::{self, FolderIdentity, Identified, Identity};
 use crate::store::line::{self, ClaimLine, Line};
@@ -27,8 +28,12 @@ const CLAIM: &str = "bob 2026-12 the first claim of a journal";
 const BEGINNING: &str = "bob 2026-12 how an accepted journal begins";
 const ACCEPTED: &str = "bob 2026-12 the accepted journals of a folder";
 
-/// How much of the beginning of an accepted journal its sum is over at most, in bytes: its first record has a random id.
+/// How much of the beginning of an accepted journal its sum is over at most, in bytes: it has the first input, or most of it,
+/// which nobody knows who cannot read the journal.
 const MOST_BEGINNING: u64 = 16 * 1024;
+
+/// How much is read to find the end of a line in it, in bytes.
+const MOST_READ: u64 = 16 * 1024 * 1024;
 
 /// In how many bytes the header and the first claim are looked for.
 const HEAD: usize = 4 * 1024;
@@ -70,20 +75,24 @@ pub(super) struct Own {
 }
 
 impl Own {
-    pub(super) fn new(folder: Arc<Folder>, formats: Formats) -> Self {
-        let identity = Arc::new(FolderIdentity::new(folder.path().to_owned()));
+    pub(super) fn new(folder: Arc<Folder>, formats: Formats, marked: Option<Marked>) -> Self {
+        let identity = Arc::new(FolderIdentity::new(folder.path().to_owned(), marked));
         Self { folder, formats, identity, accepted: OnceLock::new() }
     }
 
     /// Makes the identity of the folder if it has none, and the list. What lies there before that is accepted.
     /// The folder is locked, or has no journals.
     pub(super) fn settle(&self) -> Result<(), StoreError> {
+        self.settle_with(|name| self.folder.open_file(name, OFlags::RDONLY))
+    }
+
+    pub(super) fn settle_with(&self, open: impl Fn(&str) -> io::Result<Option<File>>) -> Result<(), StoreError> {
         if self.accepted()?.is_some() {
             return Ok(());
         }
         let identity = self.identity()?;
         let failed = |error: io::Error| crate::store::full::unavailable("make", &self.folder.path_of(LIST), &error);
-        let beginnings = self.beginnings(&identity).map_err(failed)?;
+        let beginnings = self.beginnings(&identity, open).map_err(failed)?;
         let journals = serde_json::to_string(&beginnings).map_err(|error| failed(error.into()))?;
         let sum = identity.sum(ACCEPTED, &[journals.as_bytes()]);
         let list = serde_json::to_vec(&Summed { sum, journals }).map_err(|error| failed(error.into()))?;
@@ -184,24 +193,48 @@ impl Own {
     }
 
     /// Of all journals that are there, those that were set aside included: they may be repaired.
-    fn beginnings(&self, identity: &Identity) -> io::Result<Vec<Beginning>> {
+    fn beginnings(
+        &self,
+        identity: &Identity,
+        open: impl Fn(&str) -> io::Result<Option<File>>,
+    ) -> io::Result<Vec<Beginning>> {
         let mut beginnings = Vec::new();
         for name in self.folder.names()? {
             let Some(session) = session_of(&name) else { continue };
             // A link or a folder is no journal.
-            let Ok(Some(file)) = self.folder.open_file(&name, OFlags::RDONLY) else { continue };
-            if self.told_by_its_head(&session, &file, identity)? == Origin::Own {
-                continue;
-            }
-            // What is behind the last whole line may be cut off.
-            let mut position = Position::new(self.formats);
-            let _what_is_damaged_is_found_later = position.read_on(&file, Some(MOST_BEGINNING), &session, drop);
-            let bytes = if position.end > 0 { position.end } else { MOST_BEGINNING.min(file.metadata()?.len()) };
-            if let Some(sum) = sum_of(&file, bytes, identity, &session)? {
-                beginnings.push(Beginning { session, bytes, sum });
+            let Ok(Some(file)) = open(&name) else { continue };
+            match self.beginning(&session, &file, identity) {
+                Ok(beginning) => beginnings.extend(beginning),
+                // It stops no other session.
+                Err(error) => {
+                    let path = self.folder.path_of(&name);
+                    tracing::warn!(%error, path, "a journal of an older program cannot be read, and is not accepted");
+                }
             }
         }
         Ok(beginnings)
+    }
+
+    /// How a journal without a sum begins.
+    fn beginning(&self, session: &SessionId, file: &File, identity: &Identity) -> io::Result<Option<Beginning>> {
+        if self.told_by_its_head(session, file, identity)? == Origin::Own {
+            return Ok(None);
+        }
+        let length = file.metadata()?.len();
+        // What is behind the last whole line may be cut off; the first record may be a long one.
+        let (mut position, mut limit) = (Position::new(self.formats), MOST_BEGINNING);
+        loop {
+            let _what_is_damaged_is_found_later = position.read_on(file, Some(limit), session, drop);
+            if position.end >= MOST_BEGINNING || limit >= length.min(MOST_READ) {
+                break;
+            }
+            limit *= 8;
+        }
+        let bytes = if position.end > 0 { position.end } else { length }.min(MOST_BEGINNING);
+        // What a killed process did not sync may still be lost.
+        file.sync_data()?;
+        let sum = sum_of(file, bytes, identity, session)?;
+        Ok(sum.map(|sum| Beginning { session: session.clone(), bytes, sum }))
     }
 
     fn is_accepted(

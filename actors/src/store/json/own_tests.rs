@@ -3,10 +3,11 @@
 use super::journals::Journals;
 use super::own::LIST;
 use super::tests::{journals, store};
-use crate::store::contract::{append, session};
+use crate::store::contract::{append, record, session};
 use crate::store::fixtures_tests::{fixtures, is_writing};
 use crate::store::line::{self, ClaimLine};
-use bob_messages::store::{Formats, Part, Record, SessionFilter, SessionState, StoreError};
+use bob_messages::store::{Append, Formats, Part, Record, SessionFilter, SessionState, StoreError};
+use rustix::fs::OFlags;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -192,6 +193,44 @@ fn an_accepted_journal_that_was_set_aside_is_own_when_it_is_repaired() {
     fs::remove_file(mine.path().join("one.jsonl.corrupt-1")).unwrap();
     fs::write(journal(&mine, "one"), whole).unwrap();
     assert_eq!(journals(&mine, "me").claim(&session("one")).unwrap().records, records);
+}
+
+#[test]
+fn a_journal_that_cannot_be_read_when_the_list_is_made_stops_no_other_session() {
+    let (mine, records) = with("one");
+    add(&journals(&mine, "its owner"), "bad");
+    as_an_older_program(&mine);
+    let me = journals(&mine, "me");
+    // Each read of a file that is open for writing alone fails.
+    let access = |name: &str| if name == "bad.jsonl" { OFlags::WRONLY } else { OFlags::RDONLY };
+    me.own.settle_with(|name| me.folder.open_file(name, access(name))).unwrap();
+    assert_eq!(me.claim(&session("one")).unwrap().records, records);
+    is_refused(&me, &journal(&mine, "bad"), "bad");
+}
+
+#[test]
+fn an_accepted_journal_with_a_long_first_record_is_told_from_another_one_by_that() {
+    let one = session("one");
+    let with = |long: &str| {
+        let folder = TempDir::new().unwrap();
+        let journals = journals(&folder, "its owner");
+        let epoch = journals.claim(&one).unwrap().epoch;
+        let records = vec![record(&one, epoch, 1, &long.repeat(100_000))];
+        let append = Append { session: one.clone(), epoch, expected_version: 0, records };
+        assert_eq!(store(&journals, append), Ok(1));
+        journals.release(&one, epoch);
+        drop(journals);
+        as_an_older_program(&folder);
+        folder
+    };
+    let (mine, theirs) = (with("a"), with("b"));
+    assert_eq!(journals(&mine, "me").claim(&one).unwrap().version, 1);
+    assert_eq!(journals(&mine, "me").claim(&one).unwrap().version, 1);
+    let lines = |folder| fs::read_to_string(journal(folder, "one")).unwrap();
+    let (own, other) = (lines(&mine), lines(&theirs));
+    let planted: String = own.split_inclusive('\n').take(2).chain(other.split_inclusive('\n').skip(2)).collect();
+    fs::write(journal(&mine, "one"), planted).unwrap();
+    is_refused(&journals(&mine, "me"), &journal(&mine, "one"), "one");
 }
 
 #[test]

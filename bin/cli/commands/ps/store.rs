@@ -35,7 +35,7 @@ pub(crate) fn opened(config: &Config) -> Result<Option<Arc<dyn SessionStore>>, F
         (StoreKind::Json, Some(path)) => path.is_dir(),
         (StoreKind::Sqlite, Some(path)) => path.parent().is_some_and(Path::is_dir),
     };
-    Ok(if is_there && is_trusted(config) { Some(assemble::store(config, false)?) } else { None })
+    Ok(if is_there && is_trusted(config) { Some(assemble::store(config, false, None)?) } else { None })
 }
 
 /// What the store knows; `None` when that is nothing.

@@ -36,7 +36,7 @@ pub(super) async fn submit(
         caught = signals.next() => return Err(Failure::signalled(caught.exit())),
     };
     let request_id = submit::request_id(args.request_id.as_deref())?;
-    let store = assemble::store_telling(config, false, trust::made(config))?;
+    let store = assemble::store_telling(config, false, trust::recorder(config))?;
     let submitter = submit::submitter(&store)?;
     let folded = newest::read(&*store, &session).await?.session;
     let reply = match suspension(&folded, &token) {

@@ -168,7 +168,9 @@ fn replace(file: &Path, text: &str) -> Result<(), Failure> {
         opened.write_all(text.as_bytes())?;
         opened.sync_all()
     });
-    written.and_then(|()| fs::rename(&beside, file)).map_err(refuse)
+    let renamed = written.and_then(|()| fs::rename(&beside, file));
+    // What it is about may be durable at once.
+    renamed.and_then(|()| fs::File::open(folder)?.sync_all()).map_err(refuse)
 }
 
 /// `$XDG_STATE_HOME/bob`, or its default.

@@ -6,13 +6,14 @@
 //! messages, artifacts) count as a store, too.
 
 use std::fs::{self, Metadata};
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use bob::store::{Made, StoreError};
+use bob::store::{FileStore, Marked, StoreError, StoreOptions};
+use bob_config::assemble::Recorder;
 use bob_config::{Config, StoreKind};
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +22,9 @@ use crate::exit::{Exit, Failure};
 
 /// The lock of a folder of journals, which stays behind a process that was killed.
 const LOCK: &str = "folder.owner";
+
+/// The list of a folder of journals, which is made after its identity.
+const LIST: &str = "accepted";
 
 /// The ends of the names of what lies beside a database: what a new one would take for its own, and the rest.
 const TAKEN: &[&str] = &["-wal", "-journal", "-inbox"];
@@ -134,9 +138,9 @@ impl Kept {
     }
 
     pub(super) fn standing(&self) -> Standing {
-        let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
+        // In this order: another process that makes the store records it before something is in it.
         let found = self.found().map(|found| Identity::of(&found));
-        match (found, known) {
+        match (found, self.known()) {
             (None, None) if self.parts().is_empty() => Standing::New,
             // Another process has made it meanwhile.
             (None, None) if fs::symlink_metadata(&self.path).is_ok() => self.standing(),
@@ -152,17 +156,27 @@ impl Kept {
             // A folder above it cannot be read now: opening the store says why.
             (None, Some(_)) => Standing::Known,
             (Some(_), None) => Standing::Unknown,
-            (Some(found), Some(known)) if found.is_same_file(&known) => self.by_its_mark(&known),
+            (Some(found), Some(known)) if found.is_same_file(&known) => self.by_its_mark(known),
             (Some(_), Some(_)) => Standing::Replaced,
         }
     }
 
+    /// What is recorded of it.
+    fn known(&self) -> Option<Identity> {
+        PathRecords::open("stores").ok().and_then(|records| records.get(&self.path))
+    }
+
     /// Whether what is in the file is what was in it: it may have been overwritten.
-    fn by_its_mark(&self, known: &Identity) -> Standing {
-        match (mark_of(self.kind, &self.path), &known.mark) {
-            // One of an older program: an identity that comes later is not its own.
-            (Ok(None), None) if self.kind == StoreKind::Json => {
-                let _marked_the_next_time = identify(&self.path).map(|()| self.keep());
+    fn by_its_mark(&self, known: Identity) -> Standing {
+        // In this order: another process may make, one after the other, the record, the identity and the list.
+        let has_list = self.has_list();
+        let found = mark_of(self.kind, &self.path);
+        let known = self.known().unwrap_or(known);
+        match (found, &known.mark) {
+            // One of an older program, from which an identity that comes later is not its own; or the process ended that
+            // recorded a mark, before there was the identity.
+            (Ok(None), mark) if self.kind == StoreKind::Json && (mark.is_none() || !has_list) => {
+                let _marked_the_next_time = self.identify();
                 Standing::Known
             }
             // Opening it does the same, and says why it cannot.
@@ -177,8 +191,23 @@ impl Kept {
         }
     }
 
+    /// Has a folder of journals say of itself which it is, and records that.
+    fn identify(&self) -> Result<(), StoreError> {
+        // One that lost its identity is left to its user.
+        if self.kind != StoreKind::Json || !self.path.is_dir() || self.has_list() {
+            return Ok(());
+        }
+        FileStore::open_telling(&self.path, StoreOptions::default(), Some(marked(self.path.clone())))?.identify()
+    }
+
+    fn has_list(&self) -> bool {
+        self.kind == StoreKind::Json && fs::symlink_metadata(self.path.join(LIST)).is_ok()
+    }
+
     /// Records this store as the user's.
     pub(super) fn keep(&self) -> Result<(), Failure> {
+        // First, since a record without a mark would replace the one of a process that does it now.
+        let _marked_the_next_time = self.identify();
         match fs::symlink_metadata(&self.path) {
             Ok(found) => PathRecords::open("stores")?.put(&self.path, Identity::marked(&found, self.kind, &self.path)),
             Err(_nothing_there) => Ok(()),
@@ -214,6 +243,10 @@ impl Kept {
     pub(super) fn replaced(&self, config: &Path) -> Failure {
         let (path, config) = (self.path.display(), config.display());
         let (why, what) = match self.found() {
+            Some(_) if self.got_its_identity() && self.has_list() => (
+                "its file `identity` came later; remove that and its file `accepted` if they came with the folder",
+                "this one, with all its journals",
+            ),
             Some(_) if self.got_its_identity() => (
                 "its file `identity` came later; remove that if it came with the folder",
                 "this one, with all its journals",
@@ -230,9 +263,8 @@ impl Kept {
 
     /// Whether it had none when it was recorded.
     fn got_its_identity(&self) -> bool {
-        let known: Option<Identity> = PathRecords::open("stores").ok().and_then(|records| records.get(&self.path));
         let is_same = |known: &Identity| self.found().is_some_and(|found| Identity::of(&found).is_same_file(known));
-        self.kind == StoreKind::Json && known.is_some_and(|known| known.mark.is_none() && is_same(&known))
+        self.kind == StoreKind::Json && self.known().is_some_and(|known| known.mark.is_none() && is_same(&known))
     }
 
     /// The parts, by name.
@@ -262,14 +294,9 @@ fn mark_of(kind: StoreKind, path: &Path) -> Result<Option<String>, StoreError> {
         StoreKind::Sqlite => bob::store::SqliteStore::mark_of(path),
         #[cfg(not(feature = "sqlite"))]
         StoreKind::Sqlite => Ok(None),
-        StoreKind::Json => bob::store::FileStore::mark_of(path),
+        StoreKind::Json => FileStore::mark_of(path),
         StoreKind::Memory | StoreKind::Postgres => Ok(None),
     }
-}
-
-/// Has a folder of journals say of itself which it is.
-fn identify(path: &Path) -> Result<(), StoreError> {
-    bob::store::FileStore::open(path, bob::store::StoreOptions::default())?.identify()
 }
 
 /// Whether there is something in a file or folder.
@@ -288,13 +315,29 @@ fn journals(folder: &Path) -> u64 {
     u64::try_from(entries.filter(is_journal).count()).unwrap_or(u64::MAX)
 }
 
-/// Returns the callback that records a new store of this configuration before it gets its name.
-pub(crate) fn made(config: &Config) -> Option<Made> {
+/// Returns what records a new store of this configuration before it gets its name, or its identity.
+pub(crate) fn recorder(config: &Config) -> Option<Recorder> {
     let Kept { path, kind } = Kept::of(config)?;
-    Some(Arc::new(move |file: &Path| {
+    let marked = marked(path.clone());
+    let made = Arc::new(move |file: &Path| {
         // If this fails, the user is asked later.
         if let (Ok(records), Ok(found)) = (PathRecords::open("stores"), fs::symlink_metadata(file)) {
             let _asked_about_later = records.put(&path, Identity::marked(&found, kind, file));
         }
-    }))
+    });
+    Some(Recorder { made, marked })
+}
+
+/// Records the mark that the folder at this path gets.
+fn marked(path: PathBuf) -> Marked {
+    Arc::new(move |mark: &str| {
+        // Where nothing can be remembered, the user is asked later.
+        let Ok(records) = PathRecords::open("stores") else { return Ok(()) };
+        let now = Identity { mark: Some(mark.to_owned()), ..Identity::of(&fs::symlink_metadata(&path)?) };
+        match records.put(&path, now) {
+            // The folder would be taken for another one than the recorded one.
+            Err(failure) if records.get::<Identity>(&path).is_some() => Err(io::Error::other(failure.message)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    })
 }

@@ -32,7 +32,7 @@ impl Place {
     }
 
     fn inbox(&self) -> FolderInbox {
-        let identity = FolderIdentity::new(self.store.path().to_owned());
+        let identity = FolderIdentity::new(self.store.path().to_owned(), None);
         FolderInbox::new(self.folder.path().to_owned(), Arc::new(identity))
     }
 
