@@ -1,5 +1,5 @@
-//! What holds for the answer of any stream: for one of OpenAI's format laws that hold whatever rule joins the pieces of its
-//! calls, for the others that the naive reader reads the same.
+//! What holds for the answer of any stream. For OpenAI's format: laws that do not depend on the rule by which pieces of calls are
+//! joined; for the others: the naive reader reads the same.
 
 use crate::model_faults::naive::{self, index, words};
 use bob_actors::llm::providers::ProviderKind;

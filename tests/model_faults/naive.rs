@@ -81,7 +81,7 @@ pub(crate) fn words(value: Option<&Value>) -> String {
 }
 
 /// What an OpenAI stream says: its text, and every piece of a call of the choice that is the answer. Which pieces make
-/// one call is not decided here. `None`: it is no answer, whatever its calls are.
+/// one call is not decided here. `None`: it is no answer, with or without calls.
 pub(crate) fn openai(stream: &str) -> Option<(String, Vec<Value>)> {
     let frames = frames(stream);
     let end = frames.iter().position(|(_, data)| data == "[DONE]")?;

@@ -10,7 +10,7 @@ use bob::config::clock;
 use bob::health::NodeState;
 use bob::inbox::Submitter;
 use bob::sessions::{FinishReason, RequestId};
-use bob::store::{SessionStore, StoreError};
+use bob::store::SessionStore;
 use bob::{AgentError, SessionId};
 use bob_config::{Config, StoreKind, assemble};
 
@@ -159,9 +159,7 @@ async fn became(submitter: &Submitter, session: &SessionId, request: &RequestId)
                     None => format!("cancelled in {session}"),
                 });
             }
-            Err(
-                error @ AgentError::Store(StoreError::Unavailable(_) | StoreError::Away(_) | StoreError::InDoubt(_)),
-            ) => {
+            Err(AgentError::Store(error)) if error.is_retryable() => {
                 if !std::mem::replace(&mut is_told, true) {
                     print::note(&format!("[{error}; the cancellation is accepted, and a worker is waited for]"));
                 }

@@ -239,9 +239,7 @@ async fn next(pending: &mut Pending) -> Result<Option<Envelope>, Failure> {
     loop {
         match pending.next_event().await {
             Ok(event) => return Ok(event),
-            Err(
-                error @ AgentError::Store(StoreError::Unavailable(_) | StoreError::Away(_) | StoreError::InDoubt(_)),
-            ) => {
+            Err(AgentError::Store(error)) if error.is_retryable() => {
                 if !std::mem::replace(&mut is_told, true) {
                     print::note(&format!("[{error}; the message is accepted, and its outcome is waited for]"));
                 }

@@ -82,6 +82,7 @@ impl Artifacts {
     }
 
     /// A text as an artifact, of which this much is shown; `None` if it is not kept.
+    #[cfg(feature = "local-tools")]
     pub(crate) async fn keep_text(&self, session: &SessionId, text: String, shown: usize) -> Option<ContentPart> {
         self.port()?;
         Some(self.keep(session, ContentPart::text(text), shown, false).await).filter(|part| part.artifact().is_some())

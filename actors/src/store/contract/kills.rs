@@ -186,7 +186,7 @@ async fn write_until_refused(folder: &Path, open: Open) {
         };
         match answer {
             Ok(()) => {}
-            Err(error @ (StoreError::Unavailable(_) | StoreError::Away(_) | StoreError::InDoubt(_))) => {
+            Err(error) if error.is_retryable() => {
                 refusals += 1;
                 tell(&format!("refused {error:?}"));
             }

@@ -29,7 +29,7 @@ const BEGINNING: &str = "bob 2026-12 how an accepted journal begins";
 const ACCEPTED: &str = "bob 2026-12 the accepted journals of a folder";
 
 /// How much of the beginning of an accepted journal its sum is over at most, in bytes: it has the first input, or most of it,
-/// which nobody knows who cannot read the journal.
+/// which cannot be guessed without reading the journal.
 const MOST_BEGINNING: u64 = 16 * 1024;
 
 /// How much is read to find the end of a line in it, in bytes.

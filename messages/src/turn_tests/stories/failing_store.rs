@@ -175,8 +175,7 @@ fn a_token_that_was_lost_with_its_owner_resumes_no_later_suspension() {
     assert_eq!(told.world.dispatched, ["c00000001"]);
 }
 
-/// A repeated request hears what is known by then: nobody keeps an outcome that only the
-/// machine remembers.
+/// A repeated request hears what is known by then: an outcome that only the machine remembers is not kept.
 #[test]
 fn a_repeated_request_is_not_told_that_an_outcome_is_saved_that_is_not() {
     let mut told = Teller::new(native());
