@@ -98,8 +98,10 @@ fn wrong(made: &Made, answer: Option<&LlmAnswer>) -> Option<String> {
     let Some(answer) = answer else { return Some("refused".to_owned()) };
     let mut begun = calls();
     let is_in_order = answer.calls.iter().all(|got| begun.any(|call| call.name == got.name));
+    // Where pieces came to another call, a piece that is a text of JSON can be all its arguments: these were quoted once too
+    // often, and count without their quotes.
     let letters = |all: Vec<&str>| {
-        let mut letters: Vec<char> = all.concat().chars().collect();
+        let mut letters: Vec<char> = all.concat().chars().filter(|letter| !matches!(letter, '"' | '\\')).collect();
         letters.sort_unstable();
         letters
     };

@@ -65,9 +65,10 @@ pub(in super::super) struct Calls {
     /// bytes.
     with_index: HashMap<Index, Numbered, RandomState>,
     with_id: Ids,
-    /// The one that last got a piece in this frame. What comes in one frame is told apart there: it has no two pieces of one
-    /// call.
-    in_frame: Option<usize>,
+    /// The one that last got a piece: a piece that says nothing is more of it, even where a later one has begun.
+    last: Option<usize>,
+    /// Whether it got that in this frame. What comes in one frame is told apart there: it has no two pieces of one call.
+    is_in_frame: bool,
 }
 
 /// Where the last call with an id is.
@@ -108,7 +109,7 @@ impl Calls {
 
     /// What follows is of another frame.
     pub(super) fn next_frame(&mut self) {
-        self.in_frame = None;
+        self.is_in_frame = false;
     }
 
     /// Takes in a piece of an OpenAI stream: more of a call that began, or a new one.
@@ -133,7 +134,7 @@ impl Calls {
                 place
             }
         };
-        self.in_frame = Some(place);
+        (self.last, self.is_in_frame) = (Some(place), true);
         Ok(())
     }
 
@@ -168,12 +169,11 @@ impl Calls {
             },
             None => match with_id() {
                 Some(place) => own(place),
-                None if is_nameless => self.begun.len().checked_sub(1),
+                None if is_nameless => self.last,
                 // The name again, where neither an index nor an id tells: more of a call that is not whole.
                 None if piece.id.is_empty() => {
-                    let place = self.begun.len().checked_sub(1)?;
-                    let is_here = self.in_frame == Some(place);
-                    (!is_here && self.begun[place].is_open_under(piece.name)).then_some(place)
+                    let place = self.last?;
+                    (!self.is_in_frame && self.begun[place].is_open_under(piece.name)).then_some(place)
                 }
                 None => None,
             },
