@@ -11,6 +11,7 @@ use bob::sessions::{FinishReason, GuardReason, InvalidId, TurnOutcome};
 use bob::store::StoreError;
 use bob_config::ConfigError;
 
+use crate::terminal::advice::can_be_taken_from;
 use crate::terminal::{settings, stderr};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,9 +156,11 @@ impl From<AgentError> for Failure {
             AgentError::Store(StoreError::Busy { owner }) => Some(&**owner),
             _not_in_use => None,
         };
-        // The store says itself where it cannot be taken over.
-        if owner.is_some_and(|owner| !owner.contains("not taken over")) {
-            message.push_str("; end that process, or take the session over with `run` or `chat` and --take-over");
+        if let Some(owner) = owner {
+            message.push_str(match can_be_taken_from(owner) {
+                true => "; end that process, or take the session over with `run` or `chat` and --take-over",
+                false => "; end that process, or try again when it has ended",
+            });
         }
         Self { is_retryable, ..Self::new(Exit::of_error(&error), error.kind(), message) }
     }

@@ -6,9 +6,8 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-#[cfg(feature = "sqlite")]
-use crate::home::the_line;
-use crate::home::{Home, STORES};
+use crate::home::{Home, STORES, the_line};
+use crate::support::program::Running;
 use crate::support::provider::FakeProvider;
 use crate::support::reply::Reply;
 
@@ -135,12 +134,12 @@ fn a_folder_of_journals_is_busy_while_another_terminal_has_it_and_can_be_read() 
     let first = first.env("BOB__PROVIDERS__FAKE__BASE_URL", slow.base_url()).spawn();
     assert!(slow.asked_within(1, SOON), "the first asks its model");
     let owner = format!("cli-agent (process {})", first.pid());
-    for (session, more, wanted) in [("s", None, None), ("other", None, None), ("s", Some("--take-over"), Some("json"))]
-    {
+    for (session, more) in [("s", None), ("other", None), ("s", Some("--take-over"))] {
         let (code, refused) = home.json(["--session", session].into_iter().chain(more).chain(["hi"]));
         assert_eq!((code, &refused["error"]["kind"]), (Some(75), &json!("busy")), "{session}: {refused}");
         let text = refused["error"]["message"].as_str().unwrap_or_default();
-        assert!(text.contains(&owner) && text.contains(wanted.unwrap_or_default()), "{session}: {refused}");
+        assert!(text.contains(&owner) && text.contains("kind json is not taken over"), "{session}: {refused}");
+        assert!(!text.contains("--take-over"), "{session}: it would not help: {refused}");
     }
     assert_eq!(home.run(["sessions", "delete", "s"]).code, Some(75));
     assert_eq!(home.run(["sessions", "show", "s"]).code, Some(0), "reading is free");
@@ -150,6 +149,41 @@ fn a_folder_of_journals_is_busy_while_another_terminal_has_it_and_can_be_read() 
     let run = first.finish();
     assert_eq!(run.code, Some(0), "it notices nothing: {run:?}");
     assert_eq!(home.json(["--session", "s", "hi"]).0, Some(0), "it is free");
+}
+
+/// Nothing is there when they start, so each of them begins the store. What was answered is kept, what was refused is not there.
+#[test]
+fn programs_that_begin_a_store_at_the_same_moment_answer_or_say_that_it_is_busy() {
+    const PROGRAMS: usize = 6;
+    for kind in STORES {
+        let provider = FakeProvider::repeating([Reply::text("hello")]);
+        let home = Home::served_by(&provider).keeping(kind);
+        let at_once: Vec<_> = (0..PROGRAMS)
+            .map(|number| home.agent(["run", "--output", "json", "--session", &format!("s{number}"), "hi"]).spawn())
+            .collect();
+        let ended: Vec<_> = at_once.into_iter().map(Running::finish).collect();
+        let mut answered = Vec::new();
+        for (number, run) in ended.iter().enumerate() {
+            let line = the_line(run);
+            match run.code {
+                Some(0) => answered.push(format!("s{number}")),
+                Some(75) if *kind == "json" => assert_eq!(line["error"]["kind"], json!("busy"), "{run:?}"),
+                _other => panic!("{kind}: {run:?}"),
+            }
+        }
+        assert!(!answered.is_empty(), "{kind}: {ended:?}");
+        let listed = home.run(["sessions", "list", "--json"]);
+        let listed: Value = serde_json::from_str(&listed.stdout).expect("JSON");
+        let mut kept: Vec<_> = listed["sessions"].as_array().expect("a list").iter().collect();
+        kept.sort_by_key(|session| session["session_id"].as_str());
+        let told = |session: &&Value| {
+            (session["session_id"].as_str().unwrap_or_default().to_owned(), session["state"].clone())
+        };
+        let kept: Vec<_> = kept.iter().map(told).collect();
+        let wanted: Vec<_> = answered.iter().map(|id| (id.clone(), json!("idle"))).collect();
+        assert_eq!(kept, wanted, "{kind}");
+        assert_eq!(home.json(["--session", "s0", "hi"]).0, Some(0), "{kind}: it can be used");
+    }
 }
 
 #[cfg(feature = "sqlite")]

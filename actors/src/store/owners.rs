@@ -19,7 +19,7 @@ const MAX_NAME: u64 = 1024;
 pub struct StoreOptions {
     /// Whether the first claim of a session takes it from another living process, which is then fenced. A session that
     /// is taken from this store afterwards is not taken back: two that were told to take over do not fight. A folder of
-    /// journals is not taken over.
+    /// journals is not taken over: with this, its `Busy` says so behind the name of the owner.
     pub take_over: bool,
     /// What another process tells its user when we own the session it wants.
     pub owner_name: String,

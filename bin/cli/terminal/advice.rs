@@ -5,8 +5,17 @@ use bob::approvals::DeniedCall;
 use bob::model::{LlmError, LlmErrorKind};
 use bob::store::StoreError;
 
-/// About a session that another process owns.
-const TAKE_OVER: &str = "end the other process, or take the session over with --take-over";
+/// Whether a session can be taken from this owner; a store says with its name where it cannot.
+pub(crate) fn can_be_taken_from(owner: &str) -> bool {
+    !owner.contains("not taken over")
+}
+
+fn about_owner(owner: &str) -> &'static str {
+    match can_be_taken_from(owner) {
+        true => "end the other process, or take the session over with --take-over",
+        false => "end the other process, or try again when it has ended",
+    }
+}
 
 /// Returns the advice, without repeating the error.
 pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
@@ -19,7 +28,7 @@ pub(crate) fn what_to_do(error: &AgentError) -> &'static str {
         AgentError::Policy(_) => "ask for something else, or change [policy]",
         AgentError::Timeout { .. } => "try again, or raise the timeout in [runtime]",
         AgentError::GuardExceeded(_) => "ask for less, or raise the limit in [runtime]",
-        AgentError::Busy { owner: Some(_), .. } => TAKE_OVER,
+        AgentError::Busy { owner: Some(owner), .. } => about_owner(owner),
         AgentError::Busy { .. } | AgentError::Overloaded { .. } => "try again later",
         AgentError::Invalid(_) => "correct it and send it again",
         AgentError::Stopped(_) => "start the runtime again",
@@ -93,7 +102,7 @@ fn about_model(error: &LlmError) -> &'static str {
 
 fn about_store(error: &StoreError) -> &'static str {
     match error {
-        StoreError::Busy { .. } => TAKE_OVER,
+        StoreError::Busy { owner } => about_owner(owner),
         StoreError::Unreachable { .. } => {
             "use a process of that pool, or unbind it with `sessions set ID --clear pool`"
         }

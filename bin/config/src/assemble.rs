@@ -284,6 +284,8 @@ fn open_store(
 ) -> Result<Arc<dyn SessionStore>, StoreError> {
     // What another terminal tells its user.
     let owner_name = format!("cli-agent (process {})", std::process::id());
+    // A folder of journals is never taken over, and with this the error says so: no one is told to try.
+    let take_over = take_over || config.store.kind == crate::StoreKind::Json;
     let options = StoreOptions { take_over, owner_name, pools };
     if config.store.kind == crate::StoreKind::Postgres {
         return database(config, options);
