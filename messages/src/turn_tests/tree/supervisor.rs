@@ -179,7 +179,10 @@ impl Tree {
     pub(super) fn news_of(&mut self, actor: u64, news: TurnNews) {
         let Some(session) = self.homes.get(&actor).cloned() else { return };
         match news {
-            TurnNews::Began { submission, .. } => self.began(&session, submission),
+            TurnNews::Began { submission, turn, .. } => {
+                self.watch.begins_again(&session, &turn);
+                self.began(&session, submission);
+            }
             TurnNews::Refused { submission, error } => self.settles(&session, &submission, Err(error)),
             TurnNews::Finished { submission, outcome } => self.settles(&session, &submission, Ok(outcome)),
             TurnNews::ChildGivenUp { child, turn } => self.give_up_child(&session, &child, turn),
@@ -206,7 +209,6 @@ impl Tree {
     }
 
     fn began(&mut self, session: &SessionId, turn: TurnId) {
-        self.watch.begins_again(session, &turn);
         let Some(entry) = self.table.get_mut(session) else { return };
         match entry.pending.iter().position(|pending| pending.submission == turn) {
             Some(0) => {}

@@ -50,7 +50,7 @@ impl Actor {
 }
 
 impl Watch {
-    /// A turn begins. An end that was not stored is none for the next owner, with whom it goes on.
+    /// A turn begins, or goes on by a decision. An end that was not stored is none for the next owner, with whom it goes on.
     pub(super) fn begins_again(&mut self, session: &SessionId, turn: &TurnId) {
         let of = (session.clone(), turn.clone());
         if self.ended.get(&of).is_some_and(|(_, saved)| !saved) {
