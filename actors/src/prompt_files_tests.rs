@@ -255,3 +255,34 @@ fn the_projects_instructions_are_bounded_and_what_cannot_be_read_is_left_out() {
     symlink("/etc/hostname", repository.join("a/b/AGENTS.md")).unwrap();
     assert!(!instructions(&reader).contains("a/b/AGENTS.md"), "a link that leads out is not followed");
 }
+
+/// A link in a repository is as good as a name in a configuration.
+#[test]
+fn a_file_of_secrets_is_in_no_prompt_under_whatever_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at(".env"), "KEY=swordfish").unwrap();
+    fs::write(at("MEMORY.md"), "remembered").unwrap();
+    fs::write(at("CLAUDE.md"), "be brief").unwrap();
+    let read = |named: &[&str], memory: &str| {
+        let files = PromptFiles {
+            named: named.iter().map(|&name| name.to_owned()).collect(),
+            memory: memory.to_owned(),
+            workspace: folder.path().to_owned(),
+            folder: folder.path().to_owned(),
+            reads_project: true,
+            secret_files: vec![".env".to_owned()],
+            ..PromptFiles::default()
+        };
+        PromptReader::new(files).layers(None)
+    };
+    symlink(".env", at("AGENTS.md")).unwrap();
+    symlink(".env", at("NOTES.md")).unwrap();
+    let layers = read(&[], "MEMORY.md").unwrap();
+    assert!(layers.instructions.contains("be brief"), "the next name counts: {}", layers.instructions);
+    assert_eq!(layers.memory, "remembered");
+    for (named, memory) in [(&[".env"][..], ""), (&["NOTES.md"], ""), (&[], ".env"), (&[], "NOTES.md")] {
+        let refused = read(named, memory).expect_err("a refusal").to_string();
+        assert!(refused.contains("file of secrets") && !refused.contains("swordfish"), "{refused}");
+    }
+}

@@ -90,3 +90,41 @@ fn what_the_agent_keeps_in_the_home_is_neither_read_nor_written() {
     let entry = called("local/write_file", &json!({"path": ".cache/other", "content": "x"}));
     assert_eq!(entry["status"], "ok", "the cache of other programs: {entry}");
 }
+
+/// The calls of a step are judged before the first of them runs, and that one may lead the path of another elsewhere.
+#[test]
+fn a_path_that_a_call_of_the_same_step_leads_to_a_file_that_governs_is_not_written() {
+    let rules = "[policy]\nallow = [\"local/shell_exec(ln -s *)\"]\ndeny = [\"local/write_file(kept/**)\"]\n";
+    let config = scripted(rules);
+    let found = Found::with(&config);
+    for folder in ["folder/.git/hooks", "folder/kept"] {
+        found.scratch.folder(folder);
+    }
+    let link = |to: &str, name: &str| json!({"name": "local/shell_exec", "arguments": {"command": format!("ln -s {to} {name}")}});
+    let write = |path: &str| json!({"name": "local/write_file", "arguments": {"path": path, "content": "OWNED"}});
+    let calls = [
+        (link(".git/hooks", "hh"), "ok"),
+        (link("agent.toml", "zz"), "ok"),
+        (link("kept", "k"), "ok"),
+        (write("hh/pre-commit"), "error"),
+        (write("zz"), "error"),
+        (write("k/new.txt"), "denied"),
+        (write("plain.txt"), "ok"),
+    ];
+    let script: Vec<&Value> = calls.iter().map(|(call, _)| call).collect();
+    found.scratch.write("folder/s.json", json!([{"replies": [{"calls": script}, {"text": "done"}]}]).to_string());
+    for mode in ["edits", "auto"] {
+        let run = found.named(["run", "--mode", mode, "--output", "json", "hi"]);
+        let line: Value = serde_json::from_str(&run.stdout).unwrap_or_else(|why| panic!("{why}: {run:?}"));
+        let entries = line["tool_transcript"].as_array().expect("a list");
+        assert_eq!(entries.len(), calls.len(), "{line}");
+        for (entry, (call, status)) in entries.iter().zip(&calls) {
+            assert_eq!(entry["status"], *status, "{mode}: {call}: {entry}");
+        }
+        assert!(entries[4]["result"].to_string().contains("governs the agent"), "{line}");
+        assert_eq!(found.scratch.read("folder/agent.toml"), config);
+        assert!(!found.is_there("folder/.git/hooks/pre-commit") && !found.is_there("folder/kept/new.txt"));
+        assert_eq!(found.scratch.read("folder/plain.txt"), "OWNED");
+        ["hh", "zz", "k"].iter().for_each(|name| fs::remove_file(found.folder().join(name)).expect("a link"));
+    }
+}

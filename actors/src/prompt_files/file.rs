@@ -54,6 +54,32 @@ impl Found {
     }
 }
 
+/// Which files are of secrets.
+#[derive(Debug)]
+pub(super) struct Secrets(#[cfg(any(test, feature = "local-tools"))] crate::tools::local::SecretFiles);
+
+impl Secrets {
+    #[cfg(any(test, feature = "local-tools"))]
+    pub(super) fn new(patterns: &[String]) -> Self {
+        Self(crate::tools::local::SecretFiles::new(patterns))
+    }
+
+    #[cfg(not(any(test, feature = "local-tools")))]
+    pub(super) fn new(_patterns: &[String]) -> Self {
+        Self()
+    }
+
+    /// The secrets file that this name is, or leads to.
+    pub(super) fn named(&self, root: &Root, relative: &Path) -> Option<PathBuf> {
+        let real = root.path.join(root.dir.canonicalize(relative).unwrap_or_else(|_gone| relative.to_owned()));
+        #[cfg(any(test, feature = "local-tools"))]
+        let is_secret = self.0.has(&real);
+        #[cfg(not(any(test, feature = "local-tools")))]
+        let is_secret = false;
+        is_secret.then_some(real)
+    }
+}
+
 /// Opens a folder; `None` when it is not there.
 pub(super) fn open_root(path: &Path) -> Result<Option<Root>, AgentError> {
     // The configuration's folder is the empty path when its file was named without one.

@@ -1,7 +1,7 @@
 //! Checks the files of one folder: which exist, whether they changed, and their contents.
 
 use super::PromptFiles;
-use super::file::{Found, Root, Stamp, is_missing, open, open_root, refusal, text};
+use super::file::{Found, Root, Secrets, Stamp, is_missing, open, open_root, refusal, text};
 use super::project::{self, Place};
 use crate::clock;
 use bob_messages::error::AgentError;
@@ -21,7 +21,12 @@ pub(super) struct Look {
 }
 
 /// Looks up all names; reads them only if something differs from `known`.
-pub(super) fn look(files: &PromptFiles, folder: &Path, known: Option<Look>) -> Result<Look, AgentError> {
+pub(super) fn look(
+    files: &PromptFiles,
+    secrets: &Secrets,
+    folder: &Path,
+    known: Option<Look>,
+) -> Result<Look, AgentError> {
     let mut roots: Vec<Root> = Vec::with_capacity(2);
     for path in [folder, &files.folder].into_iter().chain(files.last_folder.as_deref()) {
         roots.extend(open_root(path)?.filter(|root| roots.iter().all(|known| known.path != root.path)));
@@ -30,7 +35,7 @@ pub(super) fn look(files: &PromptFiles, folder: &Path, known: Option<Look>) -> R
     let used_when_there = [("prompt.memory", &files.memory), ("prompt.tool_notes", &files.tool_notes)];
     let mut found = Vec::with_capacity(files.named.len() + 2);
     for (key, name) in named.chain(used_when_there) {
-        let file = if name.is_empty() { None } else { find(&roots, key, name)? };
+        let file = if name.is_empty() { None } else { find(&roots, secrets, key, name)? };
         if file.is_none() && key == "prompt.files" {
             return Err(missing(files, folder, name));
         }
@@ -38,7 +43,7 @@ pub(super) fn look(files: &PromptFiles, folder: &Path, known: Option<Look>) -> R
     }
     let place = (files.reads_project || files.tells_facts).then(|| Place::of(folder));
     let project = match &place {
-        Some(place) if files.reads_project => place.instructions()?,
+        Some(place) if files.reads_project => place.instructions(secrets)?,
         _ => Vec::new(),
     };
     let facts = place.filter(|_| files.tells_facts).map(|place| place.facts(clock::now())).unwrap_or_default();
@@ -86,14 +91,20 @@ fn paragraph(text: &mut String, gap: &str, more: &str) {
 }
 
 /// The file of this name in the first folder that has one.
-fn find(roots: &[Root], key: &'static str, name: &str) -> Result<Option<Found>, AgentError> {
+fn find(roots: &[Root], secrets: &Secrets, key: &'static str, name: &str) -> Result<Option<Found>, AgentError> {
     let mut is_inside = false;
     for root in roots {
         let Some(relative) = beneath(name, &root.path) else { continue };
         is_inside = true;
         let path = root.path.join(&relative);
         match open(root, &relative) {
-            Ok((file, stamp)) => return Ok(Some(Found::new(key, file, stamp.at(path)))),
+            Ok((file, stamp)) => match secrets.named(root, &relative) {
+                None => return Ok(Some(Found::new(key, file, stamp.at(path)))),
+                Some(secret) => {
+                    let text = format!("{name:?} is a file of secrets ({}), which no prompt has", secret.display());
+                    return Err(AgentError::Invalid(format!("{key}: {text}; name another file")));
+                }
+            },
             Err(error) if is_missing(&error) => {}
             // Errors of the system have an error number; those of the confined lookup do not.
             Err(error) if error.kind() == ErrorKind::PermissionDenied && error.raw_os_error().is_none() => {

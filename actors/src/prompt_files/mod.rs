@@ -2,7 +2,8 @@
 //!
 //! Owns the lookup (the session's working folder first, then the configuration's), the project's own instructions, and
 //! a cache. The TurnActor asks once a turn; a task reads, never a handler. It writes nothing, follows no link out of
-//! the two folders, and knows neither the order nor the caps of the layers ([`PromptLayers`] and the machine do).
+//! the two folders or to a file of secrets, and knows neither the order nor the caps of the layers ([`PromptLayers`] and
+//! the machine do).
 
 mod file;
 mod look;
@@ -11,6 +12,7 @@ mod project;
 use bob_messages::error::AgentError;
 use bob_messages::reply::Reply;
 use bob_messages::turn_config::PromptLayers;
+use file::Secrets;
 use look::Look;
 pub use project::PROJECT_FILES;
 use std::collections::HashMap;
@@ -49,6 +51,9 @@ pub struct PromptFiles {
     pub reads_project: bool,
     /// Whether the prompt says the day, the system, and whether the folder is in a repository.
     pub tells_facts: bool,
+    /// Patterns of files of secrets, as those of the local tools: none is read, under whatever name. Counts with the
+    /// feature `local-tools`.
+    pub secret_files: Vec<String>,
 }
 
 /// Reads the files. Clones share the cache.
@@ -58,6 +63,7 @@ pub struct PromptReader(Option<Arc<Shared>>);
 #[derive(Debug)]
 struct Shared {
     files: PromptFiles,
+    secrets: Secrets,
     state: Mutex<State>,
     /// Held by a look at the files of sessions without a folder.
     looking: Mutex<()>,
@@ -74,7 +80,8 @@ struct State {
 impl PromptReader {
     /// A reader of these files. Nothing is read yet.
     pub fn new(files: PromptFiles) -> Self {
-        Self(Some(Arc::new(Shared { files, state: Mutex::default(), looking: Mutex::default() })))
+        let secrets = Secrets::new(&files.secret_files);
+        Self(Some(Arc::new(Shared { files, secrets, state: Mutex::default(), looking: Mutex::default() })))
     }
 
     /// Whether there is anything to read.
@@ -144,7 +151,7 @@ impl Shared {
         };
         let folder = cwd.map_or(self.files.workspace.as_path(), Path::new);
         let known = self.state().seen.get(folder).cloned();
-        let looked = match (look::look(&self.files, folder, known.clone()), known) {
+        let looked = match (look::look(&self.files, &self.secrets, folder, known.clone()), known) {
             (Err(AgentError::Overloaded { .. }), Some(known)) => Ok(known),
             (looked, _) => looked,
         };

@@ -1,6 +1,6 @@
 //! What the project says of itself: its instructions for agents, and facts about the place where a session works.
 
-use super::file::{Found, Root, is_missing, open, open_root, refusal, text};
+use super::file::{Found, Root, Secrets, is_missing, open, open_root, refusal, text};
 use bob_messages::Millis;
 use bob_messages::error::AgentError;
 use rustix::io::Errno;
@@ -40,13 +40,14 @@ impl Place {
         Self { folders, repository }
     }
 
-    /// The instructions that are there, the nearest first. What cannot be opened, or leads out of its folder, is left out.
+    /// The instructions that are there, the nearest first. What cannot be opened, or leads out of its folder or to a file of
+    /// secrets, is left out.
     /// Errors: `Overloaded` when the process has no descriptor left.
-    pub(super) fn instructions(&self) -> Result<Vec<Found>, AgentError> {
+    pub(super) fn instructions(&self, secrets: &Secrets) -> Result<Vec<Found>, AgentError> {
         let mut found = Vec::new();
         for folder in &self.folders {
             let Ok(Some(root)) = open_root(folder) else { continue };
-            found.extend(in_folder(&root)?);
+            found.extend(in_folder(&root, secrets)?);
         }
         Ok(found)
     }
@@ -63,9 +64,12 @@ impl Place {
     }
 }
 
-fn in_folder(root: &Root) -> Result<Option<Found>, AgentError> {
+fn in_folder(root: &Root, secrets: &Secrets) -> Result<Option<Found>, AgentError> {
     for name in PROJECT_FILES {
         match open(root, Path::new(name)) {
+            Ok(_) if secrets.named(root, Path::new(name)).is_some() => {
+                tracing::warn!("{name} of {} is left out: it leads to a file of secrets", root.path.display());
+            }
             Ok((file, stamp)) => {
                 return Ok(Some(Found::new("the project's instructions", file, stamp.at(root.path.join(name)))));
             }

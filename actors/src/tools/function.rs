@@ -3,6 +3,7 @@
 //! The short way to a tool for an embedding program, and the way Bob's own tools
 //! are made: the schema is derived from the type of the arguments.
 
+use super::concerned::Concerned;
 use super::port::{Concern, Invocation, Leaving, ToolError, ToolPort};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{SessionId, ToolName};
@@ -30,6 +31,8 @@ pub struct FnTool {
     descriptor: ToolDescriptor,
     run: Box<Run>,
     look: Option<Arc<Look>>,
+    /// What was found about calls that have not run; `None` where that is not looked for again.
+    concerned: Option<Arc<Concerned>>,
     limit: Option<Box<Limit>>,
     leaves: Option<Arc<dyn Leaving>>,
 }
@@ -56,7 +59,7 @@ where
         }
         Err(error) => std::future::ready(Err(error)).boxed(),
     };
-    FnTool { descriptor, run: Box::new(run), look: None, limit: None, leaves: None }
+    FnTool { descriptor, run: Box::new(run), look: None, concerned: None, limit: None, leaves: None }
 }
 
 impl FnTool {
@@ -117,6 +120,12 @@ impl FnTool {
         self
     }
 
+    /// What its calls name is looked at once more when they run: a call before them may have changed where a path leads.
+    pub(crate) fn looked_at_again(mut self) -> Self {
+        self.concerned = Some(Arc::default());
+        self
+    }
+
     /// It comes with Bob.
     pub(crate) fn local(mut self) -> Self {
         self.descriptor.source = bob_messages::tools::ToolSource::Local;
@@ -149,18 +158,21 @@ impl ToolPort for FnTool {
     }
 
     fn call_tool(&self, invocation: Invocation) -> BoxFuture<'_, Result<ToolOutput, ToolError>> {
-        (self.run)(invocation)
+        let (Some(concerned), Some(look)) = (&self.concerned, &self.look) else { return (self.run)(invocation) };
+        let (call, context) = (Arc::clone(&invocation.call), Arc::clone(&invocation.context));
+        let again = looked(look, &call, &context);
+        async move {
+            concerned.runs(&context.session, &call, again.await)?;
+            (self.run)(invocation).await
+        }
+        .boxed()
     }
 
     fn concern(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<BoxFuture<'static, Option<Concern>>> {
-        let (look, call, context) = (Arc::clone(self.look.as_ref()?), Arc::clone(call), Arc::clone(context));
-        let looked = async move {
-            let looked = tokio::task::spawn_blocking(move || look(&call, &context)).await;
-            looked.unwrap_or_else(|_panicked| {
-                Some(Concern::Deny("what the call names could not be looked at".to_owned()))
-            })
-        };
-        Some(looked.boxed())
+        let looked = looked(self.look.as_ref()?, call, context);
+        let Some(concerned) = self.concerned.clone() else { return Some(looked) };
+        let (session, call) = (context.session.clone(), call.id.clone());
+        Some(looked.inspect(move |concern| concerned.judged(&session, &call, concern.as_ref())).boxed())
     }
 
     fn limit_ms(&self, call: &ToolCall, ruled_ms: Option<u64>) -> Option<u64> {
@@ -174,6 +186,13 @@ impl ToolPort for FnTool {
     fn session_ended(&self, session: &SessionId) {
         self.leaves.iter().for_each(|leaves| leaves.session_ended(session));
     }
+}
+
+fn looked(look: &Arc<Look>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> BoxFuture<'static, Option<Concern>> {
+    let (look, call, context) = (Arc::clone(look), Arc::clone(call), Arc::clone(context));
+    let looked = tokio::task::spawn_blocking(move || look(&call, &context));
+    let failed = || Some(Concern::Deny("what the call names could not be looked at".to_owned()));
+    looked.map(move |looked| looked.unwrap_or_else(|_panicked| failed())).boxed()
 }
 
 fn output_of<R: Serialize + 'static>(returned: R) -> Result<ToolOutput, ToolError> {

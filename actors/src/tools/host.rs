@@ -108,7 +108,10 @@ impl Host {
         match question {
             ToolsMessage::Check { check, context, reply } => self.judge(check, context, reply, owner),
             ToolsMessage::Call { call, grant, context, reply } => match self.gate.admit(&call, &grant, &context) {
-                Ok(admitted) => self.run(admitted, call, context, Asker::Call(reply), owner),
+                Ok(admitted) => match self.gate.leading_now(&call, &context) {
+                    None => self.run(admitted, call, context, Asker::Call(reply), owner),
+                    Some(leading) => self.run_if_allowed(leading, admitted, (call, context), reply, owner),
+                },
                 Err(refusal) => reply.send(refusal_result(refusal)),
             },
             // Another process may go on with the task.
@@ -148,6 +151,33 @@ impl Host {
                     run(port, invocation, limit, asker, owner).await;
                 }
             }
+        });
+    }
+
+    /// Runs a call about whose path there are rules, unless its path leads by now to where a rule denies it.
+    fn run_if_allowed(
+        &self,
+        leading: Leading,
+        admitted: Admitted,
+        (call, context): (Arc<ToolCall>, Arc<CallContext>),
+        mut reply: Reply<ToolReturn>,
+        owner: &ActorCell,
+    ) {
+        let port = Arc::clone(&self.ports.0[admitted.port]);
+        let (progress, owner) = (self.progress.clone(), owner.clone());
+        tokio::spawn(async move {
+            let denied = tokio::select! {
+                biased;
+                () = reply.abandoned() => return,
+                denied = leading.denied_now() => denied,
+                _ = owner.wait(None) => return,
+            };
+            if let Some(reason) = denied {
+                return reply.send(refusal_result(Refusal::Denied(reason)));
+            }
+            let asker = Asker::Call(reply);
+            let (invocation, limit) = admitted.prepared(&*port, call, context, &progress, asker.so_far());
+            run(port, invocation, limit, asker, owner).await;
         });
     }
 

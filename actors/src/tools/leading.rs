@@ -2,8 +2,8 @@
 //!
 //! A rule is about a path as it is written, which the gate judges without a look at the disk. A link may lead from there
 //! to what the rule does not mean, so the call is judged once more with the path that it leads to, in a task: a rule that
-//! allows must allow both, and one that asks or denies applies to either. A link that is changed between that look and the
-//! call is followed by the tool, within the bounds of the tool.
+//! allows must allow both, and one that asks or denies applies to either. A call that runs later is looked at again then, for
+//! the rules that deny. A link that is changed in between by another program is followed by the tool, within its bounds.
 
 use super::call_rules::{Subject, subject};
 use super::catalogue::Tool;
@@ -11,6 +11,7 @@ use super::gate::{Gate, Refusal, wanted};
 use super::links::led;
 use super::policy::Rules;
 use super::port::Concern;
+use bob_messages::chat::ToolCall;
 use bob_messages::tools::{CallContext, CheckRequest};
 use serde_json::Value;
 use std::sync::Arc;
@@ -25,6 +26,12 @@ pub(crate) struct Leading {
 }
 
 impl Gate {
+    /// A call that was allowed before, if a rule may be about the path that it names.
+    pub(crate) fn leading_now(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<Leading> {
+        let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
+        self.leading(&check, context)
+    }
+
     /// The call, if a rule may be about the path that it names.
     pub(crate) fn leading(&self, check: &CheckRequest, context: &Arc<CallContext>) -> Option<Leading> {
         let tool = self.tool(&check.call.name)?;
@@ -41,6 +48,14 @@ impl Gate {
 }
 
 impl Leading {
+    /// Why a call must not run that was allowed before: where its path leads now. What would be asked about then was.
+    pub(super) async fn denied_now(self) -> Option<String> {
+        match self.looked_at().await {
+            Some(Concern::Deny(reason)) => Some(reason),
+            Some(Concern::Ask(_) | Concern::Unknown(_)) | None => None,
+        }
+    }
+
     /// What there is to be said of it that the path as it is written does not say.
     pub(super) async fn looked_at(self) -> Option<Concern> {
         let looked = tokio::task::spawn_blocking(move || self.look()).await;

@@ -46,6 +46,7 @@ mod caught;
 mod clip;
 mod commands;
 mod concern;
+mod concerned;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
 pub mod function;

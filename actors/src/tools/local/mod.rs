@@ -33,6 +33,7 @@ pub(crate) mod fixture;
 mod so_far_tests;
 
 pub use background::BackgroundCommands;
+pub(crate) use protection::SecretFiles;
 pub use protection::{Protection, SECRET_FILES};
 pub use sandbox::{Kernel, Sandbox, SandboxMode};
 pub use undo::{Originals, Undone, undo};

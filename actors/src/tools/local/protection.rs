@@ -89,7 +89,22 @@ impl Default for Protection {
 impl Protection {
     /// Whether a file is one of secrets; `path` is absolute, with its links followed. Reads the patterns each time.
     pub fn is_secret(&self, path: &Path) -> bool {
-        secrets(&self.secret_files).is_match(folded(path))
+        SecretFiles::new(&self.secret_files).has(path)
+    }
+}
+
+/// The patterns of [`Protection::secret_files`], read once.
+#[derive(Debug)]
+pub(crate) struct SecretFiles(GlobSet);
+
+impl SecretFiles {
+    pub(crate) fn new(patterns: &[String]) -> Self {
+        Self(secrets(patterns))
+    }
+
+    /// As [`Protection::is_secret`].
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        self.0.is_match(folded(path))
     }
 }
 
@@ -136,7 +151,7 @@ impl Protected {
         }
     }
 
-    /// The tool, whose calls are looked at before they run.
+    /// The tool, whose calls are looked at when they are judged, and when they run.
     pub(super) fn guard(self: &Arc<Self>, tool: FnTool, access: Access) -> FnTool {
         let protected = Arc::clone(self);
         tool.looked_at(move |call: &ToolCall, context: &CallContext| {
@@ -145,6 +160,7 @@ impl Protected {
             let place = place(&context.roots, path).ok()?;
             protected.concern(&place, &context.roots, access)
         })
+        .looked_at_again()
     }
 
     fn concern(&self, place: &Place, roots: &[String], access: Access) -> Option<Concern> {

@@ -26,5 +26,6 @@ pub fn files(config: &Config, workspace: &Path) -> PromptFiles {
         last_folder: config.files().user.as_deref().and_then(Path::parent).map(Path::to_owned),
         reads_project: is_at_terminal && written.files.is_none(),
         tells_facts: is_at_terminal,
+        secret_files: config.policy.secret_files.clone(),
     }
 }
