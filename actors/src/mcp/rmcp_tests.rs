@@ -17,6 +17,8 @@ use tokio::sync::Notify;
 
 #[path = "rmcp_tests/first_output.rs"]
 mod first_output;
+#[path = "rmcp_tests/refusals.rs"]
+mod refusals;
 
 struct Line {
     far: FarEnd,
@@ -162,28 +164,6 @@ async fn b5_structured_content_is_bounded_in_depth_and_size() {
         assert!(output.plain().contains("is left out"), "{:?}", output.parts);
     }
     assert!(is_within(&json!([[1]]), 2) && !is_within(&json!([[[1]]]), 2));
-}
-
-#[tokio::test]
-async fn a_refusal_is_the_servers_and_the_end_of_the_line_is_not() {
-    let mut line = line(None).await;
-    let caller = line.connection.caller();
-    let first = tokio::spawn({
-        let caller = caller.clone();
-        async move { caller.call(&invocation("no", json!({})), true).await }
-    });
-    let asked = line.far.expect("tools/call").await;
-    let refusal =
-        json!({"jsonrpc": "2.0", "id": asked["id"], "error": {"code": -32602, "message": "no\u{1b}[2J such tool"}});
-    line.far.write(&refusal.to_string()).await;
-    let Err(Failure::Refused(why)) = soon(first).await.expect("it ends") else { panic!("not refused") };
-    assert_eq!(why, "refuses the call: no [2J such tool (-32602)");
-
-    let second = tokio::spawn(async move { caller.call(&invocation("no", json!({})), true).await });
-    line.far.expect("tools/call").await;
-    drop(line.far);
-    assert!(matches!(soon(second).await.expect("it ends"), Err(Failure::Broken)));
-    soon(line.gone).await;
 }
 
 #[tokio::test]

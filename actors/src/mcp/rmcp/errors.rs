@@ -55,7 +55,9 @@ pub(super) fn failure(error: &ServiceError) -> Failure {
             None => Failure::Broken,
         },
         ServiceError::TransportClosed => Failure::Broken,
-        error => Failure::Refused(format!("refuses the call: {}", complaint(error))),
+        ServiceError::McpError(_) => Failure::Refused(format!("refuses the call: {}", complaint(error))),
+        // Its answer is no answer, and it may have done the call.
+        error => Failure::Doubtful(complaint(error)),
     }
 }
 
