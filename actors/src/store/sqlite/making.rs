@@ -5,6 +5,7 @@ use super::database::Database;
 use super::file::{self, Inode};
 use super::steps::Known;
 use bob_messages::store::StoreError;
+use std::fs::File;
 use std::path::Path;
 
 impl Database {
@@ -23,6 +24,11 @@ impl Database {
             // Here, so that a rollback journal never lies beside a database under its name.
             database.switch_on_the_log()?;
             drop(database);
+            // One process at a time, so that what is told of last is what has the name.
+            let _locked = locked(path);
+            if let Some(others) = file::look(path)? {
+                return Ok(Some(others));
+            }
             // Before it has its name, so that a crash leaves none that was not told of.
             made.iter().for_each(|made| made(&beside));
             if !file::give_name(&beside, path)? {
@@ -34,4 +40,11 @@ impl Database {
         let _is_gone_when_it_was_renamed = std::fs::remove_file(&beside);
         named?.ok_or_else(|| StoreError::Unavailable(format!("{} was removed while it was made", path.display())))
     }
+}
+
+/// The folder under a lock that ends with this, also with its process; `None` where folders have no locks.
+fn locked(path: &Path) -> Option<File> {
+    let folder =
+        File::open(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))).ok()?;
+    folder.lock().is_ok().then_some(folder)
 }
