@@ -22,6 +22,8 @@ mod lease;
 mod many;
 #[path = "sessions/messages.rs"]
 mod messages;
+#[path = "sessions/outside.rs"]
+mod outside;
 #[path = "sessions/pools.rs"]
 mod pools;
 #[path = "sessions/refused.rs"]

@@ -150,7 +150,7 @@ impl AgentError {
 /// The error of a request of a tenant, or of none, for a session of another one.
 pub fn other_tenant(session: &SessionId, tenant: Option<&TenantId>) -> AgentError {
     AgentError::Invalid(match tenant {
-        Some(_) => format!("the session {session} belongs to another tenant; choose another session id"),
+        Some(_) => format!("the session {session} belongs to another tenant or to none; choose another session id"),
         None => format!("the session {session} belongs to a tenant; give the request a context with that tenant"),
     })
 }

@@ -124,7 +124,7 @@ pub struct Steer {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResumeReply {
-    /// The answer to a question.
+    /// The answer to a question. Where the turn waits for an approval it denies the call, with this text as the reason.
     Answer(String),
     /// A decision about the call that needs one: the one the question is about.
     Decision(Decision),

@@ -53,6 +53,8 @@ pub enum SessionsMessage {
         session: SessionId,
         /// Only this turn, if it is named.
         turn: Option<TurnId>,
+        /// Only the first input that waits and is of this tenant, if one is named: the session may have no journal yet.
+        tenant: Option<TenantId>,
         /// Whether something was stopped.
         reply: Reply<bool>,
     },

@@ -198,8 +198,11 @@ impl Actor for SessionsSupervisor {
                 let pending = pending((submission, tenant), request, reply, &limits);
                 state.submit(&session, pending, &turn_config, &myself);
             }
-            SessionsMessage::Cancel { session, turn, reply } => {
-                reply.send(state.cancel(&session, turn.as_ref(), &myself));
+            SessionsMessage::Cancel { session, turn, tenant, reply } => {
+                reply.send(match tenant {
+                    Some(tenant) => state.cancel_of(&session, &tenant, &myself),
+                    None => state.cancel(&session, turn.as_ref(), &myself),
+                });
             }
             SessionsMessage::Passivate { session, reply } => reply.send(state.passivate(&session, &myself)),
             SessionsMessage::Decide { session, approval, decision, reply } => {

@@ -146,7 +146,7 @@ impl Fixture {
 
     async fn cancel(&self, turn: Option<&str>) -> bool {
         let (reply, answer) = Reply::channel();
-        self.tell(SessionsMessage::Cancel { session: session(), turn: turn.map(TurnId::new), reply });
+        self.tell(SessionsMessage::Cancel { session: session(), turn: turn.map(TurnId::new), tenant: None, reply });
         answer.await.unwrap()
     }
 
@@ -347,7 +347,7 @@ async fn c2_a_cancel_that_comes_too_late_does_not_hit_the_next_turn() {
         let sessions = fixture.tree.rooms.sessions.clone();
         let (reply, _whether_or_not) = Reply::channel();
         let turn = Some(TurnId::new("t1"));
-        later(places, move || sessions.tell(SessionsMessage::Cancel { session: session(), turn, reply }));
+        later(places, move || sessions.tell(SessionsMessage::Cancel { session: session(), turn, tenant: None, reply }));
         let outcome = paid(first).await;
         assert_eq!((outcome.turn_id.as_str(), outcome.finish_reason), ("t1", FinishReason::Final), "{places}");
         let outcome = paid(second).await;

@@ -44,7 +44,7 @@ async fn a2_a_store_that_dies_with_an_append_in_flight_loses_nothing() {
         let supervisor = &fixture.tree.rooms.sessions;
         let session = crate::support::runtime::session("s");
         let (reply, stopped) = bob_messages::reply::Reply::channel();
-        supervisor.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
+        supervisor.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, tenant: None, reply });
         assert_eq!(within(stopped).await, Some(true), "{operation:?} {nth}");
         let outcome = fixture.outcome(owed).await;
         assert_eq!(outcome.finish_reason, ends, "{operation:?} {nth}");
@@ -101,7 +101,12 @@ async fn a2_a_tools_room_that_dies_leaves_a_result_and_the_turn_goes_on() {
     });
     let (reply, _stopped) = bob_messages::reply::Reply::channel();
     let session = crate::support::runtime::session("s");
-    fixture.tree.rooms.sessions.tell(bob_messages::submission::SessionsMessage::Cancel { session, turn: None, reply });
+    fixture.tree.rooms.sessions.tell(bob_messages::submission::SessionsMessage::Cancel {
+        session,
+        turn: None,
+        tenant: None,
+        reply,
+    });
     let outcome = fixture.outcome(owed).await;
     within(let_go.notified()).await;
     assert_eq!(outcome.tool_transcript.len(), 1, "{outcome:?}");

@@ -1,8 +1,8 @@
-//! A session belongs to the tenant of its first input that has one.
+//! A session belongs to the tenant of its first input, or to none.
 
 use bob::context::{RequestContext, TenantId};
 use bob::model::{ScriptedLlm, ScriptedReply};
-use bob::sessions::{RequestId, SessionFilter, SessionOptions};
+use bob::sessions::{FinishReason, RequestId, SessionFilter, SessionOptions};
 use bob::{AgentError, AgentRequest, AgentRuntime, AskError};
 
 use crate::support::runtime::{build, ended, file_store, over, say, scripted, session, turn, within};
@@ -25,10 +25,9 @@ async fn a_request_of_another_tenant_is_refused_and_told_nothing() {
         request_id: Some(RequestId::new("r1")),
         ..say("hi").context(context(tenant, "ann"))
     };
-    turn(&runtime, say("before there was a tenant")).await;
     assert_eq!(turn(&runtime, named("acme")).await.content, "hello");
     let others = [
-        (named("globex"), "belongs to another tenant; choose another session id"),
+        (named("globex"), "belongs to another tenant or to none; choose another session id"),
         (say("hi").context(RequestContext::of_principal("ann")), "give the request a context with that tenant"),
         (say("hi"), "give the request a context with that tenant"),
     ];
@@ -41,7 +40,7 @@ async fn a_request_of_another_tenant_is_refused_and_told_nothing() {
     }
     let again = turn(&runtime, named("acme")).await;
     assert_eq!((again.content.as_str(), again.request_id), ("hello", Some(RequestId::new("r1"))));
-    assert_eq!(within(runtime.session(session("s"))).await.unwrap().unwrap().turns, 2, "nothing else ran");
+    assert_eq!(within(runtime.session(session("s"))).await.unwrap().unwrap().turns, 1, "nothing else ran");
     ended(runtime).await;
 
     let next = build(hello()).await;
@@ -71,13 +70,51 @@ async fn a_session_may_be_opened_for_a_tenant() {
     assert_eq!(look.options.tenant.as_ref().map(TenantId::as_str), Some("acme"));
 }
 
+/// What was said in it was not said to a tenant, nor is the open question asked of one.
 #[tokio::test]
-async fn the_answer_to_a_question_claims_a_session_as_any_input_does() {
+async fn a_session_that_began_without_a_tenant_is_closed_to_all_of_them() {
+    let folder = tempfile::tempdir().unwrap();
     let ask = ScriptedReply::call("ask_user", serde_json::json!({"question": "which?"}));
-    let runtime = build(scripted(vec![ask, ScriptedReply::text("done")])).await;
-    within(runtime.run(say("go"))).await.unwrap();
-    within(runtime.run(say("this one").context(context("acme", "ann")))).await.unwrap();
-    refusal(within(runtime.run(say("hi").context(context("globex", "x")))).await);
+    let script = || vec![ask.clone(), ScriptedReply::text("done")];
+    let runtime = build(scripted(script()).store(file_store(folder.path()))).await;
+    within(runtime.run(say("the word is swordfish"))).await.unwrap();
+    let before = within(runtime.records(session("s"))).await.unwrap().len();
+    let acme = runtime.tenant("acme").unwrap();
+    for request in [say("which word?"), say("this one").context(context("acme", "ann"))] {
+        let why = refusal(within(acme.run(request.clone())).await);
+        assert!(why.contains("belongs to another tenant or to none"), "{why}");
+        assert!(within(runtime.close(session("s"))).await);
+        assert_eq!(refusal(within(acme.run(request)).await), why, "also from the journal");
+    }
+    assert!(within(acme.session(session("s"))).await.unwrap().is_none());
+    assert!(within(acme.open(session("s"), SessionOptions::default())).await.is_err());
+    assert_eq!(within(runtime.records(session("s"))).await.unwrap().len(), before, "nothing is kept");
+    assert_eq!(turn(&runtime, say("the first")).await.content, "done", "its question is still open");
+}
+
+#[tokio::test]
+async fn a_tenant_cancels_its_input_that_waits_to_be_the_first_of_its_session_and_no_other() {
+    let model = ScriptedLlm::from_fn(|request| match format!("{:?}", request.messages.last()).contains("slow") {
+        true => ScriptedReply::Stall,
+        false => ScriptedReply::text("hello"),
+    });
+    let runtime = build(over(model).max_concurrent_turns(1)).await;
+    let (acme, globex) = (runtime.tenant("acme").unwrap(), runtime.tenant("globex").unwrap());
+    let at = |id: &str| AgentRequest::text(session(id), "hi");
+    let mut slow = within(runtime.run_stream(AgentRequest::text(session("busy"), "slow"))).await.unwrap();
+    within(slow.next()).await;
+    let (one, two) =
+        (within(acme.run_stream(at("one"))).await.unwrap(), within(runtime.run_stream(at("two"))).await.unwrap());
+    assert!(!within(globex.cancel(session("one"))).await.unwrap(), "it is acme's");
+    assert!(!within(acme.cancel(session("two"))).await.unwrap(), "it is the operator's");
+    assert!(within(acme.cancel(session("one"))).await.unwrap());
+    let answer = |result| match result {
+        Ok(bob::AgentRunResult::Finished(response)) => (response.finish_reason, response.content),
+        other => panic!("no end: {other:?}"),
+    };
+    assert_eq!(answer(within(one.finish()).await).0, FinishReason::Cancelled);
+    assert!(within(runtime.cancel(session("busy"))).await);
+    assert_eq!(answer(within(two.finish()).await).1, "hello");
 }
 
 #[tokio::test]

@@ -9,6 +9,7 @@ mod approvals;
 mod artifacts;
 mod ask;
 mod beside_tools;
+pub(crate) mod bounds;
 mod boxed;
 mod build;
 mod builder;

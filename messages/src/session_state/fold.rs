@@ -29,7 +29,8 @@ pub struct Session {
     pub version: u64,
     /// What holds for all its turns.
     pub options: Arc<SessionOptions>,
-    /// To whom it belongs: the first tenant that its options or an input name. It never changes.
+    /// To whom it belongs: the tenant that its options or its first input name. It never changes; in journals of earlier
+    /// programs, the first tenant that an input names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
     /// Whether the options were journaled.
@@ -231,9 +232,10 @@ impl Session {
         self.lighten(record);
     }
 
-    /// Whether the session belongs to a tenant, and this input is not from it.
-    pub(crate) fn is_of_another_tenant(&self, input: &TurnInput) -> bool {
-        self.tenant.is_some() && self.tenant.as_ref() != input.tenant()
+    /// Whether requests of this tenant, or of none, are refused: those of another one than the session has. A session that
+    /// began without a tenant stays so, since what was said in it was not said to one.
+    pub fn is_closed_to(&self, tenant: Option<&TenantId>) -> bool {
+        self.version > 0 && self.tenant.as_ref() != tenant
     }
 
     /// Whether an input of this name is known: waiting, running or just ended.

@@ -78,19 +78,9 @@ impl Turn {
                 owned(options.as_ref().unwrap_or(&session.options), session.tenant.as_ref().or(input.tenant()));
             self.record(None, Fact::Options(options));
         }
-        self.take_tenant(&input);
         let turn = input.turn.clone();
         self.record(Some(turn.clone()), Fact::Input(input));
         self.acknowledge(Ack::Input(turn));
-    }
-
-    /// The session belongs to the tenant of its first input that has one. The record is a short one, where a listing
-    /// finds it.
-    fn take_tenant(&mut self, input: &TurnInput) {
-        let Some(session) = self.session.as_ref().filter(|session| session.tenant.is_none()) else { return };
-        if let Some(tenant) = input.tenant() {
-            self.record(None, Fact::Options(owned(&session.options, Some(tenant))));
-        }
     }
 
     /// A person answers a suspended turn. Only a session in which nothing runs has one.
@@ -138,9 +128,6 @@ impl Turn {
                 asked => (asked, String::new()),
             },
         };
-        if let Some(input) = brought_by {
-            self.take_tenant(input);
-        }
         // Its options are in a record of its own, and apply like those of a queued input.
         if let Some(input) = brought_by.filter(|input| input.options.is_some()) {
             self.record(Some(input.turn.clone()), Fact::Input(Arc::clone(input)));

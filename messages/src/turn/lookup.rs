@@ -34,7 +34,7 @@ impl Known {
         }
         let TurnMessage::Start { input, .. } = request else { return None };
         // Another tenant's outcome is not looked up.
-        let request = input.request_id.as_ref().filter(|_| !session.is_of_another_tenant(input))?;
+        let request = input.request_id.as_ref().filter(|_| !session.is_closed_to(input.tenant()))?;
         let of_runtime = TurnId::new(request.as_str());
         match session.has_forgotten(request) {
             true => Some(Self::Request(request.clone())),

@@ -130,7 +130,7 @@ impl Turn {
         }
         let TurnMessage::Start { input, .. } = message else { return false };
         // Before anything of an earlier request is reported.
-        if session.is_of_another_tenant(input) {
+        if session.is_closed_to(input.tenant()) {
             effects.push(refused(submission, other_tenant(&self.id, input.tenant())));
             return true;
         }

@@ -157,6 +157,14 @@ impl SessionsState {
         }
     }
 
+    /// Cancels the first input of this tenant that waits.
+    pub(super) fn cancel_of(&mut self, session: &SessionId, tenant: &TenantId, myself: &Myself) -> bool {
+        let pending = self.table.get_mut(session).into_iter().flat_map(|entry| &entry.pending);
+        let own = pending.into_iter().find(|pending| pending.tenant.as_ref() == Some(tenant));
+        let Some(submission) = own.map(|pending| pending.submission.clone()) else { return false };
+        self.cancel(session, Some(&submission), myself)
+    }
+
     pub(super) fn cancel(&mut self, session: &SessionId, turn: Option<&TurnId>, myself: &Myself) -> bool {
         let Some(entry) = self.table.get_mut(session) else { return false };
         // Another process goes on with what there is.

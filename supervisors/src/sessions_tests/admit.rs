@@ -35,7 +35,12 @@ impl Fixture {
 
     async fn cancel_in(&self, session: &SessionId, turn: Option<&str>) -> bool {
         let (reply, answer) = Reply::channel();
-        self.tell(SessionsMessage::Cancel { session: session.clone(), turn: turn.map(TurnId::new), reply });
+        self.tell(SessionsMessage::Cancel {
+            session: session.clone(),
+            turn: turn.map(TurnId::new),
+            tenant: None,
+            reply,
+        });
         answer.await.unwrap()
     }
 

@@ -59,7 +59,12 @@ async fn the_time_above_goes_on_when_a_session_between_ends() {
                 tokio::time::sleep(Duration::from_millis(5)).await;
             }
         } else {
-            fixture.tell(SessionsMessage::Cancel { session: named("b"), turn: None, reply: Reply::to(|_there| ()) });
+            fixture.tell(SessionsMessage::Cancel {
+                session: named("b"),
+                turn: None,
+                tenant: None,
+                reply: Reply::to(|_there| ()),
+            });
         }
         assert_ne!(paid(middle).await.finish_reason, FinishReason::Final);
         assert_eq!(paid(last).await.finish_reason, FinishReason::Cancelled, "{crashes}");

@@ -101,7 +101,7 @@ async fn a_turn_whose_actor_is_stopped_meanwhile_is_closed_by_the_next_one() {
     let pending = fixture.say(&child(), "t3", limits(90_000), &turn_config());
     fixture.until(2, 1, 0).await;
     let cancel = Reply::to(|_there| ());
-    fixture.tell(SessionsMessage::Cancel { session: child(), turn: None, reply: cancel });
+    fixture.tell(SessionsMessage::Cancel { session: child(), turn: None, tenant: None, reply: cancel });
     fixture.gives_up();
     gate.close();
     assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);

@@ -81,7 +81,7 @@ impl Story {
 
     fn cancel(&self, session: SessionId, turn: Option<TurnId>) {
         let (reply, _whether_or_not) = Reply::channel();
-        self.fixture.tell(SessionsMessage::Cancel { session, turn, reply });
+        self.fixture.tell(SessionsMessage::Cancel { session, turn, tenant: None, reply });
     }
 
     /// All callers have an answer. Returns how many turns ended and how many were refused.
@@ -213,7 +213,7 @@ async fn a_crash_of_an_idle_actor_does_not_count_against_the_next_turn() {
     children.iter().min_by_key(|child| child.get_id().pid()).unwrap().kill();
     fixture.until(2, 1, 1).await;
     let (reply, _it_does) = Reply::channel();
-    fixture.tell(SessionsMessage::Cancel { session: session_of(0), turn: None, reply });
+    fixture.tell(SessionsMessage::Cancel { session: session_of(0), turn: None, tenant: None, reply });
     assert_eq!(paid(busy).await.finish_reason, FinishReason::Cancelled);
     let (reply, live) = Reply::channel();
     fixture.tell(SessionsMessage::Live { most: 10, reply });

@@ -41,7 +41,9 @@ async fn race(fixture: &Fixture, ends: &Ends, random: &mut fastrand::Rng, number
     let (reply, cancelled) = Reply::channel();
     let named = by_name.then(|| TurnId::new(&*turn));
     let of = session.clone();
-    later(random.u32(0..PLACES), move || sessions.tell(SessionsMessage::Cancel { session: of, turn: named, reply }));
+    later(random.u32(0..PLACES), move || {
+        sessions.tell(SessionsMessage::Cancel { session: of, turn: named, tenant: None, reply })
+    });
     let outcome = paid(pending).await;
     let was_there = cancelled.await.unwrap();
     let told = outcome.finish_reason;
@@ -162,7 +164,12 @@ async fn a_child_that_comes_behind_the_cancel_of_its_turn_is_cancelled_with_it()
     let (child, input) = background("t2");
     let (reply, pending) = Reply::channel();
     let began = Instant::now();
-    fixture.tell(SessionsMessage::Cancel { session: session(), turn: None, reply: Reply::to(|_there| ()) });
+    fixture.tell(SessionsMessage::Cancel {
+        session: session(),
+        turn: None,
+        tenant: None,
+        reply: Reply::to(|_there| ()),
+    });
     fixture.tell(SessionsMessage::Submit {
         session: child,
         input,
@@ -204,7 +211,7 @@ async fn a_child_that_outlives_its_turn_has_a_place_of_its_own() {
     fixture.until(2, 1, 0).await;
     let next = fixture.submit("t3", limits(90_000));
     fixture.until(2, 1, 1).await;
-    fixture.tell(SessionsMessage::Cancel { session: child, turn: None, reply: Reply::to(|_there| ()) });
+    fixture.tell(SessionsMessage::Cancel { session: child, turn: None, tenant: None, reply: Reply::to(|_there| ()) });
     assert_eq!(paid(pending).await.finish_reason, FinishReason::Cancelled);
     assert_eq!(paid(next).await.finish_reason, FinishReason::Final);
     fixture.until(1, 0, 0).await;

@@ -200,6 +200,7 @@ impl RuntimeBuilder {
             ports,
             hooks: self.hook_programs,
             draining: AtomicBool::new(false),
+            handle: tokio::runtime::Handle::current(),
             is_shared,
         });
         let handle: Weak<Inner> = Arc::downgrade(&runtime.0);

@@ -12,7 +12,7 @@ use bob_actors::metrics::MetricsSnapshot;
 use bob_messages::approvals::Decision;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId, TurnId};
+use bob_messages::ids::{ApprovalId, RequestId, ResumeToken, ServerId, SessionId, TenantId, TurnId};
 use bob_messages::input::ResumeReply;
 #[cfg(feature = "mcp")]
 use bob_messages::mcp::Reloaded;
@@ -221,7 +221,15 @@ impl Runtime {
     /// Cancels this turn of a session, or the one that runs. Whether there was one.
     pub(crate) async fn cancel_turn(&self, session: SessionId, turn: Option<TurnId>) -> bool {
         let (reply, answer) = Reply::channel();
-        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn, reply });
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session, turn, tenant: None, reply });
+        answer.await.unwrap_or(false)
+    }
+
+    /// Cancels the first input of a tenant that waits for a session. Whether there was one.
+    pub(crate) async fn cancel_waiting_of(&self, session: SessionId, tenant: TenantId) -> bool {
+        let (reply, answer) = Reply::channel();
+        let cancel = SessionsMessage::Cancel { session, turn: None, tenant: Some(tenant), reply };
+        self.0.tree.rooms.sessions.tell(cancel);
         answer.await.unwrap_or(false)
     }
 

@@ -28,9 +28,9 @@ pub struct AgentRequest {
     /// On whose behalf the request is made: given to tools, models, approval ports and the children of the turn, and the
     /// same after a crash. Without one, a session that works for another takes over the context of the turn it works for.
     pub context: Option<Arc<RequestContext>>,
-    /// Kept in the journal and echoed in the outcome.
+    /// Kept in the journal and echoed in the outcome. At most 64 KiB, names and values together.
     pub labels: BTreeMap<String, String>,
-    /// The caller's id for the request: repeating it returns the first outcome and runs nothing. Without one the
+    /// The caller's id for the request, of 1 to 1,024 bytes: repeating it returns the first outcome and runs nothing. Without one the
     /// request is named after its turn, as the outcome shows; such a generated id is remembered for the session's
     /// last 64 submissions.
     pub request_id: Option<RequestId>,

@@ -1,7 +1,8 @@
 //! Replies to suspended turns.
 
+use super::bounds::refuse_oversized;
 use super::request::AgentRunResult;
-use super::runtime::{Runtime, outcome, refuse_oversized};
+use super::runtime::{Runtime, outcome};
 use super::stream::AgentStream;
 use bob_messages::error::AgentError;
 use bob_messages::ids::{ResumeToken, SessionId, TurnId};

@@ -1,5 +1,6 @@
 //! The handle to a running tree, and the one way in for requests.
 
+use super::bounds::{is_attached, refuse_attached, refuse_oversized, refuse_unusable};
 use super::context;
 use super::models::Models;
 use super::request::{AgentRequest, AgentRunResult};
@@ -28,15 +29,10 @@ use bob_messages::turn_config::TurnConfig;
 use bob_supervisors::tools::servers::ToolServers;
 use bob_supervisors::{Tree, TreeEnd};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
+use tokio::runtime::Handle;
 use tokio::sync::{oneshot, watch};
-
-/// The largest input of one request, in bytes.
-const MAX_INPUT_BYTES: usize = 1024 * 1024;
-
-/// The most bytes of images and sounds in one request, in Base64: 10 MiB of them. Journaled once.
-const MAX_ATTACHED_BYTES: usize = 10 * 1024 * 1024 / 3 * 4 + 4;
 
 pub(super) type Owed = Answer<Result<Box<TurnOutcome>, AgentError>>;
 
@@ -58,6 +54,8 @@ pub(super) struct Inner {
     /// Programs that are run at points of a turn.
     pub(super) hooks: Option<HookPrograms>,
     pub(super) draining: AtomicBool,
+    /// The tokio runtime in which the tree is: callers may have another one, or none.
+    pub(super) handle: Handle,
     /// Whether another process may have the store, too.
     pub(super) is_shared: bool,
     #[cfg(feature = "mcp")]
@@ -104,7 +102,7 @@ impl Runtime {
 
     /// The error of a turn whose tree ended without an outcome.
     pub(super) fn gone(&self) -> AgentError {
-        let kept = "what the turn did is in its session";
+        let kept = "what a turn did until then is in its session";
         let text = match &*self.ended().borrow() {
             Some(TreeEnd::GaveUp { reason }) => format!("the runtime gave up before the turn ended: {reason}; {kept}"),
             Some(TreeEnd::Stopped) => return AgentError::Stopped(format!("the runtime was shut down; {kept}")),
@@ -117,7 +115,12 @@ impl Runtime {
     /// Cancels a turn whose caller was dropped, in the background.
     pub(super) fn cancel_later(&self, session: &SessionId, turn: Option<TurnId>) {
         let reply = Reply::to(|_nobody_waits_for_it| ());
-        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel { session: session.clone(), turn, reply });
+        self.0.tree.rooms.sessions.tell(SessionsMessage::Cancel {
+            session: session.clone(),
+            turn,
+            tenant: None,
+            reply,
+        });
     }
 
     /// The model the session would take for this request, where it matters before the request is
@@ -168,7 +171,7 @@ impl Runtime {
         // Boxed, since it is rare and its future is large.
         let session = Box::pin(self.folded(request.session.clone())).await?;
         let tenant = request.context.as_ref().and_then(|context| context.tenant.as_ref());
-        Ok(session.open.is_none() && (session.tenant.is_none() || session.tenant.as_ref() == tenant))
+        Ok(session.open.is_none() && !session.is_closed_to(tenant))
     }
 
     pub(super) fn artifacts(&self) -> &Artifacts {
@@ -183,6 +186,7 @@ impl Runtime {
         of_session: Option<&ModelName>,
     ) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
+        refuse_unusable(request.request_id.as_ref(), &request.labels)?;
         let context = context::judged(request.context)?;
         let tenant = context.as_ref().and_then(|context| context.tenant.as_ref());
         let limits = self.within_day(tenant, request.limits.unwrap_or(inner.limits))?;
@@ -237,7 +241,7 @@ impl Runtime {
     }
 
     /// Cancels the turn when the program's token is cancelled. The token is watched until the turn ends, also without
-    /// a waiting caller, and does not keep the tree alive.
+    /// a waiting caller, by the tokio runtime of the tree, and does not keep the tree alive.
     fn cancel_with(
         &self,
         token: tokio_util::sync::CancellationToken,
@@ -246,7 +250,7 @@ impl Runtime {
         until_over: oneshot::Receiver<()>,
     ) {
         let runtime = Arc::downgrade(&self.0);
-        tokio::spawn(async move {
+        self.0.handle.spawn(async move {
             tokio::select! {
                 biased;
                 () = token.cancelled() => {
@@ -341,35 +345,17 @@ impl Runtime {
     ) -> Result<T, AgentError> {
         let (reply, answer) = Reply::channel();
         self.0.tree.rooms.store.tell(question(reply));
-        let answer = answer.await.unwrap_or_else(|| Err(StoreError::Unavailable("it is being restarted".into())));
-        answer.map_err(AgentError::from)
+        match answer.await {
+            Some(answer) => answer.map_err(AgentError::from),
+            None if self.0.draining.load(Ordering::Acquire) || self.ended().borrow().is_some() => {
+                Err(AgentError::Stopped("the runtime was shut down".to_owned()))
+            }
+            None => {
+                let text = "the store gave no answer: it panicked, or is being restarted; the program's log says which";
+                Err(StoreError::Unavailable(text.to_owned()).into())
+            }
+        }
     }
-}
-
-/// Whether a part is an image, a sound or a file; these have a separate limit.
-fn is_attached(part: &ContentPart) -> bool {
-    match part {
-        ContentPart::Image { .. } | ContentPart::Audio { .. } => true,
-        ContentPart::Resource { blob, .. } => blob.is_some(),
-        ContentPart::Artifact(artifact) => !artifact.is_text(),
-        ContentPart::Text { .. } | ContentPart::ResourceLink { .. } => false,
-    }
-}
-
-fn refuse_attached(bytes: usize) -> Result<(), AgentError> {
-    if bytes > MAX_ATTACHED_BYTES {
-        let text = format!("what is attached has {bytes} bytes in Base64; at most {MAX_ATTACHED_BYTES} are taken");
-        return Err(AgentError::Invalid(text));
-    }
-    Ok(())
-}
-
-pub(super) fn refuse_oversized(bytes: usize) -> Result<(), AgentError> {
-    if bytes > MAX_INPUT_BYTES {
-        let text = format!("the input has {bytes} bytes; at most {MAX_INPUT_BYTES} are taken");
-        return Err(AgentError::Invalid(text));
-    }
-    Ok(())
 }
 
 pub(super) async fn outcome(runtime: &Runtime, owed: Owed) -> Result<AgentRunResult, AgentError> {

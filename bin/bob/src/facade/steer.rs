@@ -1,6 +1,7 @@
 //! Sends messages into a running turn, across a restart of the sessions supervisor.
 
-use super::runtime::{Runtime, refuse_oversized};
+use super::bounds::{refuse_oversized, refuse_request_id};
+use super::runtime::Runtime;
 use bob_actors::address::Again;
 use bob_messages::chat::ContentPart;
 use bob_messages::error::AgentError;
@@ -16,6 +17,7 @@ pub(super) async fn steer(
     named: Option<RequestId>,
     mut parts: Vec<ContentPart>,
 ) -> Result<bool, AgentError> {
+    named.as_ref().map_or(Ok(()), refuse_request_id)?;
     refuse_oversized(parts.iter().map(ContentPart::bytes).sum())?;
     if parts.iter().all(|part| part.bytes() == 0) {
         return Err(AgentError::Invalid("the message is empty".into()));

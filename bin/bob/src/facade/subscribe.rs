@@ -279,11 +279,11 @@ impl Reader {
             Read::Page(Ok(page)) => self.take_page(page),
             Read::Page(Err(error)) => {
                 let is_put_off = self.held.is_none() && self.journal.as_mut().is_some_and(Journal::puts_off);
-                if self.runtime.ended().borrow().is_some() {
-                    // The reader was dropped.
+                let is_over = matches!(error, AgentError::Stopped(_)) || self.runtime.ended().borrow().is_some();
+                if is_over {
                     (self.journal, self.is_over) = (None, true);
                 }
-                if !is_put_off {
+                if !is_put_off && !is_over {
                     return Err(error);
                 }
             }

@@ -21,8 +21,7 @@ use std::sync::Arc;
 const FIRST_RECORDS: usize = 2;
 
 /// A runtime as one tenant sees it, made by [`Runtime::tenant`]: the operations of [`AgentRuntime`] on sessions. Those of
-/// another tenant do not exist for it, and neither do sessions of no tenant until it sends them a request. A request is
-/// given the tenant.
+/// another tenant, and of none, do not exist for it; a request to one is refused. A request is given the tenant.
 ///
 /// An operation has the errors of the one of [`AgentRuntime`] after which it is named, and those of the store, which is
 /// asked for the tenant of a session first.
@@ -97,7 +96,7 @@ impl TenantRuntime {
     }
 
     /// The events of a session, as [`AgentRuntime::subscribe`]: those of turns of this tenant. Of a session of another
-    /// tenant there are none; one that is created later may become the tenant's.
+    /// tenant there are none; one that is created later may be the tenant's.
     pub async fn subscribe(&self, session: SessionId, from: EventsFrom) -> Result<AgentEvents, AgentError> {
         let from = match from {
             // Whether there is such a turn is told to the owner only.
@@ -109,7 +108,11 @@ impl TenantRuntime {
 
     /// As [`AgentRuntime::cancel`].
     pub async fn cancel(&self, session: SessionId) -> Result<bool, AgentError> {
-        Ok(self.owns(&session).await? && self.runtime.cancel(session).await)
+        match self.owns(&session).await? {
+            true => Ok(self.runtime.cancel(session).await),
+            // An input of the tenant may wait to be the first of its session.
+            false => Ok(self.runtime.cancel_waiting_of(session, self.tenant.clone()).await),
+        }
     }
 
     /// As [`AgentRuntime::steer`]; `request_id` as in [`AgentRuntime::steer_as`].

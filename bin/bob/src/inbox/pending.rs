@@ -38,17 +38,25 @@ impl std::fmt::Debug for Place {
 pub(super) enum Sight {
     /// All: it is the operator's.
     All,
-    /// Those of this tenant, and those of none.
+    /// Those of this tenant, or those of none.
     Of(Option<TenantId>),
 }
 
 impl Sight {
-    /// Refuses a message whose sender is told nothing of a session of this tenant.
-    pub(super) fn check(&self, session: &SessionId, owner: Option<&TenantId>) -> Result<(), AgentError> {
+    /// Refuses a message whose sender is told nothing of this session.
+    pub(super) fn check(&self, session: &Session) -> Result<(), AgentError> {
         match self {
-            Self::Of(tenant) if owner.is_some() && owner != tenant.as_ref() => {
-                Err(other_tenant(session, tenant.as_ref()))
+            Self::Of(tenant) if session.is_closed_to(tenant.as_ref()) => {
+                Err(other_tenant(&session.id, tenant.as_ref()))
             }
+            Self::All | Self::Of(_) => Ok(()),
+        }
+    }
+
+    /// Refuses a message with the name of a submission that waits, whose sender is told nothing of that one.
+    pub(super) fn check_waiting(&self, session: &SessionId, of: Option<&TenantId>) -> Result<(), AgentError> {
+        match self {
+            Self::Of(tenant) if of != tenant.as_ref() => Err(other_tenant(session, tenant.as_ref())),
             Self::All | Self::Of(_) => Ok(()),
         }
     }
@@ -156,7 +164,7 @@ impl Pending {
         let events = self.rebuild.read(record);
         // Another message of its name to a session that did not exist may have been the first, and be another tenant's.
         let session = self.rebuild.session();
-        self.sight.check(&session.id, session.tenant.as_ref())?;
+        self.sight.check(&session)?;
         let is_ours = |event: &Envelope| event.turn_id.is_some() && event.turn_id == self.turn;
         self.events.extend(events.into_iter().filter(is_ours));
         if self.outcome.is_none() && self.turn.is_some() {
@@ -184,7 +192,7 @@ impl Pending {
         if folded.version > self.read {
             return Ok(());
         }
-        self.sight.check(&folded.id, folded.tenant.as_ref())?;
+        self.sight.check(&folded)?;
         self.outcome = self.outcome_in(&folded);
         match self.outcome {
             Some(_) => Ok(()),

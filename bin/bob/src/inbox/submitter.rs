@@ -2,6 +2,7 @@
 
 use super::journal;
 use super::pending::{LAST_LOOK, Pending, Place, Sight};
+use crate::facade::bounds::refuse_request_id;
 use bob_actors::store::SessionStore;
 use bob_messages::Millis;
 use bob_messages::context::RequestContext;
@@ -68,9 +69,10 @@ impl Submitter {
     /// # Errors
     /// `Store` when it may not be kept: after `InDoubt` it may be repeated with its request id. `Invalid` for more than 32 MiB, for a
     /// submission to a session of another tenant than its context names, for what this tenant may not send, and for a request id
-    /// that begins with `cancel-`, unless it is of a cancellation.
+    /// that is empty, has more than 1,024 bytes, or begins with `cancel-`, unless it is of a cancellation.
     pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
         let mut message = message;
+        refuse_request_id(&message.request_id)?;
         let is_own = |of| Self::cancellation_of(of) == message.request_id;
         let is_cancellation = matches!(&message.request, InboxRequest::Cancel { of } if is_own(of));
         if !is_cancellation && message.request_id.as_str().starts_with(CANCELS) {
@@ -105,8 +107,10 @@ impl Submitter {
         // What the process that takes a decision would make of one that lasts is not known here.
         let rebuild = rebuild.offering_always(false);
         if !has_outcome && !self.at.inbox.put(message).await? {
-            let waits = self.waiting(&session, &request).await?;
-            sight.check(&session, waits.as_ref().and_then(tenant_of))?;
+            match self.waiting(&session, &request).await? {
+                Some(waits @ InboxRequest::Submit(_)) => sight.check_waiting(&session, tenant_of(&waits))?,
+                Some(_) | None => {}
+            }
         }
         Ok(Pending::new(self.at.clone(), request, sight, reply, rebuild))
     }
@@ -131,7 +135,7 @@ impl Submitter {
             (_, None) => Sight::All,
         };
         let is_allowed = match request {
-            InboxRequest::Submit(_) => return sight.check(&folded.id, folded.tenant.as_ref()).map(|()| sight),
+            InboxRequest::Submit(_) => return sight.check(folded).map(|()| sight),
             InboxRequest::Cancel { of } => self.may_cancel(folded, of).await?,
             InboxRequest::Decide { .. }
             | InboxRequest::Steer { .. }
