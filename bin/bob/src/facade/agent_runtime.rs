@@ -56,7 +56,17 @@ pub trait AgentRuntime: Send + Sync {
     /// cancel it by [`cancel`](Self::cancel) or the request's token.
     fn run(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentRunResult, AgentError>>;
 
-    /// Runs one turn and streams its events as they happen.
+    /// Runs one turn and streams its events as they happen. A service that sends them on reads the first one before it
+    /// answers: a request that was refused has none.
+    ///
+    /// # Errors
+    /// At once what is found before the request is handed in: `Invalid` when the request itself is wrong (an empty or too
+    /// large input, parts that the model does not accept, a context, options or a schema that cannot be used); `Llm` for
+    /// an unknown model; `Overloaded` when the tenant has used up its day; `Store` when the session, or what the tenant has
+    /// spent, cannot be read. Every other refusal is the end of a stream without an event, and told by
+    /// [`ended`](AgentStream::ended) and [`finish`](AgentStream::finish): `Busy` and `Overloaded` when there is no place,
+    /// `Stopped` when the runtime was shut down, `Invalid` when the session belongs to another tenant, `Store` when
+    /// the journal cannot be read or written.
     fn run_stream(&self, request: AgentRequest) -> BoxFuture<'_, Result<AgentStream, AgentError>>;
 
     /// Returns the events of a session, for any number of readers: first those rebuilt from the journal after `from`,

@@ -1,4 +1,5 @@
-//! A web service: each request is a turn whose events are sent as they happen; a client that goes away cancels its turn.
+//! A web service: each request is a turn whose events are sent as they happen; a client that goes away cancels its turn,
+//! and a request that the runtime refuses has a status that says so.
 
 use axum::Router;
 use axum::extract::{Path, State};
@@ -27,7 +28,14 @@ async fn say(
     let session = SessionId::parse(&session)
         .map_err(|error| (StatusCode::BAD_REQUEST, AppendHeaders(None), error.to_string()))?;
     let stream = runtime.run_stream(AgentRequest::text(session, text)).await.map_err(refused)?;
-    Ok(Sse::new(stream.on_drop(OnDrop::Cancel).map(|item| Event::default().json_data(item))))
+    let mut stream = stream.on_drop(OnDrop::Cancel);
+    // A refusal ends the stream before its first event: the status of the answer is known only then.
+    let first = stream.next().await;
+    if let (None, Some(Err(error))) = (&first, stream.ended()) {
+        return Err(refused(error.clone()));
+    }
+    let items = futures_util::stream::iter(first).chain(stream);
+    Ok(Sse::new(items.map(|item| Event::default().json_data(item))))
 }
 
 /// What `docs/api.md` has for each error.
@@ -71,6 +79,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         _ => ScriptedReply::Stall,
     });
     let builder = RuntimeBuilder::new(ModelName::parse("scripted:demo")?).model(Arc::new(model));
+    // One turn at a time, and none waits: a second session is refused while one is busy.
+    let builder = builder.max_concurrent_turns(1).max_waiting_turns(0);
     let runtime: Arc<dyn AgentRuntime> = Arc::new(builder.build().await?);
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     let address = listener.local_addr()?;
@@ -82,12 +92,16 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     println!("{answer}");
     assert!(answer.contains("Hello to you."), "{answer}");
 
-    // This client goes away while the model thinks.
-    let events = runtime.subscribe(SessionId::parse("bob")?, EventsFrom::Beginning).await?;
-    let mut connection = client(address, "bob", "a long question").await?;
+    // This client goes away while the model thinks. Until then there is no place for another session.
+    let events = runtime.subscribe(SessionId::parse("ann")?, EventsFrom::Now).await?;
+    let mut connection = client(address, "ann", "a long question").await?;
     let mut piece = [0; 512];
     let read = connection.read(&mut piece).await?;
     println!("{}", String::from_utf8_lossy(&piece[..read]));
+    let mut overloaded = String::new();
+    client(address, "bob", "hello").await?.read_to_string(&mut overloaded).await?;
+    println!("{overloaded}");
+    assert!(overloaded.starts_with("HTTP/1.1 503"), "{overloaded}");
     drop(connection);
     let ended = finished(events).await?;
     println!("{ended:?}");
@@ -104,6 +118,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(headers.0.map(|(_, seconds)| seconds).as_deref(), Some("2"));
     runtime.shutdown().await;
+    let mut stopped = String::new();
+    client(address, "ann", "hello").await?.read_to_string(&mut stopped).await?;
+    println!("{stopped}");
+    assert!(stopped.starts_with("HTTP/1.1 503"), "{stopped}");
     server.abort();
     Ok(())
 }
