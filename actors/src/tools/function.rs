@@ -40,7 +40,10 @@ pub struct FnTool {
 /// Makes a tool of an async function, or of a closure, that takes typed arguments and the call's invocation.
 ///
 /// The tool is of medium risk, neither idempotent nor read-only, until the methods
-/// of [`FnTool`] say otherwise. Arguments that do not fit their type never reach
+/// of [`FnTool`] say otherwise. So its calls need a person's approval, and a request that says nothing about approvals has
+/// them denied: call [`read_only`](FnTool::read_only) on a tool that changes nothing. For any other, the request has the
+/// mode [`Auto`](bob_messages::permission::PermissionMode::Auto) or a person is asked, or the policy allows the tool.
+/// Arguments that do not fit their type never reach
 /// the function; give the type `deny_unknown_fields` to refuse what it does not know.
 ///
 /// The function returns any value that can be serialised: a text is the result as it is, a [`ToolOutput`] too, and any

@@ -17,6 +17,10 @@
 //! # }
 //! ```
 //!
+//! The model is offered tools that read and change files in the current folder ([`RuntimeBuilder::local_tools`]). Calls that
+//! only read run; one that needs a person's approval is denied without a question, until
+//! [`AgentRequest::approvals`] or [`AgentRequest::mode`] say otherwise.
+//!
 //! A [`RuntimeBuilder`] starts a [`Runtime`], whose operations are the trait [`AgentRuntime`]. An [`AgentRequest`] is one
 //! message to a session; an [`Agent`] gives a session its instructions, model and tools. A model can be scripted, so that
 //! a test needs no provider:

@@ -121,8 +121,7 @@ pub struct RuntimeBuilder {
     pub(super) max_parallel_subagents: usize,
 }
 
-/// Registers a bundle of things with a builder before `build` freezes it: a model,
-/// tools, a store. For libraries that extend a runtime.
+/// Registers a bundle of things with a builder: a model, tools, a store. For libraries that extend a runtime.
 ///
 /// ```
 /// use bob::RuntimeBuilder;
@@ -296,17 +295,17 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the port for questions to a person. Without it, forms of tool servers are declined, and a call that needs
-    /// approval waits for [`decide`](super::AgentRuntime::decide) or its deadline.
+    /// Sets the port for questions to a person. Without it, forms of tool servers are declined. A call that needs approval
+    /// is denied, and no port is asked, unless the [`approvals`](super::AgentRequest::approvals) of the request are `Wait`:
+    /// it waits for the port, [`decide`](super::AgentRuntime::decide) or its deadline; or `Suspend`: the turn is suspended.
     #[must_use]
     pub fn approvals(mut self, port: Arc<dyn ApprovalPort>) -> Self {
         self.approvals = Some(port);
         self
     }
 
-    /// Files that stand before each conversation: looked up for each turn in the session's
-    /// folder, then in the configuration's, and read when they changed. Their texts stand
-    /// in for the layers of the [`turn_config`](Self::turn_config).
+    /// Files that stand before each conversation: looked up for each turn in the session's folder, then in the
+    /// configuration's, and read when they changed. They replace the layers of the [`turn_config`](Self::turn_config).
     #[cfg(feature = "local-tools")]
     #[must_use]
     pub fn prompt_files(mut self, files: PromptFiles) -> Self {
