@@ -90,7 +90,9 @@
 //!
 //! * **tokio** with time and I/O enabled, of either flavour: [`RuntimeBuilder::build`] reports what is missing. A runtime may be
 //!   used from other tokio runtimes than the one that built it, and ends with that one. Types of tokio, tokio-util,
-//!   futures, serde_json and schemars are part of the interface; [`schemars`] is exported for `derive`.
+//!   futures, serde_json and schemars are part of the interface. A program that derives a schema depends on schemars 1 itself, or uses
+//!   the exported [`schemars`] and says so beside the derive: `#[derive(bob::schemars::JsonSchema)]` with
+//!   `#[schemars(crate = "bob::schemars")]`, as the derived code names the package otherwise.
 //! * **One runtime** is one tree of actors, with one store, one policy and one set of tools, for any number of sessions
 //!   and turns at a time. Nothing is global: a process can have many, which share nothing but what they were given.
 //! * **A store** has one owner per session. The file store is for one process at a time, the SQLite store for several, the PostgreSQL store for several on many machines.
@@ -163,4 +165,6 @@ pub use facade::{
 };
 /// What the methods of ports return.
 pub use futures_util::future::BoxFuture;
+/// The package whose `JsonSchema` the arguments of tools and typed answers have. A type that derives it from here needs
+/// `#[schemars(crate = "bob::schemars")]` as well, unless the program depends on schemars itself.
 pub use schemars;
