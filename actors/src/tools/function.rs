@@ -47,7 +47,8 @@ pub struct FnTool {
 /// the function; give the type `deny_unknown_fields` to refuse what it does not know.
 ///
 /// The function returns any value that can be serialised: a text is the result as it is, a [`ToolOutput`] too, and any
-/// other value is the result as JSON, and its structured content. Inside it `?` converts ordinary errors.
+/// other value is the result as JSON, and its structured content. Inside it `?` converts every type that implements
+/// [`std::error::Error`]; [`ToolError`] says what to do with others.
 pub fn tool<A, R, F>(name: &str, description: &str, run: impl Fn(A, Invocation) -> F + Send + Sync + 'static) -> FnTool
 where
     A: DeserializeOwned + JsonSchema + Send + 'static,

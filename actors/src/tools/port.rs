@@ -158,8 +158,11 @@ impl Invocation {
 /// Why a tool could not do what was asked. A person and a model read the same
 /// text, so it says what to do instead where that is known, and holds no secrets.
 ///
-/// Every error of another type converts into it with `?`; its text is the error and its sources, separated by `: `. For
-/// that reason it does not implement [`std::error::Error`] itself.
+/// Every type that implements [`std::error::Error`] converts into it with `?`; its text is the error and its sources,
+/// separated by `: `. For that reason it does not implement [`std::error::Error`] itself. A `String`, a
+/// `Box<dyn Error + Send + Sync>` and an `anyhow::Error` do not implement that trait: map them with
+/// `.map_err(|error| ToolError::new(error.to_string()))`, which for `anyhow` is `format!("{error:#}")` if the sources
+/// are to be in the text.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ToolError {
     text: String,
