@@ -45,7 +45,10 @@ impl Runtime {
 impl AgentRequest {
     /// A message of a tool's call to another session, which works for the call. The request has the call's context, trace,
     /// approvals mode, permission mode, tools and folders, and what is left of its turn's limits. Its id is that of the
-    /// call: a call that is repeated after a crash gets the first outcome.
+    /// call: a call that is repeated after a crash gets the first outcome, if it names the same session.
+    ///
+    /// A session belongs to the tenant of its first request. Where there are several tenants, a name that is made of the
+    /// session's and the call's can be guessed, and taken by another tenant before the call is made, which then fails.
     ///
     /// ```
     /// use bob::tools::{Invocation, ToolError};
@@ -59,7 +62,8 @@ impl AgentRequest {
     ///         return Err(ToolError::new("agents are nested too deeply; do it yourself"));
     ///     }
     ///     let runtime = Runtime::of(&call).ok_or_else(|| ToolError::new("the runtime has ended"))?;
-    ///     let session = SessionId::parse(&format!("{}.{}", call.context.session, call.call.id))?;
+    ///     // The id of a turn is a UUID: no other tenant can guess the name and take it first.
+    ///     let session = SessionId::parse(&format!("{}.{}", call.context.turn, call.call.id))?;
     ///     let result = runtime.run(AgentRequest::for_call(&call, session, task.task)).await?;
     ///     Ok(result.response().content.clone())
     /// }
