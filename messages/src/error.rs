@@ -1,7 +1,8 @@
 //! The error type of all callers.
 //!
-//! Messages are for users: short, with advice. Details go to telemetry; response bodies of providers and secrets are
-//! in neither.
+//! Messages are for users: short, with advice. Details go to telemetry; secrets are in neither. Of the response body with
+//! which a provider refuses a call a message has at most the provider's own message and code (`; it said: …`), cut to a
+//! bound, with configured keys and what looks like one hidden.
 
 mod form;
 mod store;
