@@ -52,6 +52,12 @@ impl std::fmt::Display for SessionOwner {
 ///   succeeds. Otherwise `expected_version` must be the session's version, or the
 ///   answer is [`Conflict`](StoreError::Conflict).
 /// - No rule compares times.
+/// - Every call ends: a store that cannot answer gives an error within a bound of its own. The runtime sets none, and waits
+///   for a batch before it sends the next one, so an [`append`](Self::append) that never answers stops every
+///   session, while the runtime's health stays `Ready`.
+///
+/// A store is one owner of sessions: two runtimes over one object take sessions from each other, as one owner may claim its
+/// own again. Give each runtime a store of its own, also in one process, by opening the folder or the database again.
 ///
 /// Every method may be called from several tasks at once. A future that is dropped before it is ready may or may not
 /// have had its effect, like an operation that answered [`InDoubt`](StoreError::InDoubt). A future must not block its

@@ -219,7 +219,8 @@ impl RuntimeBuilder {
         self
     }
 
-    /// Sets the session store; default: in memory.
+    /// Sets the session store; default: in memory. Give each runtime a store of its own: to the store, two runtimes over one
+    /// object are the same owner, and take sessions from each other.
     #[doc(alias = "with_store")]
     #[must_use]
     pub fn store(mut self, store: Arc<dyn SessionStore>) -> Self {
