@@ -16,6 +16,8 @@ mod owners;
 mod pools;
 #[path = "scale/refused.rs"]
 mod refused;
+#[path = "scale/tls.rs"]
+mod tls;
 #[path = "scale/workers.rs"]
 mod workers;
 #[path = "scale/works.rs"]

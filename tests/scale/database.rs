@@ -25,11 +25,16 @@ impl Database {
             );
             return None;
         };
+        Some(Self::on(server))
+    }
+
+    /// An empty one on this server.
+    pub(crate) fn on(server: String) -> Self {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let name = format!("bob_test_{}_{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
         let database = Self { name, server };
         database.sql(&format!("CREATE SCHEMA {}", database.name));
-        Some(database)
+        database
     }
 
     pub(crate) fn url(&self) -> String {

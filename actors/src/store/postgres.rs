@@ -136,13 +136,13 @@ impl Ways {
 }
 
 impl PostgresStore {
-    /// Opens a database by its URL, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `?sslmode=require` where the way
-    /// to it is not safe. Blocks until the database was reached once, at most some seconds. The first claim creates the
+    /// Opens a database by its URL, `postgres://USER:PASSWORD@HOST:PORT/DATABASE`, with `?sslmode=verify-full` where the way
+    /// to it is not safe, and `&sslrootcert=FILE` where its certificate authority is not one of the system's. Blocks until the database was reached once, at most some seconds. The first claim creates the
     /// tables, in the schema of the user's `search_path`; a store that only reads writes nothing. Two stores may be open on one
     /// database, also in one process; they are two owners.
     ///
     /// # Errors
-    /// `Unavailable` when the database cannot be reached or refuses the user, when its tables are another program's, and when a
+    /// `Unavailable` when the database cannot be reached, does not prove who it is or refuses the user, when its tables are another program's, and when a
     /// pooler gives its connections to others between two statements; `TooNew` for tables of a newer program.
     pub fn open(url: &str, options: StoreOptions) -> Result<Arc<Self>, StoreError> {
         let address = Address::parse(url)?;

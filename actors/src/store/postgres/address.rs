@@ -1,6 +1,7 @@
 //! Where the database is, and what went wrong with it, in words that name no password.
 
 use super::failure::is_broken;
+use super::tls::{Tls, Untrusted};
 use bob_messages::store::StoreError;
 use std::io;
 use std::time::Duration;
@@ -24,6 +25,7 @@ const FORM: &str = "postgres://USER:PASSWORD@HOST:PORT/DATABASE";
 #[derive(Clone)]
 pub(super) struct Address {
     pub(super) config: Config,
+    pub(super) tls: Tls,
     /// `host:port`, for people.
     server: String,
     user: String,
@@ -42,6 +44,7 @@ impl Address {
         if place.matches('@').count() > 1 {
             return Err(refuse("has more than one @; write %40 for each that is part of the user or of the password"));
         }
+        let (tls, url) = Tls::of(url).map_err(refuse)?;
         // Why it does not read is not said: the parser quotes what it was given.
         let mut config: Config = url.parse().map_err(|_quotes: Error| {
             refuse("does not read; check its port, its options, and that %, :, /, ? and @ in its password are written as %25, %3A, %2F, %3F and %40")
@@ -64,7 +67,7 @@ impl Address {
             config.connect_timeout(CONNECTED_WITHIN);
         }
         config.keepalives_idle(SILENT).tcp_user_timeout(SILENT);
-        Ok(Self { config, server, user, database })
+        Ok(Self { config, tls, server, user, database })
     }
 
     pub(super) fn shown(&self) -> String {
@@ -73,6 +76,9 @@ impl Address {
 
     pub(super) fn refused(&self, error: &Error) -> StoreError {
         let (server, user, database) = (&self.server, &self.user, &self.database);
+        if let Some(untrusted) = Untrusted::of(error) {
+            return StoreError::Unavailable(format!("PostgreSQL on {server} {untrusted}"));
+        }
         let is_full = error.code() == Some(&SqlState::TOO_MANY_CONNECTIONS);
         let class = if is_full || is_broken(error) { StoreError::Away } else { StoreError::Unavailable };
         class(match error.as_db_error() {

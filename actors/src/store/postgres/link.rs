@@ -1,7 +1,7 @@
 use super::address::Address;
 use super::failure::is_lasting;
 use super::schema::{self, Nature};
-use super::tls::Tls;
+use super::tls::Untrusted;
 use super::up::{Unread, Up};
 use bob_messages::store::StoreError;
 use std::future::poll_fn;
@@ -137,9 +137,10 @@ impl Link {
 
     /// A new connection, or why there is none and whether that lasts.
     async fn connect(&self) -> Result<Held, (StoreError, bool)> {
-        let refused = |error: Error| (self.address.refused(&error), is_lasting(&error));
+        let lasts = |error: &Error| is_lasting(error) || Untrusted::of(error).is_some();
+        let refused = |error: Error| (self.address.refused(&error), lasts(&error));
         let failed = |error: Error| (self.address.failed("read", &error), is_lasting(&error));
-        let (client, mut connection) = self.address.config.connect(Tls).await.map_err(refused)?;
+        let (client, mut connection) = self.address.config.connect(self.address.tls.clone()).await.map_err(refused)?;
         let changed = self.changed.clone();
         let (told, is_used) = (Arc::clone(&self.ended), Arc::new(AtomicBool::new(false)));
         let notifies = NotifiesAtItsEnd(told, Arc::clone(&is_used));

@@ -20,6 +20,13 @@ fn what_is_no_url_of_a_database_is_refused_without_repeating_it() {
         "postgres://u:geheim@h:geheim/d",
         "postgres://u:geheim@h/d?geheim=1",
         "postgres://u:geheim@h/d?sslmode=geheim",
+        "postgres://u:geheim@h/d?sslmode=verify-ca",
+        "postgres://u:geheim@h/d?sslmode=allow",
+        "postgres://u:geheim@h/d?sslmode=verify-full&sslrootcert=",
+        // It would go on without TLS where the server has none.
+        "postgres://u:geheim@h/d?sslrootcert=geheim.pem",
+        "postgres://u:geheim@h/d?sslrootcert=system",
+        "postgres://u:geheim@h/d?sslrootcert=geheim.pem&sslmode=prefer",
         "postgres:///d?user=u",
         "host=h password=geheim",
         "host=h user=u password=geheim",
