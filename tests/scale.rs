@@ -18,6 +18,8 @@ mod pools;
 mod refused;
 #[path = "scale/tls.rs"]
 mod tls;
+#[path = "scale/waits.rs"]
+mod waits;
 #[path = "scale/workers.rs"]
 mod workers;
 #[path = "scale/works.rs"]

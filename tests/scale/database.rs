@@ -56,6 +56,12 @@ impl Database {
         }
     }
 
+    /// A database of its own on this server, in which nothing else happens; it is dropped with this.
+    pub(crate) fn alone(&self) -> Alone<'_> {
+        self.sql(&format!("CREATE DATABASE {}", self.name));
+        Alone { beside: self, name: self.name.clone() }
+    }
+
     /// Runs a query until it prints this; a minute at most. A process that has begun may not have made the tables yet.
     #[track_caller]
     pub(crate) fn until(&self, sql: &str, expected: &str) {
@@ -85,6 +91,30 @@ impl Database {
 impl Drop for Database {
     fn drop(&mut self) {
         self.sql(&format!("SET client_min_messages = warning; DROP SCHEMA {} CASCADE", self.name));
+    }
+}
+
+/// A database in which nothing else happens than what a test does.
+pub(crate) struct Alone<'d> {
+    beside: &'d Database,
+    name: String,
+}
+
+impl Alone<'_> {
+    pub(crate) fn url(&self) -> String {
+        format!("{}/{}", self.beside.server.rsplit_once('/').unwrap().0, self.name)
+    }
+
+    /// How many statements it has committed, each a transaction of its own. The server counts up to some seconds late.
+    pub(crate) fn commits(&self) -> i64 {
+        let count = "SELECT xact_commit FROM pg_stat_database WHERE datname";
+        self.beside.sql(&format!("{count} = '{}'", self.name)).parse().unwrap()
+    }
+}
+
+impl Drop for Alone<'_> {
+    fn drop(&mut self) {
+        self.beside.sql(&format!("DROP DATABASE {} WITH (FORCE)", self.name));
     }
 }
 

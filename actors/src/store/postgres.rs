@@ -10,15 +10,16 @@
 //! - `schema`: the tables, and how they come to be; `tables`: what stands in them
 //! - `node`: this process as an owner; `held`: the sessions that it holds
 //! - `writer`: a connection that writes; `stages`: the order on it; `appends`, `claims` and `owners`: the statements; `item`: an append on its way; `job`: what is asked for
-//! - `reader`: loads and listings; `overview`: all processes and messages
+//! - `reader`: loads and listings; `looks`: questions that many ask again and again; `overview`: all processes and messages
 //! - `artifacts`: the port of large parts; `contents`: their rows
-//! - `inbox`: messages to sessions; `due`: the sessions that have something to do; `again`: statements that are repeated; `together`: those that are sent as one
+//! - `inbox`: messages to sessions; `bell`: those who wait for what other processes change; `due`: the sessions that have something to do; `again`: statements that are repeated; `together`: those that are sent as one
 //! - `pooler`: what stands between here and the database
 
 mod address;
 mod again;
 mod appends;
 mod artifacts;
+mod bell;
 mod claims;
 mod contents;
 mod due;
@@ -28,6 +29,7 @@ mod inbox;
 mod item;
 mod job;
 mod link;
+mod looks;
 mod node;
 mod overview;
 mod owners;
@@ -52,6 +54,7 @@ use super::span::Span;
 use super::{ArtifactStorePort, Inbox, NodeFigures, SessionOwner, SessionStore, StoreLease, StoreOverview, Stored};
 use address::Address;
 use artifacts::PostgresArtifacts;
+use bell::Bell;
 use bob_messages::ids::SessionId;
 use bob_messages::reply::{Answer, Reply};
 use bob_messages::share::Share;
@@ -68,7 +71,6 @@ use std::rc::Rc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::{LocalSet, spawn_local};
 use writer::Writer;
@@ -93,8 +95,8 @@ pub struct PostgresStore {
     /// What is known of this process as an owner.
     shared: Arc<Shared>,
     pools: Pools,
-    /// Notified when messages may have come or gone.
-    changed: Arc<Notify>,
+    /// Told when messages may have come or gone.
+    bell: Arc<Bell>,
 }
 
 /// The ways to the tasks of the thread.
@@ -153,8 +155,8 @@ impl PostgresStore {
         let (asks, asked) = unbounded_channel();
         let (inbox, messages) = unbounded_channel();
         let (artifacts, contents) = unbounded_channel();
-        let (shared, changed) = (Arc::<Shared>::default(), Arc::<Notify>::default());
-        let known = (Arc::clone(&shared), Arc::clone(&changed));
+        let (shared, bell) = (Arc::<Shared>::default(), Arc::<Bell>::default());
+        let known = (Arc::clone(&shared), Arc::clone(&bell));
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| StoreError::Unavailable(format!("no runtime for the store: {error}")))?;
         let pools = options.pools.clone();
@@ -168,7 +170,7 @@ impl PostgresStore {
         spawned.map_err(|error| StoreError::Unavailable(format!("no thread for the store: {error}")))?;
         opened.recv().unwrap_or_else(|_ended| Err(ended()))?;
         let ways = Some(Ways { writers: [first, second], asks, inbox, artifacts });
-        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, pools, changed }))
+        Ok(Arc::new(Self { ways, closed: Mutex::new(closed), shared, pools, bell }))
     }
 
     fn put<T: Send + 'static>(
@@ -201,7 +203,7 @@ async fn serve(
         UnboundedReceiver<inbox::Ask>,
         UnboundedReceiver<contents::Sent>,
     ),
-    (shared, changed): (Arc<Shared>, Arc<Notify>),
+    (shared, bell): (Arc<Shared>, Arc<Bell>),
     open: &Sender<Result<(), StoreError>>,
 ) {
     let link = || Link::new(address.clone());
@@ -213,14 +215,14 @@ async fn serve(
     if !is_open {
         return;
     }
-    let listening = Link::listening(address.clone(), Arc::clone(&changed));
+    let listening = Link::listening(address.clone(), Arc::clone(&bell));
     let (node, renewing) = Node::start(listening, options.clone(), shared);
     let pools = options.pools.clone();
     let writers = [
         spawn_local(stages::run(Writer::new(writing, node.clone(), options.clone()), first)),
         spawn_local(stages::run(Writer::new(Link::writing(address.clone()), node.clone(), options), second)),
     ];
-    let inbox = spawn_local(inbox::run(Rc::clone(&reading), (node.clone(), pools), changed, messages));
+    let inbox = spawn_local(inbox::run(Rc::clone(&reading), (node.clone(), pools), bell, messages));
     let artifacts = spawn_local(contents::run(link(), node.clone(), contents));
     let reader = spawn_local(reader::run(reading, asks));
     let _ended = join_all(writers).await;
@@ -356,7 +358,7 @@ impl SessionStore for PostgresStore {
     }
 
     fn inbox(&self) -> Option<Arc<dyn Inbox>> {
-        Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.changed))
+        Some(PostgresInbox::of(&self.ways.as_ref()?.inbox, &self.bell))
     }
 
     fn share(&self) -> Option<Share> {

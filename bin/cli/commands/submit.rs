@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bob::approvals::PermissionMode;
 use bob::config::clock;
-use bob::events::{AgentEvent, Envelope};
+use bob::events::AgentEvent;
 use bob::inbox::{InboxMessage, InboxRequest, Pending, SubmitRequest, Submitter};
 use bob::model::ContentPart;
 use bob::sessions::{PoolName, RequestId, TurnOutcome};
@@ -219,11 +219,13 @@ pub(crate) async fn taken(
 
 /// Waits for the outcome, and prints the events on the way if that was asked for.
 async fn followed(printed: &Printed, pending: &mut Pending) -> Result<Box<TurnOutcome>, Failure> {
+    if !printed.follows {
+        return while_away(pending, async |pending| pending.outcome().await).await;
+    }
     let mut shown = Show::of_journal();
     let mut screen = Screen::new(None);
-    while let Some(event) = next(pending).await? {
+    while let Some(event) = while_away(pending, async |pending| pending.next_event().await).await? {
         match printed.form {
-            _ if !printed.follows => {}
             // Its end is the result.
             OutputForm::Json | OutputForm::StreamJson if matches!(event.event, AgentEvent::TurnFinished { .. }) => {}
             OutputForm::Text => screen.print(shown.event(&event.event, event.step))?,
@@ -233,12 +235,15 @@ async fn followed(printed: &Printed, pending: &mut Pending) -> Result<Box<TurnOu
     Ok(pending.outcome().await?)
 }
 
-/// The next event. While the store is away, the message waits, and so does this.
-async fn next(pending: &mut Pending) -> Result<Option<Envelope>, Failure> {
+/// What is waited for. While the store is away, the message waits, and so does this.
+async fn while_away<T>(
+    pending: &mut Pending,
+    wait: impl AsyncFn(&mut Pending) -> Result<T, AgentError>,
+) -> Result<T, Failure> {
     let mut is_told = false;
     loop {
-        match pending.next_event().await {
-            Ok(event) => return Ok(event),
+        match wait(pending).await {
+            Ok(found) => return Ok(found),
             Err(AgentError::Store(error)) if error.is_retryable() => {
                 if !std::mem::replace(&mut is_told, true) {
                     print::note(&format!("[{error}; the message is accepted, and its outcome is waited for]"));

@@ -80,6 +80,14 @@ pub trait Inbox: Send + Sync + 'static {
 
     /// Ready when something may have been put or settled since the last call. A hint: it may be early, and it may never come.
     fn woken(&self) -> BoxFuture<'_, ()>;
+
+    /// Ready when something may have been put or settled for this session from now on, by any process; of those who wait, all
+    /// are told. A hint as [`woken`](Self::woken), and nothing is taken from a worker that waits there. `None` where the changes
+    /// of other processes are not heard of, so that one who waits has to look often.
+    fn told_of(&self, session: &SessionId) -> Option<BoxFuture<'static, ()>> {
+        let _ = session;
+        None
+    }
 }
 
 /// How long a process may assume that a session it claimed is its own.

@@ -1,6 +1,7 @@
 //! Which sessions have something to do and no living owner: they become this process's, each for one process.
 
 use super::again::writing;
+use super::bell::Bell;
 use super::link::Link;
 use super::node::{self, Node};
 use super::schema::{self, STEPS};
@@ -14,7 +15,6 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::Arc;
-use tokio::sync::Notify;
 use tokio::task::spawn_local;
 use tokio::time::Instant;
 use tokio_postgres::Row;
@@ -283,12 +283,12 @@ fn sessions(rows: &[Row]) -> Vec<Due> {
 #[derive(Debug, Clone)]
 pub(super) struct Suspects {
     looking: Rc<Cell<bool>>,
-    changed: Arc<Notify>,
+    bell: Arc<Bell>,
 }
 
 impl Suspects {
-    pub(super) fn new(changed: Arc<Notify>) -> Self {
-        Self { looking: Rc::default(), changed }
+    pub(super) fn new(bell: Arc<Bell>) -> Self {
+        Self { looking: Rc::default(), bell }
     }
 
     /// Looks at those who own sessions. When one is dead, its sessions are due.
@@ -300,7 +300,7 @@ impl Suspects {
         spawn_local(async move {
             let began = Instant::now();
             match this.look_at_all(&up, ours).await {
-                Ok(true) => this.changed.notify_one(),
+                Ok(true) => this.bell.changed.notify_one(),
                 Ok(false) => {}
                 Err(error) => tracing::debug!(%error, after = ?began.elapsed(), "the owners could not be looked at"),
             }

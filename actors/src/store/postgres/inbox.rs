@@ -1,11 +1,13 @@
 //! Messages to sessions, in the table `bob_inbox`: kept once by session and request id, and taken by the session's owner.
 //!
 //! Other processes are notified when something changed: at most once in [`NOTIFIED_EACH`] for all that changed here meanwhile,
-//! since a notification takes a lock of the whole server.
+//! since a notification takes a lock of the whole server. It names the sessions, so that those who wait for others ask nothing.
 
 use super::again::{reading, writing};
+use super::bell::{Bell, Untold};
 use super::due;
 use super::link::Link;
+use super::looks::Standings;
 use super::node::{Node, lives};
 use super::schema::HAS_INBOX;
 use super::together::Together;
@@ -22,7 +24,6 @@ use std::collections::{BTreeSet, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, WeakUnboundedSender};
 use tokio::task::{JoinSet, spawn_local};
 use tokio::time::{Instant, sleep};
@@ -48,12 +49,18 @@ pub(super) enum Ask {
 #[derive(Debug)]
 pub(super) struct PostgresInbox {
     asks: WeakUnboundedSender<Ask>,
-    changed: Arc<Notify>,
+    bell: Arc<Bell>,
 }
 
 impl PostgresInbox {
-    pub(super) fn of(asks: &UnboundedSender<Ask>, changed: &Arc<Notify>) -> Arc<dyn Inbox> {
-        Arc::new(Self { asks: asks.downgrade(), changed: Arc::clone(changed) })
+    pub(super) fn of(asks: &UnboundedSender<Ask>, bell: &Arc<Bell>) -> Arc<dyn Inbox> {
+        Arc::new(Self { asks: asks.downgrade(), bell: Arc::clone(bell) })
+    }
+
+    fn listen(&self) {
+        if let Some(asks) = self.asks.upgrade() {
+            drop(asks.send(Ask::Listen));
+        }
     }
 
     fn ask<T: Send + 'static>(&self, ask: impl FnOnce(Reply<Result<T, StoreError>>) -> Ask) -> StoreFuture<'static, T> {
@@ -91,10 +98,13 @@ impl Inbox for PostgresInbox {
     }
 
     fn woken(&self) -> BoxFuture<'_, ()> {
-        if let Some(asks) = self.asks.upgrade() {
-            drop(asks.send(Ask::Listen));
-        }
-        self.changed.notified().boxed()
+        self.listen();
+        self.bell.changed.notified().boxed()
+    }
+
+    fn told_of(&self, session: &SessionId) -> Option<BoxFuture<'static, ()>> {
+        self.listen();
+        Some(self.bell.of(session))
     }
 }
 
@@ -102,29 +112,29 @@ impl Inbox for PostgresInbox {
 pub(super) async fn run(
     link: Rc<Link>,
     (node, pools): (Node, Pools),
-    changed: Arc<Notify>,
+    bell: Arc<Bell>,
     mut asks: UnboundedReceiver<Ask>,
 ) {
     let (walk, settled) = (Rc::new(due::Walk::of(pools)), Rc::<Settled>::default());
-    let untold = Rc::new(Notify::new());
+    let (untold, standings) = (Rc::<Untold>::default(), Rc::<Standings>::default());
     let notifying = spawn_local(notify_others(Rc::clone(&link), Rc::clone(&untold)));
-    let suspects = due::Suspects::new(changed);
+    let suspects = due::Suspects::new(bell);
     let mut asked = JoinSet::new();
     while let Some(ask) = asks.recv().await {
         let (link, node, untold, suspects) = (Rc::clone(&link), node.clone(), Rc::clone(&untold), suspects.clone());
-        let (walk, settled) = (Rc::clone(&walk), Rc::clone(&settled));
+        let (walk, settled, standings) = (Rc::clone(&walk), Rc::clone(&settled), Rc::clone(&standings));
         asked.spawn_local(async move {
             match ask {
                 Ask::Put(message, reply) => {
                     reply.send(put(&link, &message).await);
-                    untold.notify_one();
+                    untold.tell(&message.session);
                 }
                 Ask::Take(session, reply) => reply.send(take(&link, &session).await),
                 Ask::Settle(key, refusal, reply) => {
                     reply.send(settle(&link, (&node, &settled), &key, refusal.as_ref()).await);
-                    untold.notify_one();
+                    untold.tell(&key.session);
                 }
-                Ask::Standing(key, reply) => reply.send(standing(&link, &key).await),
+                Ask::Standing(key, reply) => reply.send(standing(&link, &standings, &key).await),
                 Ask::Due(most, known, reply) => {
                     reply.send(due::due(&link, (&node, &walk), &suspects, most, &known).await);
                 }
@@ -138,13 +148,13 @@ pub(super) async fn run(
 }
 
 /// Tells all processes that something changed.
-async fn notify_others(link: Rc<Link>, untold: Rc<Notify>) {
+async fn notify_others(link: Rc<Link>, untold: Rc<Untold>) {
     loop {
-        untold.notified().await;
+        let named = untold.named().await;
         let told = async {
             let up = link.to_write(Instant::now()).await?;
             let channel = super::link::CHANNEL;
-            let told = up.ask(up.client.execute(&format!("SELECT pg_notify({channel}, '')"), &[])).await;
+            let told = up.ask(up.client.execute(&format!("SELECT pg_notify({channel}, $1)"), &[&named])).await;
             told.map_err(|error| link.address.failed("write", &error))
         };
         if let Err(error) = told.await {
@@ -255,16 +265,14 @@ async fn remove(up: &Up, keys: &[InboxKey]) -> Result<Vec<bool>, Error> {
     Ok(sessions.into_iter().zip(requests).map(|key| removed.remove(&key)).collect())
 }
 
-async fn standing(link: &Link, key: &InboxKey) -> Result<InboxStanding, StoreError> {
+async fn standing(link: &Link, standings: &Standings, key: &InboxKey) -> Result<InboxStanding, StoreError> {
     reading(
         link,
         HAS_INBOX,
         || InboxStanding::Gone,
         async |up| {
-            let statement = up.prepared(IS_THERE).await?;
-            let row = up.ask(up.client.query_opt(&statement, &[&key.session.as_str(), &key.request.as_str()])).await?;
             let bad = |error| Unread::Bad(StoreError::Corrupt(format!("a refusal in bob_inbox: {error}")));
-            match row.map(|row| row.get::<_, Option<String>>(0)) {
+            match standings.of(&up, key).await? {
                 None => Ok(InboxStanding::Gone),
                 Some(None) => Ok(InboxStanding::Waiting),
                 Some(Some(why)) => Ok(InboxStanding::Refused(Box::new(serde_json::from_str(&why).map_err(bad)?))),

@@ -1,4 +1,5 @@
 use super::address::Address;
+use super::bell::Bell;
 use super::failure::is_lasting;
 use super::schema::{self, Nature};
 use super::tls::Untrusted;
@@ -45,8 +46,8 @@ pub(super) struct Link {
     held: Mutex<Option<Held>>,
     /// Notified when a connection ended.
     ended: Arc<Notify>,
-    /// Notified when another process says that something changed, on a connection that listens.
-    changed: Option<Arc<Notify>>,
+    /// What is told when another process says that something changed, on a connection that listens.
+    bell: Option<Arc<Bell>>,
     /// How the server is to plan its statements.
     planned: &'static str,
 }
@@ -59,7 +60,7 @@ struct Held {
 
 impl Link {
     pub(super) fn new(address: Address) -> Self {
-        Self { address, held: Mutex::default(), ended: Arc::default(), changed: None, planned: LOOKED_UP }
+        Self { address, held: Mutex::default(), ended: Arc::default(), bell: None, planned: LOOKED_UP }
     }
 
     /// One for what writes: its statements look up single rows by an index, however many there are, so that planning
@@ -69,8 +70,8 @@ impl Link {
     }
 
     /// One whose connections listen to the notifications of all processes.
-    pub(super) fn listening(address: Address, changed: Arc<Notify>) -> Self {
-        Self { changed: Some(changed), ..Self::new(address) }
+    pub(super) fn listening(address: Address, bell: Arc<Bell>) -> Self {
+        Self { bell: Some(bell), ..Self::new(address) }
     }
 
     /// Waits until a connection has ended that was made here.
@@ -141,13 +142,13 @@ impl Link {
         let refused = |error: Error| (self.address.refused(&error), lasts(&error));
         let failed = |error: Error| (self.address.failed("read", &error), is_lasting(&error));
         let (client, mut connection) = self.address.config.connect(self.address.tls.clone()).await.map_err(refused)?;
-        let changed = self.changed.clone();
+        let bell = self.bell.clone();
         let (told, is_used) = (Arc::clone(&self.ended), Arc::new(AtomicBool::new(false)));
         let notifies = NotifiesAtItsEnd(told, Arc::clone(&is_used));
         let driver = tokio::spawn(async move {
             // Also when it is ended from here.
             let _ended = notifies;
-            if let Err(error) = driven(&mut connection, changed.as_deref()).await {
+            if let Err(error) = driven(&mut connection, bell.as_deref()).await {
                 tracing::debug!(%error, "a connection to the database ended");
             }
         });
@@ -179,8 +180,8 @@ impl Link {
             Unread::Bad(error) => (error, true),
             Unread::Failed(error) => failed(error),
         })?;
-        if let Some(changed) = &self.changed {
-            self.listen(&up, changed).await.map_err(failed)?;
+        if let Some(bell) = &self.bell {
+            self.listen(&up, bell).await.map_err(failed)?;
         }
         is_used.store(true, Ordering::Release);
         Ok(Held { up, nature })
@@ -189,10 +190,10 @@ impl Link {
 
 impl Link {
     /// Listens from now on. Earlier notifications are not received, so something is taken to have changed.
-    async fn listen(&self, up: &Up, changed: &Notify) -> Result<(), Error> {
+    async fn listen(&self, up: &Up, bell: &Bell) -> Result<(), Error> {
         let row = up.ask(up.client.query_one(&format!("SELECT {CHANNEL}"), &[])).await?;
         up.ask(up.client.batch_execute(&format!("LISTEN {}", row.get::<_, &str>(0)))).await?;
-        changed.notify_one();
+        bell.ring_all();
         Ok(())
     }
 }
@@ -200,12 +201,12 @@ impl Link {
 /// Drives a connection to its end, and passes notifications on.
 async fn driven<T: TlsStream + Unpin>(
     connection: &mut Connection<Socket, T>,
-    changed: Option<&Notify>,
+    bell: Option<&Bell>,
 ) -> Result<(), Error> {
     poll_fn(|context| {
         loop {
             match ready!(connection.poll_message(context)) {
-                Some(Ok(AsyncMessage::Notification(_))) => changed.iter().for_each(|changed| changed.notify_one()),
+                Some(Ok(AsyncMessage::Notification(told))) => bell.iter().for_each(|bell| bell.ring(told.payload())),
                 Some(Ok(_notice)) => {}
                 Some(Err(error)) => return Poll::Ready(Err(error)),
                 None => return Poll::Ready(Ok(())),

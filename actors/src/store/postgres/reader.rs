@@ -4,6 +4,7 @@ use super::again::reading;
 use super::contents;
 use super::job::Ask;
 use super::link::Link;
+use super::looks::Looks;
 use super::overview;
 use super::owners;
 use super::tables::{Entry, damaged, entry_columns, records, signed};
@@ -22,12 +23,12 @@ use tokio_postgres::{Error, Row};
 
 /// Answers until all senders are dropped.
 pub(super) async fn run(link: Rc<Link>, mut asks: UnboundedReceiver<Ask>) {
-    let mut asked = JoinSet::new();
+    let (mut asked, looks) = (JoinSet::new(), Rc::<Looks>::default());
     while let Some(ask) = asks.recv().await {
-        let link = Rc::clone(&link);
+        let (link, looks) = (Rc::clone(&link), Rc::clone(&looks));
         asked.spawn_local(async move {
             match ask {
-                Ask::Load(session, span, reply) => reply.send(load(&link, &session, span).await),
+                Ask::Load(session, span, reply) => reply.send(load(&link, &looks, &session, span).await),
                 Ask::Owner(session, reply) => reply.send(owners::owner(&link, &session).await),
                 Ask::Overview(reply) => reply.send(overview::overview(&link).await),
                 Ask::List(filter, cursor, reply) => reply.send(list(&link, &filter, cursor.as_deref()).await),
@@ -45,10 +46,15 @@ pub(super) async fn find(up: &Up, session: &SessionId) -> Result<Option<Entry>, 
     Ok(up.ask(up.client.query_opt(&statement, &[&session.as_str()])).await?.map(|row| Entry::of(&row)))
 }
 
-async fn load(link: &Link, session: &SessionId, span: Span) -> Result<Vec<Arc<Record>>, StoreError> {
+async fn load(link: &Link, looks: &Looks, session: &SessionId, span: Span) -> Result<Vec<Arc<Record>>, StoreError> {
     reading(link, 1, Vec::new, async |up| {
+        if looks.finds_nothing(&up, session, span).await? {
+            return Ok(Vec::new());
+        }
         loop {
-            let Some(entry) = find(&up, session).await? else { return Ok(Vec::new()) };
+            let found = find(&up, session).await?;
+            looks.note(session, span, found.as_ref());
+            let Some(entry) = found else { return Ok(Vec::new()) };
             if let Some(damage) = &entry.damage {
                 return Err(Unread::Bad(damaged(&link.address, session, damage)));
             }

@@ -9,14 +9,22 @@ use bob_messages::inbox::{InboxKey, InboxStanding};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::session_state::Session;
 use bob_messages::store::{Fact, Part, Record};
+use futures_util::future::BoxFuture;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
-/// Between two looks at the journal: short at first, since a store may be unable to tell that something changed.
+/// Between two looks where a store is unable to tell that something changed, and at the events of a turn that runs elsewhere, which
+/// are not told. Short at first.
 const FIRST_LOOK: Duration = Duration::from_millis(20);
 pub(super) const LAST_LOOK: Duration = Duration::from_millis(250);
+
+/// Between two looks for events of a turn that has not begun: it is told when its message is refused or withdrawn.
+const NOT_BEGUN_LOOK: Duration = Duration::from_secs(1);
+
+/// Between two looks of one who is told of what it waits for: what it was told may have been lost.
+const SWEPT_EACH: Duration = Duration::from_millis(2_500);
 
 /// How many records are read at a time.
 const PAGE: usize = 256;
@@ -31,6 +39,41 @@ impl std::fmt::Debug for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Place").finish_non_exhaustive()
     }
+}
+
+impl Place {
+    /// What tells that something of a message to this session may have changed, from now on.
+    pub(super) fn told_of(&self, session: &SessionId) -> Told {
+        Told(self.inbox.told_of(session))
+    }
+
+    /// Waits until something may have changed, or it is time to look in any case. Whether it was told.
+    pub(super) async fn changed(&self, told: Told, within: Duration) -> bool {
+        let told = match told.0 {
+            Some(told) => timeout(varied(within), told).await,
+            None => timeout(varied(within), self.inbox.woken()).await,
+        };
+        told.is_ok()
+    }
+}
+
+/// Made before it is looked, so that nothing is missed that comes between a look and the waiting.
+pub(super) struct Told(Option<BoxFuture<'static, ()>>);
+
+impl Told {
+    fn is_heard(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// After how long it is looked in any case: sooner where nothing may be told.
+    pub(super) fn swept_each(&self, unless_told: Duration) -> Duration {
+        if self.is_heard() { SWEPT_EACH } else { unless_told }
+    }
+}
+
+/// About this long. Many that began at once, as after a restart of a database, look at different times.
+fn varied(pause: Duration) -> Duration {
+    pause.mul_f64(0.8 + 0.4 * fastrand::f64())
 }
 
 /// Of which sessions the sender of a message is told something.
@@ -103,7 +146,12 @@ impl Pending {
     /// # Errors
     /// As [`outcome`](Self::outcome).
     pub async fn next_event(&mut self) -> Result<Option<Envelope>, AgentError> {
-        let mut pause = FIRST_LOOK;
+        self.next(true).await
+    }
+
+    /// The next event. Those of the turn are found as soon as they are there, or with what is told of the message.
+    async fn next(&mut self, is_followed: bool) -> Result<Option<Envelope>, AgentError> {
+        let (mut pause, mut asks_at) = (FIRST_LOOK, Instant::now());
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(Some(event));
@@ -112,7 +160,16 @@ impl Pending {
                 return Ok(None);
             }
             let key = InboxKey { session: self.session().clone(), request: self.request.clone() };
-            let standing = self.at.inbox.standing(key).await?;
+            let told = self.at.told_of(self.session());
+            let is_heard = told.is_heard();
+            let standing = match !is_followed || !is_heard || Instant::now() >= asks_at {
+                true => {
+                    asks_at = Instant::now() + SWEPT_EACH;
+                    self.at.inbox.standing(key).await?
+                }
+                // It would have been told.
+                false => InboxStanding::Waiting,
+            };
             if self.look().await? {
                 continue;
             }
@@ -123,8 +180,12 @@ impl Pending {
                 InboxStanding::Gone => self.look_at_all().await?,
             }
             if self.outcome.is_none() {
-                let _told_or_time_to_look = timeout(pause, self.at.inbox.woken()).await;
-                pause = (pause * 3 / 2).min(LAST_LOOK);
+                let within = if is_followed { pause } else { told.swept_each(pause) };
+                if self.at.changed(told, within).await {
+                    asks_at = Instant::now();
+                }
+                let most = if is_heard && self.turn.is_none() { NOT_BEGUN_LOOK } else { LAST_LOOK };
+                pause = (pause * 3 / 2).min(most);
             }
         }
     }
@@ -135,7 +196,7 @@ impl Pending {
     /// Why the message was refused; errors of the store; `Invalid` when the session was deleted meanwhile, and when it has become
     /// another tenant's.
     pub async fn outcome(&mut self) -> Result<Box<TurnOutcome>, AgentError> {
-        while self.next_event().await?.is_some() {}
+        while self.next(false).await?.is_some() {}
         self.outcome.clone().ok_or_else(|| gone(&self.request))
     }
 

@@ -16,7 +16,7 @@ use bob_messages::session_state::{OpenTurn, Session};
 use bob_messages::store::Pools;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::{Instant, timeout};
+use tokio::time::Instant;
 
 /// The most bytes of a message, as JSON: twice what the input of a turn may have with its attachments.
 const MOST_BYTES: usize = 32 << 20;
@@ -222,6 +222,7 @@ impl Submitter {
         let key = InboxKey { session: session.clone(), request: Self::cancellation_of(of) };
         let mut withdrawn_at = Instant::now() + WITHDRAWN_AFTER;
         loop {
+            let told = self.at.told_of(session);
             let standing = self.at.inbox.standing(key.clone()).await?;
             let folded = journal::folded(&*self.at.store, session).await?;
             let (outcome, mut is_over) = match self.sees(&folded) {
@@ -241,7 +242,7 @@ impl Submitter {
                     self.at.inbox.settle(key, None).await?;
                     return Ok(outcome);
                 }
-                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
+                InboxStanding::Waiting => drop(self.at.changed(told, LAST_LOOK).await),
             }
         }
     }
@@ -282,6 +283,7 @@ impl Submitter {
     pub async fn taken(&self, session: &SessionId, request: &RequestId) -> Result<(), AgentError> {
         let key = InboxKey { session: session.clone(), request: request.clone() };
         loop {
+            let told = self.at.told_of(session);
             let standing = self.at.inbox.standing(key.clone()).await?;
             if self.tenant.is_some() {
                 let folded = journal::folded(&*self.at.store, session).await?;
@@ -293,7 +295,10 @@ impl Submitter {
                 }
             }
             match standing {
-                InboxStanding::Waiting => drop(timeout(LAST_LOOK, self.at.inbox.woken()).await),
+                InboxStanding::Waiting => {
+                    let within = told.swept_each(LAST_LOOK);
+                    self.at.changed(told, within).await;
+                }
                 InboxStanding::Refused(error) => return Err(*error),
                 InboxStanding::Gone => return Ok(()),
             }
