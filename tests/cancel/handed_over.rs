@@ -5,8 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bob::health::RuntimeStatus;
-use bob::model::{ScriptedLlm, ScriptedReply};
-use bob::sessions::FinishReason;
+use bob::inbox::{InboxMessage, InboxRequest, SubmitRequest, Submitter, Worker};
+use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
+use bob::sessions::{CancellationToken, FinishReason, RequestId};
 use bob::store::{MemoryStore, SessionStore};
 use bob::tools::{FnTool, Risk, ToolOutput, tool};
 use bob::{AgentError, AgentRuntime, Runtime};
@@ -92,4 +93,73 @@ async fn a_call_that_runs_ends_first_and_the_next_process_does_the_next_step() {
     assert_eq!((outcome.finish_reason, outcome.content.as_str()), (FinishReason::Final, "well"), "{outcome:?}");
     assert_eq!(counted.begun.load(Ordering::SeqCst), 1, "it is not repeated");
     within(next.shutdown()).await;
+}
+
+/// When a cancellation comes, as its process hands over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Comes {
+    /// While the call runs, which does not end by itself.
+    InTheStep,
+    /// As the call ends, behind which the turn is left.
+    AtItsEnd,
+    /// When the turn was left, and no process has it.
+    Between,
+}
+
+#[tokio::test]
+async fn a_cancellation_that_comes_during_a_hand_over_ends_the_turn_in_that_process_or_in_the_next() {
+    for comes in [Comes::Between, Comes::AtItsEnd, Comes::InTheStep] {
+        let (store, counted) = (MemoryStore::new(), Counted::default());
+        let shared: Arc<dyn SessionStore> = Arc::<MemoryStore>::clone(&store);
+        let submitter = Submitter::new(Arc::clone(&shared)).unwrap();
+        let (one, request) = (session("s"), RequestId::new("r"));
+        let submit = SubmitRequest { parts: vec![ContentPart::text("go")], ..SubmitRequest::default() };
+        let submit = InboxRequest::Submit(Box::new(submit));
+        let put = submitter.put(InboxMessage::new(one.clone(), request.clone(), 1, submit));
+        let mut pending = put.await.unwrap();
+
+        let runtime = counted.process(&store).await;
+        let until = CancellationToken::new();
+        let works = tokio::spawn(Worker::new(runtime.clone(), Arc::clone(&shared)).unwrap().run(until.clone()));
+        within(counted.entered.notified()).await;
+        // The worker has looked at the messages to the session when it has taken this one.
+        let (steer, parts) = (RequestId::new("steer"), vec![ContentPart::text("gently")]);
+        let steered = InboxMessage::new(one.clone(), steer.clone(), 2, InboxRequest::Steer { parts });
+        drop(submitter.put(steered).await.unwrap());
+        within(submitter.taken(&one, &steer)).await.unwrap();
+        until.cancel();
+        within(async {
+            while runtime.health().await.status != RuntimeStatus::Draining {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        if comes != Comes::Between {
+            submitter.cancel(&one, &request, 2).await.unwrap();
+        }
+        if comes != Comes::InTheStep {
+            counted.opened.notify_one();
+        }
+        if comes == Comes::InTheStep {
+            // No other process is there to do it.
+            let outcome = within(pending.outcome()).await.unwrap();
+            assert_eq!(outcome.finish_reason, FinishReason::Cancelled);
+        }
+        within(works).await.unwrap();
+        if comes == Comes::Between {
+            submitter.cancel(&one, &request, 2).await.unwrap();
+        }
+
+        let until = CancellationToken::new();
+        let next = Worker::new(counted.process(&store).await, Arc::clone(&shared)).unwrap();
+        let works = tokio::spawn(next.run(until.clone()));
+        let outcome = within(pending.outcome()).await.unwrap();
+        assert_eq!(outcome.finish_reason, FinishReason::Cancelled, "{comes:?}");
+        let told = within(submitter.cancelled(&one, &request)).await.unwrap();
+        assert_eq!(told.map(|outcome| outcome.finish_reason), Some(FinishReason::Cancelled), "{comes:?}");
+        assert_eq!(counted.asked.load(Ordering::SeqCst), 1, "{comes:?}: no model was asked again");
+        assert_eq!(counted.begun.load(Ordering::SeqCst), 1, "{comes:?}: the call was not repeated");
+        until.cancel();
+        within(works).await.unwrap();
+    }
 }

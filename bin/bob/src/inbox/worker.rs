@@ -20,6 +20,7 @@ use futures_util::FutureExt;
 use session::{Ended, SessionWork};
 use shared::Shared;
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -114,6 +115,15 @@ impl Worker {
             }
         }
         self.shared.until.cancel();
+        let poked: Vec<_> = at_work.sessions.values().map(|working| Arc::clone(&working.poked)).collect();
+        tokio::select! {
+            () = self.left(&mut at_work) => {}
+            never = poke(&*self.shared.inbox, &poked) => match never {},
+        }
+    }
+
+    /// Hands over what runs, and waits for the ends of the tasks.
+    async fn left(&self, at_work: &mut AtWork) {
         let all_ended = async { while at_work.tasks.join_next().await.is_some() {} };
         let handed_over = async {
             self.shared.runtime.hand_over().await;
@@ -126,6 +136,16 @@ impl Worker {
             limit = handed_over => limit,
         };
         let _ended_or_left = timeout_at(limit, all_ended).await;
+    }
+}
+
+/// Has tasks look at the messages to their sessions when some may have come, among them cancellations of turns whose step may take
+/// as long as the grace period.
+async fn poke(inbox: &dyn Inbox, tasks: &[Arc<Notify>]) -> Infallible {
+    loop {
+        let _told_or_time_to_look = timeout(SWEPT_EACH, inbox.woken()).await;
+        tasks.iter().for_each(|poked| poked.notify_one());
+        sleep(SWEPT_EACH).await;
     }
 }
 
