@@ -49,6 +49,22 @@ phase "$agent" soak --sessions 1000 --turns 20 --seed "$seed" --chaos default,pr
 # Workers that share a database, which is the soak's own: kills every 5 s, pauses, restarts and lost answers of commits.
 phase "$agent" soak --replicas 3 --store postgres --sessions 200 --duration 10m --seed "$seed" \
     --chaos default,database-restart=2/m,commit-cut=30/m
+# How soon other workers go on behind a kill, turns a second beside SQLite, and what waits costs, each in a database that is removed.
+shared() {
+    script=$1
+    shift
+    POSTGRES_OPTIONS="-c max_connections=600" sh scripts/postgres.sh run sh -c \
+        'exec python3 "$0" --database "$DATABASE_URL" "$@"' "scripts/$script" "$@"
+}
+phase shared takeover.py --program "$agent" --sessions 60 --kills 30
+phase shared workers.py --program "$agent"
+phase shared waits.py --program "$agent"
+# An upgrade needs a program of fewer tables: BOB_OLDER_AGENT names one that was built with the feature postgres.
+if [ -n "${BOB_OLDER_AGENT:-}" ]; then
+    phase shared upgrade.py --old "$BOB_OLDER_AGENT" --new "$agent"
+else
+    printf '\nskipped: scripts/upgrade.py: BOB_OLDER_AGENT names no program of fewer tables\n'
+fi
 # Trees of agents: one transcript, bill and trace; kills at random instants; how soon a cancelled tree stops; many at once; large
 # results beside small turns.
 tree() {
