@@ -1,4 +1,4 @@
-//! `top`: a full-screen view of a running process, over its control socket.
+//! `top`: a full-screen view of a running process, over its control socket, or of a store of several machines.
 //!
 //! Owns the terminal while it runs. The view is a value ([`model`]), keys are handled by a function of it, and
 //! drawing changes nothing, so all of it is tested without a terminal.
@@ -6,6 +6,7 @@
 //! - `model`: the data, the selection, and the actions of keys
 //! - `rows`: the tree as a list of lines
 //! - `draw`, `panels`, `boxes`: render the model
+//! - `shared`: a store of several machines that no process of this one uses
 
 mod boxes;
 mod draw;
@@ -13,11 +14,12 @@ mod figures;
 mod model;
 mod panels;
 mod rows;
+mod shared;
 
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use bob_config::{Config, sanitise};
+use bob_config::{Config, StoreKind, sanitise};
 use ratatui::DefaultTerminal;
 use ratatui::crossterm::event::{self, Event, KeyEventKind};
 use tokio::sync::mpsc::{self, Receiver, Sender};
@@ -48,7 +50,16 @@ pub(crate) async fn top(args: &TopArgs, config: &Config) -> Result<Exit, Failure
         ));
     }
     let mut signals = Signals::new().map_err(|error| Failure::internal(format!("cannot catch signals: {error}")))?;
-    let mut process = client::the_one(config, args.pid).await?;
+    let found = client::the_one(config, args.pid).await;
+    let may_be_elsewhere = args.pid.is_none() && config.store.kind == StoreKind::Postgres;
+    if found.is_err()
+        && may_be_elsewhere
+        && client::processes(config).await.is_empty()
+        && let Some(store) = store::opened(config)?
+    {
+        return shared::top(store, config, &mut signals).await;
+    }
+    let mut process = found?;
     let mut model =
         Model::new(process.hello.clone(), std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()));
     model.take(*process.look().await?);

@@ -3,6 +3,7 @@
 use crate::home::{AGENT, Home};
 use crate::support::program::{Program, Run};
 use crate::support::provider::FakeProvider;
+use crate::support::terminal::Terminal;
 use std::io::Write;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -141,6 +142,21 @@ impl<'d> Machine<'d> {
         let program = Program::new(AGENT).dir(folder).env("DATABASE_URL", url);
         let program = program.env("XDG_STATE_HOME", self.home.scratch.join("state"));
         program.env("XDG_RUNTIME_DIR", self.home.scratch.folder("runtime")).args(["--config", "agent.toml"]).args(args)
+    }
+
+    /// On a terminal.
+    #[track_caller]
+    pub(crate) fn terminal(&self, args: &[&str]) -> Terminal {
+        let folder = self.home.scratch.path();
+        let (state, runtime) = (self.home.scratch.join("state"), self.home.scratch.folder("runtime"));
+        let url = self.database.url();
+        let env = [
+            ("DATABASE_URL", url.as_str()),
+            ("XDG_STATE_HOME", state.to_str().unwrap()),
+            ("XDG_RUNTIME_DIR", runtime.to_str().unwrap()),
+        ];
+        let args = [&["--config", "agent.toml"], args].concat();
+        Terminal::start(AGENT, &args, folder, &env).deadline(std::time::Duration::from_secs(60))
     }
 
     #[track_caller]

@@ -137,6 +137,27 @@ fn every_machine_sees_what_each_process_counted() {
 }
 
 #[test]
+fn top_shows_all_processes_and_running_turns_where_this_machine_has_no_process() {
+    let Some(database) = Database::new("top_shows_all_processes_and_running_turns") else { return };
+    let stuck = FakeProvider::repeating([Reply::Silence]);
+    let (ann, ben) = (database.machine(&stuck), database.machine(&stuck));
+    let works = worker(&ann, "2");
+    let submitted = ann.run(["submit", "--no-wait", "--session", "a-long-turn", "hi"]);
+    assert_eq!(submitted.code, Some(0), "{}", submitted.stderr);
+    assert!(stuck.asked_within(1, SOON), "the turn runs");
+    let mut top = ben.terminal(&["top"]);
+    top.wait_for("no process of this machine uses it");
+    top.wait_for("cli-agent (process");
+    top.wait_for("inbox: 1 message for 1 session");
+    top.wait_for("a-long-turn");
+    let cancelled = ben.run(["cancel", "a-long-turn"]);
+    assert_eq!(cancelled.code, Some(0), "{}", cancelled.stderr);
+    top.wait_until("no turn runs", |screen| !screen.contents().contains("a-long-turn"));
+    assert!(top.press_until_exit(b"q").success());
+    ended(works);
+}
+
+#[test]
 fn a_submitted_turn_whose_worker_dies_is_answered_once() {
     let Some(database) = Database::new("a_submitted_turn_whose_worker_dies") else { return };
     let call = Reply::call("c1", "local__list_dir", r#"{"path":"."}"#);
