@@ -24,6 +24,10 @@ pub(super) struct Database {
     pub(super) began: BTreeMap<String, usize>,
     /// How many records were judged when they were stored.
     pub(super) judged: usize,
+    /// Nothing reaches it.
+    pub(super) is_away: bool,
+    /// How many appends did not reach it.
+    pub(super) missed: usize,
 }
 
 impl Database {
@@ -37,6 +41,8 @@ impl Database {
             renewed: vec![0; processes],
             began: BTreeMap::new(),
             judged: 0,
+            is_away: false,
+            missed: 0,
         }
     }
 

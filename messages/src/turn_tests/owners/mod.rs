@@ -1,5 +1,5 @@
 //! Several processes and one session, in one database: a process stands still at any message, another one takes the session,
-//! and the first one goes on as if nothing had happened. Clocks jump.
+//! and the first one goes on as if nothing had happened. Clocks jump, and the database goes away and comes back.
 //!
 //! Each process has its own machine and its own clock ([`process`]); what they share is a store by the rules of one, and
 //! its clock, which says whose lease is over ([`database`]). What happens next is said by a list ([`tests`]) or by a seed
@@ -11,7 +11,7 @@
 //! the journal; a process that was told that another one has the session asks no model and no tool. Where the clocks run
 //! alike, no side effect begins in a process whose session another one has. In the end each request is answered.
 //!
-//! Five planted defects show that the checks find what they are for.
+//! Six planted defects show that the checks find what they are for.
 
 mod chance;
 mod database;
@@ -42,6 +42,8 @@ enum Defect {
     LeaseFromAnswer,
     /// An append whose answer was lost is taken for done.
     DoubtIsDone,
+    /// An append that did not reach the database, which was away, is taken for done.
+    AwayIsDone,
 }
 
 /// The processes, and what they share.
@@ -90,8 +92,9 @@ impl Owners {
         self.database.is_done(&self.requests) && self.processes.iter().all(|process| !process.is_busy())
     }
 
-    /// No process stands still, no answer is lost and no clock jumps: what is open ends, and everything is asked again.
+    /// No process stands still, no answer is lost, no clock jumps and the database is there: what is open ends, and everything is asked again.
     fn calm(&mut self) {
+        self.database.is_away = false;
         for _ in 0..4_000 {
             if self.broken.is_some() || self.is_done() {
                 break;

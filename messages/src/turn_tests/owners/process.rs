@@ -59,10 +59,14 @@ impl Process {
     }
 }
 
+fn away() -> StoreError {
+    StoreError::Away("no answer".into())
+}
+
 impl Owners {
     /// A process without work takes the session, if it is free and something is open.
     pub(super) fn claim(&mut self, at: usize) {
-        if !self.database.is_free() || self.database.is_done(&self.requests) {
+        if self.database.is_away || !self.database.is_free() || self.database.is_done(&self.requests) {
             return;
         }
         if self.defect != Some(Defect::EpochNotRaised) || self.database.epoch == 0 {
@@ -103,19 +107,28 @@ impl Owners {
     }
 
     /// The database gets what this process has sent, whether or not the process stands still: first its renewal, then the
-    /// first append. The answer of an append may be lost.
+    /// first append. The answer of an append may be lost. While the database is away it gets nothing, and an append is told not to
+    /// be stored; where the connection broke, that is in doubt.
     pub(super) fn arrive(&mut self, at: usize, loses: bool) {
         let process = &mut self.processes[at];
-        if let Some((_, heard @ None)) = &mut process.renewing {
+        if let Some((_, heard @ None)) = &mut process.renewing
+            && !self.database.is_away
+        {
             self.database.renewed[at] = self.database.now;
             *heard = Some(self.database.owner == Some(at) && self.database.epoch == process.epoch);
         }
         let asks = |question: &Question| matches!(question, Question::Append(..));
         let Some(first) = process.world.questions.iter().position(asks) else { return };
         let Question::Append(ticket, append, confirm) = process.world.questions.remove(first) else { return };
-        let is_lost = loses && self.defect == Some(Defect::DoubtIsDone);
-        let result = if is_lost {
+        self.database.missed += usize::from(self.database.is_away);
+        let is_taken_for_done = match self.database.is_away {
+            true => self.defect == Some(Defect::AwayIsDone),
+            false => loses && self.defect == Some(Defect::DoubtIsDone),
+        };
+        let result = if is_taken_for_done {
             Ok(append.expected_version + append.records.len() as u64)
+        } else if self.database.is_away {
+            Err(if loses { StoreError::InDoubt("the connection broke".into()) } else { away() })
         } else {
             let ignored = self.defect == Some(Defect::EpochIgnored);
             let epoch = if ignored { append.epoch } else { self.database.epoch };
@@ -169,6 +182,7 @@ impl Owners {
         let fenced = self.processes[at].fenced;
         self.must(!(fenced && works), || format!("process {at} goes on without its session: {effect:?}"));
         match &effect {
+            Effect::Release { .. } if self.database.is_away => {}
             Effect::Release { epoch, .. } if self.database.owner == Some(at) && self.database.epoch == *epoch => {
                 self.database.owner = None;
             }
@@ -200,7 +214,9 @@ impl Owners {
         match &question {
             Question::Claim(ticket, _) => {
                 let (epoch, records) = (self.processes[at].epoch, self.database.stored.clone());
-                let result = if epoch == self.database.epoch {
+                let result = if self.database.is_away {
+                    Err(away())
+                } else if epoch == self.database.epoch {
                     Ok(Claim { epoch, version: records.len() as u64, records })
                 } else {
                     Err(StoreError::Fenced { epoch: self.database.epoch })
