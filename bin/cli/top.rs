@@ -4,6 +4,7 @@
 //! drawing changes nothing, so all of it is tested without a terminal.
 //!
 //! - `model`: the data, the selection, and the actions of keys
+//! - `keys`: what a person types
 //! - `rows`: the tree as a list of lines
 //! - `draw`, `panels`, `boxes`: render the model
 //! - `shared`: a store of several machines that no process of this one uses
@@ -11,6 +12,7 @@
 mod boxes;
 mod draw;
 mod figures;
+mod keys;
 mod model;
 mod panels;
 mod rows;
@@ -21,7 +23,7 @@ use std::time::Duration;
 
 use bob_config::{Config, StoreKind, sanitise};
 use ratatui::DefaultTerminal;
-use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::crossterm::event::{Event, KeyEventKind};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::sync::watch;
 
@@ -31,13 +33,11 @@ use crate::control::client::{self, Process};
 use crate::control::wire::{Request, Response};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
+use keys::keys;
 use model::{Model, Seen, UserAction};
 
 /// How often the process is looked at.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-
-/// How often the key thread checks whether it should end.
-const KEYS_EVERY: Duration = Duration::from_millis(100);
 
 /// Shows a process until a person leaves.
 pub(crate) async fn top(args: &TopArgs, config: &Config) -> Result<Exit, Failure> {
@@ -141,37 +141,4 @@ async fn talk(mut process: Process, mut asked: Receiver<Request>, say: Sender<Re
             return;
         }
     }
-}
-
-/// Reads keys and resize events on a separate thread, since reading blocks.
-fn keys() -> Receiver<Event> {
-    let (say, typed) = mpsc::channel(32);
-    std::thread::spawn(move || {
-        while !say.is_closed() {
-            let is_there = match event::poll(KEYS_EVERY) {
-                Ok(false) => true,
-                Ok(true) => event::read().is_ok_and(|event| {
-                    if matches!(event, Event::Resize(..)) {
-                        tell_of_keys_again();
-                    }
-                    say.blocking_send(event).is_ok()
-                }),
-                Err(_the_terminal_is_gone) => false,
-            };
-            if !is_there {
-                return;
-            }
-        }
-    });
-    typed
-}
-
-/// Has the terminal tell anew that it has input. A change of the size makes crossterm forget what it was told at the same
-/// moment, which it is told once, so a key that came with it would wait for the next one. Settings that are written as they
-/// are wake every reader.
-fn tell_of_keys_again() {
-    let stdin = io::stdin();
-    let settings = rustix::termios::tcgetattr(&stdin);
-    let _the_terminal_is_gone = settings
-        .and_then(|settings| rustix::termios::tcsetattr(&stdin, rustix::termios::OptionalActions::Now, &settings));
 }

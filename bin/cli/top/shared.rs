@@ -3,6 +3,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bob::sessions::{SessionFilter, SessionState, SessionSummary};
 use bob::store::SessionStore;
@@ -15,12 +16,15 @@ use ratatui::{DefaultTerminal, Frame};
 use tokio::sync::watch;
 
 use super::figures::bold;
+use super::keys::keys;
 use super::rows::clean;
-use super::{LOOK_EVERY, keys};
 use crate::commands::ps::{store, table::duration};
 use crate::exit::{Exit, Failure};
 use crate::runtime::signals::Signals;
 use crate::terminal::print;
+
+/// How often the store is looked at.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// How many sessions are listed: those that were written to last.
 const SESSIONS: usize = 200;
@@ -158,7 +162,10 @@ mod tests {
 
     fn shown(picture: &Picture) -> Vec<String> {
         let mut terminal = Terminal::new(TestBackend::new(60, 5)).unwrap();
-        terminal.draw(|frame| drop(draw(picture, frame))).unwrap();
+        let draws = |frame: &mut Frame<'_>| {
+            draw(picture, frame);
+        };
+        terminal.draw(draws).unwrap();
         let buffer = terminal.backend().buffer();
         let row = |y| (0..60).map(|x| buffer[(x, y)].symbol().to_owned()).collect::<String>().trim_end().to_owned();
         (0..5).map(row).collect()

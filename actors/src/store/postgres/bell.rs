@@ -52,7 +52,7 @@ impl Bell {
     /// Rings for the sessions that a notification names.
     pub(super) fn ring(&self, named: &str) {
         // Also what a program sent that names none, and what cannot be read.
-        if named.is_empty() || named.len() % LETTERS != 0 || !named.is_ascii() {
+        if named.is_empty() || !named.len().is_multiple_of(LETTERS) || !named.is_ascii() {
             return self.ring_all();
         }
         self.changed.notify_one();
