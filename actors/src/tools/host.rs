@@ -280,68 +280,80 @@ struct Limit {
 }
 
 /// Runs one call until it is over, unwanted or too late, and answers it.
-async fn run(port: Arc<dyn ToolPort>, invocation: Invocation, limit: Limit, mut asker: Asker, owner: ActorCell) {
-    if asker.is_abandoned() {
-        return;
-    }
-    let holds_lease = || invocation.progress.runtime().holds_lease(&invocation.context.session);
-    if !limit.read_only && !holds_lease() {
-        // In a box of its own, as below.
-        let renewed = Box::pin(async {
-            while !holds_lease() {
-                tokio::time::sleep(LEASE_LOOKS).await;
-            }
-        });
-        let until = invocation.deadline.min(Instant::now() + LEASE_AWAITED);
-        tokio::select! {
-            biased;
-            () = asker.abandoned() => return,
-            () = renewed => {}
-            () = tokio::time::sleep_until(until) => return asker.send(ToolReturn::not_run(NO_LEASE)),
+#[expect(clippy::manual_async_fn, reason = "the future of an async fn has room for its arguments twice")]
+fn run(
+    port: Arc<dyn ToolPort>,
+    invocation: Invocation,
+    limit: Limit,
+    mut asker: Asker,
+    owner: ActorCell,
+) -> impl Future<Output = ()> + Send {
+    async move {
+        if asker.is_abandoned() {
+            return;
         }
-    }
-    let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
-    let context = Arc::clone(&invocation.context);
-    let mut work = pin!(AssertUnwindSafe(async { port.call_tool(invocation).await }).catch_unwind());
-    let (status, output) = match poll!(work.as_mut()) {
-        // Most tools of this process are done at once: no clock is set for them.
-        Poll::Ready(ended) => result(ended, &name),
-        Poll::Pending => {
-            asker.note_running();
-            // In a box of its own: its timer and its watch over the owner would make every call's task large.
-            let ended = Box::pin(async {
-                tokio::select! {
-                    biased;
-                    () = asker.abandoned() => None,
-                    ended = &mut work => Some(result(ended, &name)),
-                    // The calls of an actor end with it, however it ends; the dropped reply
-                    // tells the asker. One whose end came in between is told it.
-                    _ = owner.wait(None) => match poll!(work.as_mut()) {
-                        Poll::Ready(ended) => Some(result(ended, &name)),
-                        Poll::Pending => None,
-                    },
-                    () = tokio::time::sleep_until(deadline) => {
-                        Some((CallStatus::Error, ToolOutput::error(limit.too_late(&name))))
-                    }
+        let holds_lease = || invocation.progress.runtime().holds_lease(&invocation.context.session);
+        if !limit.read_only && !holds_lease() {
+            // In a box of its own, as below.
+            let renewed = Box::pin(async {
+                while !holds_lease() {
+                    tokio::time::sleep(LEASE_LOOKS).await;
                 }
             });
-            match ended.await {
-                Some(ended) => ended,
-                None => return,
+            let until = invocation.deadline.min(Instant::now() + LEASE_AWAITED);
+            tokio::select! {
+                biased;
+                () = asker.abandoned() => return,
+                () = renewed => {}
+                () = tokio::time::sleep_until(until) => return asker.send(ToolReturn::not_run(NO_LEASE)),
             }
         }
-    };
-    let output = match limit.artifacts.would_spill(&output) {
-        false => output,
-        // What the journal is to name must be durable before.
-        true => tokio::select! {
-            biased;
-            () = asker.abandoned() => return,
-            output = limit.artifacts.spill(&context.session, output) => output,
-        },
-    };
-    let duration_ms = u64::try_from(limit.started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    asker.send(ToolReturn { status, output, duration_ms });
+        let (name, deadline) = (invocation.call.name.clone(), invocation.deadline);
+        let context = Arc::clone(&invocation.context);
+        let mut work = pin!(AssertUnwindSafe(async { port.call_tool(invocation).await }).catch_unwind());
+        let (status, output) = match poll!(work.as_mut()) {
+            // Most tools of this process are done at once: no clock is set for them.
+            Poll::Ready(ended) => result(ended, &name),
+            Poll::Pending => {
+                asker.note_running();
+                // In a box of its own: its timer and its watch over the owner would make every call's task large.
+                let ended = Box::pin(async {
+                    tokio::select! {
+                        biased;
+                        () = asker.abandoned() => None,
+                        ended = &mut work => Some(result(ended, &name)),
+                        // The calls of an actor end with it, however it ends; the dropped reply
+                        // tells the asker. One whose end came in between is told it.
+                        _ = owner.wait(None) => match poll!(work.as_mut()) {
+                            Poll::Ready(ended) => Some(result(ended, &name)),
+                            Poll::Pending => None,
+                        },
+                        () = tokio::time::sleep_until(deadline) => {
+                            Some((CallStatus::Error, ToolOutput::error(limit.too_late(&name))))
+                        }
+                    }
+                });
+                match ended.await {
+                    Some(ended) => ended,
+                    None => return,
+                }
+            }
+        };
+        let output = match limit.artifacts.would_spill(&output) {
+            false => output,
+            // What the journal is to name must be durable before. In a box of its own, as above.
+            true => {
+                let spilled = Box::pin(limit.artifacts.spill(&context.session, output));
+                tokio::select! {
+                    biased;
+                    () = asker.abandoned() => return,
+                    output = spilled => output,
+                }
+            }
+        };
+        let duration_ms = u64::try_from(limit.started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        asker.send(ToolReturn { status, output, duration_ms });
+    }
 }
 
 fn result(ended: std::thread::Result<Result<ToolOutput, ToolError>>, name: &ToolName) -> (CallStatus, ToolOutput) {
