@@ -67,24 +67,27 @@ fn begin(mut call: Pin<Box<impl Future<Output = ()> + Send + 'static>>) {
     }
 }
 
-async fn call(
+#[expect(clippy::manual_async_fn, reason = "the future of an async fn has room for its arguments twice")]
+fn call(
     shared: Arc<LlmArguments>,
     request: Arc<LlmRequest>,
     remaining_ms: u64,
     mut reply: Reply<Result<Arc<LlmAnswer>, LlmError>>,
-) {
-    if reply.is_abandoned() {
-        return;
-    }
-    if let Err(refused) = shared.tenants.allow(&request) {
-        return reply.send(Err(refused));
-    }
-    let seen = reply.so_far().clone();
-    tokio::select! {
-        biased;
-        // First, since an answer that is at hand needs no watch over its asker.
-        result = attempts::answer(&shared, &request, remaining_ms, seen) => reply.send(result),
-        () = reply.abandoned() => {}
+) -> impl Future<Output = ()> + Send {
+    async move {
+        if reply.is_abandoned() {
+            return;
+        }
+        if let Err(refused) = shared.tenants.allow(&request) {
+            return reply.send(Err(refused));
+        }
+        let seen = reply.so_far().clone();
+        tokio::select! {
+            biased;
+            // First, since an answer that is at hand needs no watch over its asker.
+            result = attempts::answer(&shared, &request, remaining_ms, seen) => reply.send(result),
+            () = reply.abandoned() => {}
+        }
     }
 }
 

@@ -85,10 +85,14 @@ impl Admission {
         if most.calls == usize::MAX {
             return Place { gate: None };
         }
-        let (mut waiting, mut turn) = match self.try_enter(provider, self.part_of(most), session, interactive) {
-            Ok(place) => return place,
-            Err(waiting) => waiting,
-        };
+        match self.try_enter(provider, self.part_of(most), session, interactive) {
+            Ok(place) => place,
+            // In a box, since most calls have their place at once and its timer is large.
+            Err((waiting, turn)) => Box::pin(self.wait(provider, most, waiting, turn)).await,
+        }
+    }
+
+    async fn wait(&self, provider: &str, most: Most, mut waiting: Waiting, mut turn: oneshot::Receiver<()>) -> Place {
         // The other half is dropped only once it was used, so there is no error to hear.
         match &self.share {
             Some(_) if most.is_shared => {

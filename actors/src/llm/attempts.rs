@@ -72,7 +72,7 @@ impl<'a> Call<'a> {
         let most = Most { calls: shared.port.limits(provider).max_concurrent, is_shared: !is_local };
         let budget = shared.budgets.of(provider);
         for repeated in 0.. {
-            let attempted = match self.ready().await {
+            let attempted = match self.ready(provider).await {
                 Err(not_ready) => Err(not_ready),
                 // The place is given back while this call waits to try again: a provider that asked one session to
                 // wait may answer another. A call that comes back queues as any other.
@@ -81,28 +81,30 @@ impl<'a> Call<'a> {
                     if repeated == 0 {
                         budget.deposit();
                     }
-                    self.attempt().await
+                    self.attempt(provider).await
                 }
             };
             let error = match attempted {
-                Ok(answer) => {
+                Ok(mut answer) => {
                     self.deltas.end();
+                    answer.cost = answer.usage.and_then(|usage| Some(shared.port.price(self.model)?.of(&usage)));
+                    answer.latency_ms = self.took_ms();
                     // Shared at once, since it is large and goes through several futures.
-                    let cost = answer.usage.and_then(|usage| Some(shared.port.price(self.model)?.of(&usage)));
-                    return Ok(Some(Arc::new(answer.with_latency_ms(self.took_ms()).with_cost(cost))));
+                    return Ok(Some(Arc::new(answer)));
                 }
                 Err(error) => error,
             };
             let Some(delay_ms) = self.after(error, repeated, || budget.withdraw())? else { break };
-            tokio::time::sleep(Duration::from_millis(delay_ms)).await;
+            // In a box, since it is rare and its timer is large.
+            Box::pin(tokio::time::sleep(Duration::from_millis(delay_ms))).await;
         }
         Ok(None)
     }
 
     /// Waits for the provider's server on this machine, if it has one. All calls wait for its start together, before
     /// they queue, and what it takes counts for no limit of their turns.
-    async fn ready(&mut self) -> Result<(), LlmError> {
-        let (readiness, provider) = (self.shared.readiness.as_deref(), self.model.provider());
+    async fn ready(&mut self, provider: &str) -> Result<(), LlmError> {
+        let readiness = self.shared.readiness.as_deref();
         let Some(readiness) = readiness.filter(|readiness| readiness.starts(provider)) else { return Ok(()) };
         let waiting = Waiting::begin(self.deltas.pulse());
         let ready = readiness.ready(provider).await;
@@ -116,11 +118,15 @@ impl<'a> Call<'a> {
     }
 
     /// One attempt, unless the provider is down.
-    async fn attempt(&self) -> Result<LlmAnswer, LlmError> {
-        let pass = self.shared.breakers.pass(self.model.provider())?;
+    async fn attempt(&self, provider: &str) -> Result<LlmAnswer, LlmError> {
+        let pass = self.shared.breakers.pass(provider)?;
         let request = Arc::clone(self.request);
-        let answered = self.shared.port.complete_stream(request, self.model, self.deltas.clone()).await;
-        let result = answered.and_then(|answer| bounds::check(answer, self.model));
+        let mut result = self.shared.port.complete_stream(request, self.model, self.deltas.clone()).await;
+        if let Ok(answer) = &result
+            && let Err(error) = bounds::check(answer, self.model)
+        {
+            result = Err(error);
+        }
         pass.tell(&result);
         result
     }

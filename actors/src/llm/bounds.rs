@@ -11,8 +11,8 @@ pub(super) const MOST_CALLS: usize = 256;
 /// The most that an answer may hold in text, arguments, reasoning and signatures together, in bytes.
 pub(super) const MOST_ANSWER_BYTES: usize = 8 * 1024 * 1024;
 
-/// The answer, if it is within the bounds. Errors: `TooLarge`, which no other attempt makes smaller.
-pub(super) fn check(answer: LlmAnswer, model: &ModelName) -> Result<LlmAnswer, LlmError> {
+/// Whether the answer is within the bounds. Errors: `TooLarge`, which no other attempt makes smaller.
+pub(super) fn check(answer: &LlmAnswer, model: &ModelName) -> Result<(), LlmError> {
     let too_large = |what: String| Err(LlmError::new(LlmErrorKind::TooLarge, format!("{model} {what}")));
     if answer.calls.len() > MOST_CALLS {
         return too_large(format!("asked for more than {MOST_CALLS} calls in one answer"));
@@ -26,5 +26,5 @@ pub(super) fn check(answer: LlmAnswer, model: &ModelName) -> Result<LlmAnswer, L
             "sent more than {MOST_ANSWER_BYTES} bytes of text, reasoning and arguments in one answer"
         ));
     }
-    Ok(answer)
+    Ok(())
 }
