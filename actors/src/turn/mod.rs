@@ -5,6 +5,7 @@
 //! answer comes back as a message with its ticket.
 
 mod again;
+mod clock;
 mod closing;
 mod lease;
 
@@ -28,7 +29,8 @@ use bob_messages::reply::{Interest, Pulse, Reply, SoFar};
 use bob_messages::store::Record;
 use bob_messages::submission::SessionsMessage;
 use bob_messages::tools::{ToolReturn, ToolsMessage};
-use bob_messages::turn::{Child, Effect, Moment, Turn, TurnMessage};
+use bob_messages::turn::{Child, Effect, Turn, TurnMessage};
+use clock::Clock;
 use closing::Closing;
 use lease::{Lease, Tenant};
 use ractor::{Actor, ActorProcessingErr, ActorRef};
@@ -36,7 +38,6 @@ use std::cell::Cell;
 use std::future::ready;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use tokio::time::Instant;
 
 thread_local! {
     /// The buffer of effects, which all turns of a thread reuse. It is empty between two messages.
@@ -89,12 +90,7 @@ pub struct TurnState {
     turn: Turn,
     started: TurnArguments,
     tenant: Tenant,
-    /// When the actor began, on tokio's clock: the origin of the machine's own time.
-    began: Instant,
-    /// What the pulse had counted of waits then.
-    waited_before_ms: u64,
-    /// When the last message came; `None` before the first.
-    last: Option<Moment>,
+    clock: Clock,
     /// The version of the last record of which it is known what it cost.
     noted: u64,
     /// Held for as long as an answer is wanted; dropping one abandons the question.
@@ -126,19 +122,8 @@ impl Actor for TurnActor {
         let mut turn = Turn::new(started.session.clone());
         turn.has_run(started.has_run.lasted_ms, started.has_run.ran_ms);
         let acting = started.rooms.at_work.begin();
-        let waited_before_ms = started.pulse.waited_ms();
-        let (began, in_flight) = (Instant::now(), Vec::new());
-        Ok(Box::new(TurnState {
-            turn,
-            started,
-            tenant,
-            began,
-            waited_before_ms,
-            last: None,
-            noted: 0,
-            in_flight,
-            _acting: acting,
-        }))
+        let (clock, in_flight) = (Clock::new(&started), Vec::new());
+        Ok(Box::new(TurnState { turn, started, tenant, clock, noted: 0, in_flight, _acting: acting }))
     }
 
     /// Awaits nothing. The future is only the result, since every session's actor keeps memory for it all the time.
@@ -161,7 +146,7 @@ impl Actor for TurnActor {
         let ending = state.started.ending.get().cloned();
         let (reason, submission) = ending.map_or((EndReason::Shutdown, None), |end| (end.reason, end.submission));
         let mut closing = Closing::new(&state.started);
-        let now = state.now();
+        let now = state.clock.now(&state.started);
         state.turn.watched(state.started.feed.is_watched());
         for asked in &state.in_flight {
             if let Some(output) = asked.so_far.end() {
@@ -194,7 +179,7 @@ impl TurnState {
             drop(self.in_flight.swap_remove(at));
             self.started.pulse.beat();
         }
-        let now = self.now();
+        let now = self.clock.of(&message, &self.started);
         self.turn.watched(self.started.feed.is_watched());
         let mut effects = EFFECTS.take();
         // Answers that are known at once: they are applied without being sent, in any order.
@@ -211,17 +196,6 @@ impl TurnState {
         }
         EFFECTS.set(effects);
         Ok(())
-    }
-
-    /// The time of a message. Messages of one millisecond share it, so that the wall clock is read once for them.
-    fn now(&mut self) -> Moment {
-        let passed = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
-        // Waiting for a model to be installed does not count as time of the turn.
-        let waited = self.started.pulse.waited_ms().saturating_sub(self.waited_before_ms);
-        let ticks = passed.saturating_sub(waited);
-        let clock = &self.started.rooms.clock;
-        let known = self.last.filter(|last| last.ticks == ticks && clock.is_of_machine());
-        *self.last.insert(known.unwrap_or_else(|| Moment { wall: clock.now(), ticks }))
     }
 
     /// Notes what these records cost the tenant, each once.
