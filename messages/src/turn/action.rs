@@ -71,6 +71,11 @@ pub(super) fn understand(
     if is_structured && mode == ToolMode::Native {
         return Ok(Understood::Final(answer.text.clone()));
     }
+    // Most answers: as an envelope they would be read only for an error of JSON, whose text is made for nothing.
+    let is_plain = mode == ToolMode::Native && !without_fence(&answer.text).trim_start().starts_with('{');
+    if is_plain && !answer.text.trim().is_empty() {
+        return Ok(Understood::Final(answer.text.clone()));
+    }
     match (mode, read_action(&answer.text, is_structured)) {
         (_, Ok(action)) => Ok(enveloped(action, &answer.text, tools)),
         (ToolMode::Native, Err(_)) if !answer.text.trim().is_empty() || answer.stop_reason == StopReason::MaxTokens => {
