@@ -59,14 +59,22 @@ pub fn trace_id(turn: &TurnId, traceparent: Option<&str>) -> String {
     if let Some((trace, _)) = traceparent.and_then(parse) {
         return trace.to_owned();
     }
-    let mut digits = String::with_capacity(32);
-    turn.as_str().split('-').for_each(|part| digits.push_str(part));
-    let is_id = digits.len() == 32 && digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
-    if is_id && digits.bytes().any(|b| b != b'0') {
-        return digits;
+    if let Some(digits) = digits_of(turn.as_str()) {
+        return text(&digits).to_owned();
     }
     let bytes = turn.as_str().as_bytes();
     format!("{:016x}{:016x}", fnv64(bytes) | 1, fnv64(&[bytes, b"/"].concat()))
+}
+
+/// The digits of a UUID.
+fn digits_of(id: &str) -> Option<[u8; TRACE_DIGITS]> {
+    let (mut digits, mut at) = ([0; TRACE_DIGITS], 0);
+    for byte in id.bytes().filter(|byte| *byte != b'-') {
+        let is_digit = matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+        *digits.get_mut(at).filter(|_| is_digit)? = byte;
+        at += 1;
+    }
+    (at == TRACE_DIGITS && digits.iter().any(|digit| *digit != b'0')).then_some(digits)
 }
 
 /// The span of a turn: 16 hex digits.

@@ -150,9 +150,12 @@ impl Runtime {
     pub(super) async fn lighten(&self, request: &mut AgentRequest) -> Result<(), AgentError> {
         let tenant = request.context.as_ref().and_then(|context| context.tenant.as_ref());
         self.refuse_foreign_servers(&request.session, request.options.as_ref(), tenant).await?;
-        let (attached, said): (Vec<_>, Vec<_>) = request.input.iter().partition(|part| is_attached(part));
-        refuse_oversized(said.iter().map(|part| part.bytes()).sum())?;
-        refuse_attached(attached.iter().map(|part| part.bytes()).sum())?;
+        let (attached, all) = request.input.iter().fold((0, 0), |(attached, all), part| {
+            let bytes = part.bytes();
+            (attached + if is_attached(part) { bytes } else { 0 }, all + bytes)
+        });
+        refuse_oversized(all - attached)?;
+        refuse_attached(attached)?;
         if request.input.iter().all(|part| part.bytes() == 0) {
             return Err(AgentError::Invalid("the input is empty: say something".into()));
         }
