@@ -271,7 +271,6 @@ fn a_file_of_secrets_is_in_no_prompt_under_whatever_name() {
             workspace: folder.path().to_owned(),
             folder: folder.path().to_owned(),
             reads_project: true,
-            secret_files: vec![".env".to_owned()],
             ..PromptFiles::default()
         };
         PromptReader::new(files).layers(None)

@@ -31,7 +31,7 @@ const REMEMBERED_FOLDERS: usize = 64;
 const REMEMBERED_BYTES: usize = 8 << 20;
 
 /// The configured files and texts before a conversation.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptFiles {
     /// The texts that are no files. `instructions` come before the files of `named`.
     pub texts: PromptLayers,
@@ -51,9 +51,31 @@ pub struct PromptFiles {
     pub reads_project: bool,
     /// Whether the prompt says the day, the system, and whether the folder is in a repository.
     pub tells_facts: bool,
-    /// Patterns of files of secrets, as those of the local tools: none is read, under whatever name. Counts with the
-    /// feature `local-tools`.
+    /// Patterns of files of secrets: none is read, under whatever name. By default those of the local tools; none
+    /// without the feature `local-tools`.
     pub secret_files: Vec<String>,
+}
+
+impl Default for PromptFiles {
+    /// No texts and no files.
+    fn default() -> Self {
+        #[cfg(any(test, feature = "local-tools"))]
+        let secret_files = crate::tools::local::SECRET_FILES.map(str::to_owned).to_vec();
+        #[cfg(not(any(test, feature = "local-tools")))]
+        let secret_files = Vec::new();
+        Self {
+            texts: PromptLayers::default(),
+            named: Vec::new(),
+            memory: String::new(),
+            tool_notes: String::new(),
+            workspace: PathBuf::new(),
+            folder: PathBuf::new(),
+            last_folder: None,
+            reads_project: false,
+            tells_facts: false,
+            secret_files,
+        }
+    }
 }
 
 /// Reads the files. Clones share the cache.

@@ -177,7 +177,7 @@ mod tests {
         let mut picture = Picture { store: "postgres://db.example/bob".to_owned(), lines, first: 0 };
         let head = " postgres://db.example/bob  no process of this machine uses".to_owned() + " i";
         let foot = " ↑↓ scroll  q quit";
-        assert_eq!(shown(&picture)[0], head[..60]);
+        assert_eq!(shown(&picture)[0], head[..60].trim_end());
         assert_eq!(shown(&picture)[1..], [" line 1", " line 2", " line 3", foot]);
         assert!(!picture.key(KeyCode::Down.into()) && !picture.key(KeyCode::Char('j').into()));
         assert_eq!(shown(&picture)[1], " line 3");

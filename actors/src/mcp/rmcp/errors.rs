@@ -56,8 +56,9 @@ pub(super) fn failure(error: &ServiceError) -> Failure {
         },
         ServiceError::TransportClosed => Failure::Broken,
         ServiceError::McpError(_) => Failure::Refused(format!("refuses the call: {}", complaint(error))),
-        // Its answer is no answer, and it may have done the call.
-        error => Failure::Doubtful(complaint(error)),
+        // It answered, so it may have done the call.
+        ServiceError::UnexpectedResponse => Failure::Doubtful("gave an answer that is not of the protocol".to_owned()),
+        error => Failure::Doubtful(format!("failed ({})", complaint(error))),
     }
 }
 

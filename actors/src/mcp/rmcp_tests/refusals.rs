@@ -35,6 +35,7 @@ async fn an_answer_that_is_none_of_the_protocol_leaves_the_outcome_unknown() {
         let said = json!({"jsonrpc": "2.0", "id": asked["id"], "result": answer.clone()});
         line.far.write(&said.to_string()).await;
         let ended = soon(call).await.expect("it ends");
-        assert!(matches!(&ended, Err(Failure::Doubtful(_))), "{answer}: {ended:?}");
+        let Err(Failure::Doubtful(why)) = ended else { panic!("{answer}: {ended:?}") };
+        assert_eq!(why, "gave an answer that is not of the protocol", "{answer}");
     }
 }
