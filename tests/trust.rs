@@ -14,5 +14,7 @@ mod journals;
 mod messages;
 #[path = "trust/named.rs"]
 mod named;
+#[path = "trust/own.rs"]
+mod own;
 #[path = "trust/stores.rs"]
 mod stores;

@@ -200,3 +200,19 @@ fn what_only_chooses_a_built_in_model_needs_no_trust() {
     let trust = found.run(["trust"]);
     assert!(trust.code == Some(0) && trust.stderr.contains("nothing to trust"), "{trust:?}");
 }
+
+#[test]
+fn a_value_of_the_environment_that_changed_is_asked_about_and_named() {
+    let found = found();
+    assert_eq!(found.run(["trust", "--yes"]).code, Some(0));
+    let changed = starting(&found, "--mark").replace("canary-value", "canary-other");
+    found.configure(&changed);
+    let (run, shown) = (found.run(["run", "hi"]), found.run(["trust"]));
+    assert!(run.code == Some(2) && run.stderr.contains("(another value of PROBE)"), "{run:?}");
+    assert!(shown.stderr.contains("changed:     the value of PROBE"), "{shown:?}");
+    assert!(!shown.stderr.contains("is as it was trusted") && !shown.stderr.contains("canary"), "{shown:?}");
+    assert!(!shown.stderr.contains("no longer have"), "{shown:?}");
+    assert!(!found.is_there("mark"), "it was started");
+    let kept = found.scratch.read("state/bob/trusted.jsonl");
+    assert!(kept.contains("PROBE") && !kept.contains("canary"), "{kept}");
+}

@@ -42,6 +42,7 @@ impl Found {
 
     pub(crate) fn program<'a>(&self, args: impl IntoIterator<Item = &'a str>) -> Program {
         let program = Program::new(AGENT).args(args).env("XDG_STATE_HOME", self.scratch.join("state"));
+        let program = program.env("XDG_CONFIG_HOME", self.scratch.join("home/.config"));
         let program = program.env("HOME", self.scratch.join("home")).env("OPENAI_API_KEY", "canary-key-value");
         program.dir(self.folder())
     }

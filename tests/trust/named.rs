@@ -56,3 +56,20 @@ fn what_needs_no_trust_is_not_told() {
     let run = found.named(["run", "hi"]);
     assert!(run.code == Some(0) && !run.stderr.contains("changed"), "{run:?}");
 }
+
+#[test]
+fn a_value_that_changed_is_told_by_its_name() {
+    let server = |value: &str| {
+        scripted(&format!(
+            "[[mcp.servers]]\nid = \"x\"\ncommand = \"true\"\nstart = \"lazy\"\nenv = {{ PROBE = \"{value}\" }}\n"
+        ))
+    };
+    let found = Found::with(&server("canary-one"));
+    found.script("local/list_dir", &json!({}));
+    assert_eq!(found.named(["run", "hi"]).code, Some(0));
+    found.configure(&server("canary-two"));
+    let run = found.named(["run", "hi"]);
+    let told: Vec<_> = run.stderr.lines().filter(|line| line.starts_with("note:")).collect();
+    let says = "changed: the tool server x (another value of PROBE)";
+    assert!(told.len() == 1 && told[0].contains(says) && !told[0].contains("canary"), "{run:?}");
+}

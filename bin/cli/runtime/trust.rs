@@ -69,6 +69,11 @@ impl<'a> Question<'a> {
         question
     }
 
+    /// The texts to which the privileges are compared: those that were trusted, else those of the user's own file.
+    fn known(&self) -> &[String] {
+        self.before.as_deref().unwrap_or(self.config.own_privileges())
+    }
+
     fn texts(&self) -> Vec<String> {
         self.privileges.iter().map(Privilege::text).collect()
     }

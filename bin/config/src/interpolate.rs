@@ -11,8 +11,21 @@ use super::problem::Findings;
 use super::secret::Secret;
 use super::tree::{self, Item, Table, Value};
 
-/// A variable that was filled in, and where: a path of keys and positions.
-pub(super) type Filled = (Vec<String>, String);
+/// A variable that was filled in.
+#[derive(Clone)]
+pub(super) struct Filled {
+    /// Where: a path of keys and positions.
+    pub(super) place: Vec<String>,
+    pub(super) variable: String,
+    /// The whole text as it is in the file, with all its variables; parts of it may be secret.
+    pub(super) written: Secret,
+}
+
+impl std::fmt::Debug for Filled {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Filled")
+    }
+}
 
 /// Substitutes all variables below a table, and returns their names, values and positions. `source` is the text that
 /// the spans of the tree refer to.
@@ -96,7 +109,8 @@ impl Pass<'_> {
                 Some(Ok(value)) => {
                     filled.push_str(value);
                     self.used.insert(name.to_owned(), Secret::from(value));
-                    self.places.push((self.path.clone(), name.to_owned()));
+                    let (place, variable) = (self.path.clone(), name.to_owned());
+                    self.places.push(Filled { place, variable, written: Secret::from(text) });
                 }
                 Some(Err(())) => self.complain(name, "is not valid UTF-8", None, span),
                 None => self.complain(name, "is not set", Some(format!("set it: export {name}=…")), span),

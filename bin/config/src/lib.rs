@@ -89,6 +89,12 @@ impl Config {
         filled.iter().fold(text.to_owned(), |text, (name, value)| text.replace(value.expose(), &format!("${{{name}}}")))
     }
 
+    /// A value as it was written at this place, with variables as `${NAME}` however short their values are.
+    pub(crate) fn written_at(&self, place: &[&str], value: &str) -> String {
+        let filled = self.filled_at.iter().find(|filled| filled.place == place);
+        filled.map_or_else(|| value.to_owned(), |filled| filled.written.expose().to_owned())
+    }
+
     /// A hash of the file's text, in hex.
     pub fn digest(&self) -> &str {
         &self.digest

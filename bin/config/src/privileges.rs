@@ -4,10 +4,11 @@
 //! classified. Keys for durations, counts or appearance have no privilege. The behaviour of a started program or of a
 //! script is not analysed.
 //!
-//! - `starts`: programs; `sends`: addresses and variables of the environment; `loosens`: the policy, and paths
+//! - `privilege`: one of them; `starts`: programs; `sends`: addresses and variables of the environment; `loosens`: the policy, and paths
 //!   outside
 
 mod loosens;
+mod privilege;
 mod sends;
 mod starts;
 
@@ -16,6 +17,7 @@ use std::path::Path;
 
 use bob::approvals::PermissionMode;
 use bob::tools::{Policy as ToolPolicy, ToolOverride};
+pub use privilege::{Privilege, PrivilegeKind};
 
 use super::{
     Config, Hook, Llm, Log, Mcp, McpPool, McpServer, ModelsCatalog, Policy, Prompt, Provider, ProviderKind, Runtime,
@@ -24,62 +26,6 @@ use super::{
 
 /// The tool that runs commands.
 const SHELL: &str = "local/shell_exec";
-
-/// How a detail begins that names variables.
-const VARIABLES: &str = "what is in:  ";
-
-/// One thing a configuration does.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Privilege {
-    /// The kind.
-    pub kind: PrivilegeKind,
-    /// Short description: the tool server `x`.
-    pub what: String,
-    /// Details for the user, one a line. A variable is shown by its name, never by its value.
-    pub details: Vec<String>,
-}
-
-/// The kinds of things a configuration does, in the order they are shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum PrivilegeKind {
-    /// It starts a program.
-    Starts,
-    /// It sends to an address that is not built in, or a variable of the environment to one that is.
-    Sends,
-    /// It puts a variable of the environment where keys do not belong.
-    Fills,
-    /// It relaxes the default policy, reads outside its folder, or lets a script decide which tools are called.
-    Loosens,
-    /// It keeps sessions outside its folder.
-    Keeps,
-}
-
-impl PrivilegeKind {
-    /// All of them, in their order.
-    pub const ALL: [Self; 5] = [Self::Starts, Self::Sends, Self::Fills, Self::Loosens, Self::Keeps];
-}
-
-impl Privilege {
-    /// Returns the complete text; equal texts mean equal privileges.
-    pub fn text(&self) -> String {
-        let lines = std::iter::once(&self.what).chain(&self.details);
-        format!("{:?}: {}", self.kind, lines.map(String::as_str).collect::<Vec<_>>().join("\n"))
-    }
-
-    /// Whether the details name variables of the environment.
-    pub fn has_variables(&self) -> bool {
-        self.details.iter().any(|line| line.starts_with(VARIABLES))
-    }
-
-    fn new(kind: PrivilegeKind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), details: Vec::new() }
-    }
-
-    fn line(mut self, line: impl Into<String>) -> Self {
-        self.details.push(line.into());
-        self
-    }
-}
 
 impl Config {
     /// Everything it does beyond choosing a model that is built in, by kind; empty for one that does nothing like that.
@@ -125,7 +71,9 @@ impl Config {
         self.policy(policy, &mut privileges);
         rules(tools, &mut privileges);
         let Mcp { servers, pool: McpPool { idle_ttl_ms: _, max_processes: _ } } = mcp;
-        servers.iter().for_each(|server| self.server(server, &mut privileges));
+        for (index, server) in servers.iter().enumerate() {
+            self.server(&format!("[{index}]"), server, &mut privileges);
+        }
         hooks.iter().for_each(|(name, hook)| privileges.push(self.hook(name, hook)));
         self.prompt(prompt, skills, &mut privileges);
         let Telemetry { otlp_endpoint, protocol: _, headers, capture_content } = telemetry;
@@ -145,6 +93,11 @@ impl Config {
         privileges.sort_by_key(|privilege| privilege.kind);
         privileges.dedup();
         privileges
+    }
+
+    /// The texts of what the user's own file does by itself, for which a found one needs no trust.
+    pub fn own_privileges(&self) -> &[String] {
+        &self.source.own
     }
 
     fn provider(&self, name: &str, provider: &Provider, privileges: &mut Vec<Privilege>) {
@@ -185,7 +138,7 @@ impl Config {
         }));
     }
 
-    fn server(&self, server: &McpServer, privileges: &mut Vec<Privilege>) {
+    fn server(&self, position: &str, server: &McpServer, privileges: &mut Vec<Privilege>) {
         let McpServer {
             id,
             transport,
@@ -200,19 +153,26 @@ impl Config {
             client_secret,
             client_metadata_url: _,
             scopes: _,
-            tools: _,
+            tools,
             start: _,
             isolation: _,
             required: _,
             tool_timeout_ms: _,
             startup_timeout_ms: _,
         } = server;
-        privileges.push(match transport {
-            Transport::Stdio => starts::tool_server(self, id, command.as_deref().unwrap_or_default(), args, env),
-            Transport::Http => {
-                let keys = headers.values().chain(client_secret);
-                sends::tool_server(self, id, url.as_deref().unwrap_or_default(), keys)
+        let place = ["mcp", "servers", position];
+        let server = match transport {
+            Transport::Stdio => {
+                starts::tool_server(self, (place, id), command.as_deref().unwrap_or_default(), args, env)
             }
+            Transport::Http => {
+                let address = url.as_deref().unwrap_or_default();
+                sends::tool_server(self, (place, id), address, headers, client_secret.as_ref())
+            }
+        };
+        privileges.push(match tools {
+            Some(tools) => server.line(format!("only tools:  {}", tools.join(", "))),
+            None => server,
         });
     }
 

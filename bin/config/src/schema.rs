@@ -17,6 +17,7 @@ use tracing::level_filters::LevelFilter;
 
 use super::endpoints::{Mcp, Provider, Skills};
 use super::hooks::Hook;
+use super::interpolate::Filled;
 use super::keys::Rule::{Address, CallPattern, Command, Decimal, Model, ModelOrEmpty, Pattern, Pool, Text, Whole};
 use super::keys::{COUNT, RATIO, TIME};
 use super::models::{ModelsCatalog, Selector};
@@ -40,7 +41,7 @@ pub struct Config {
     pub(super) source: Source,
     /// The values of substituted variables, by name.
     pub(super) filled: BTreeMap<String, Secret>,
-    pub(super) filled_at: Vec<(Vec<String>, String)>,
+    pub(super) filled_at: Vec<Filled>,
     /// Guards and limits of turns.
     pub runtime: Runtime,
     /// How models are used.

@@ -33,19 +33,23 @@ pub(super) fn show(question: &Question<'_>) {
         for privilege in of_kind {
             print::note(&format!("  {}", privilege.what));
             privilege.details.iter().for_each(|line| print::note(&format!("    {line}")));
+            let changed = privilege.changed_values(question.known());
+            if !changed.is_empty() {
+                print::note(&format!("    changed:     the value of {}", changed.join(", ")));
+            }
         }
     }
     if has_changed {
         let texts = question.texts();
         let gone = question.before.iter().flatten().filter(|privilege| !texts.contains(privilege));
-        for privilege in gone.filter_map(|text| text.lines().next()).filter_map(|line| line.split_once(": ")) {
-            print::note(&format!("it would no longer have: {}", privilege.1));
+        let gone = gone.filter_map(|text| text.lines().next()).filter_map(|line| line.split_once(": "));
+        // What is shown above as it is now is not gone.
+        let is_gone = |(_, what): &(&str, &str)| question.privileges.iter().all(|privilege| privilege.what != *what);
+        for (_, what) in gone.filter(is_gone) {
+            print::note(&format!("it would no longer have: {what}"));
         }
         if !known.is_empty() {
-            print::note(&format!(
-                "as it was trusted: {}",
-                named(known.iter().map(|privilege| privilege.what.as_str()))
-            ));
+            print::note(&format!("as it was trusted: {}", named(known.iter().map(|privilege| privilege.what.clone()))));
         }
         if shown.is_empty() {
             print::note("what it starts, sends to and loosens is as it was trusted; other parts of the file differ");
@@ -55,6 +59,15 @@ pub(super) fn show(question: &Question<'_>) {
         print::note("there are sessions here that none of your programs created. Approvals in them would");
         print::note("apply, and their open steps would be run:");
         print::note(&format!("  {}", store.brings()));
+    }
+}
+
+/// What it is, and which of its values differ from those that are known.
+pub(super) fn with_changed(privilege: &Privilege, known: &[String]) -> String {
+    let changed = privilege.changed_values(known);
+    match changed.is_empty() {
+        true => privilege.what.clone(),
+        false => format!("{} (another value of {})", privilege.what, changed.join(", ")),
     }
 }
 
@@ -80,7 +93,7 @@ pub(super) fn refusal(question: &Question<'_>) -> String {
             .iter()
             .filter(is_new)
             .filter(move |privilege| privilege.kind == kind)
-            .map(|privilege| &*privilege.what)
+            .map(|privilege| with_changed(privilege, question.known()))
     };
     let mut parts: Vec<String> = Vec::new();
     if !question.is_trusted {
@@ -129,8 +142,8 @@ fn joined(parts: &[String]) -> String {
 }
 
 /// The first of them, and how many more there are.
-fn named<'a>(all: impl Iterator<Item = &'a str>) -> String {
-    let names: Vec<&str> = all.collect();
+fn named(all: impl Iterator<Item = String>) -> String {
+    let names: Vec<String> = all.collect();
     match names.len().saturating_sub(MOST_NAMED) {
         0 => names.join(" and "),
         more => format!("{} and {more} more", names[..MOST_NAMED].join(", ")),

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::memory::PathRecords;
 use super::place;
+use super::show::with_changed;
 use crate::terminal::print;
 
 /// How many things are named in the line.
@@ -46,7 +47,7 @@ fn difference(privileges: &[Privilege], now: &[String], before: &[String]) -> Op
     let is_gone = |what: &&&str| same.iter().all(|privilege| privilege.what != **what);
     let lines = [
         ("it now ", listed(new.iter().map(|privilege| format!("{} {}", verb(privilege.kind), privilege.what)))),
-        ("changed: ", listed(same.iter().map(|privilege| privilege.what.to_owned()))),
+        ("changed: ", listed(same.iter().map(|privilege| with_changed(privilege, before)))),
         ("no longer: ", listed(gone.iter().filter(is_gone).map(|what| (*what).to_owned()))),
     ];
     let lines: Vec<String> = lines.into_iter().filter_map(|(head, what)| Some(format!("{head}{}", what?))).collect();

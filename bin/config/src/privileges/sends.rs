@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use bob::model::providers::KNOWN;
 
-use super::{Privilege, PrivilegeKind, VARIABLES};
+use super::privilege::VARIABLES;
+use super::{Privilege, PrivilegeKind};
+use crate::interpolate::Filled;
 use crate::{Config, Secret};
 
 /// An address of a provider that is not the built-in one, or a key that is another variable than the provider's own.
@@ -21,26 +23,52 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
         // A provider that is not built in and has no address sends nothing.
         let known = known?;
         // By its place: the value of a variable may be too short to be known again in a text.
-        let filled = config.filled_at.iter().filter(|(place, _)| *place == ["providers", name, "api_key"]);
-        let others: Vec<String> =
-            filled.map(|(_, variable)| variable.clone()).filter(|it| Some(it.as_str()) != known.key_variable).collect();
+        let filled = config.filled_at.iter().filter(|filled| filled.place == ["providers", name, "api_key"]);
+        let others: Vec<String> = filled
+            .map(|filled| filled.variable.clone())
+            .filter(|variable| Some(variable.as_str()) != known.key_variable)
+            .collect();
         return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), known.base_url, others));
     };
-    let key = match key {
+    let variables = match key {
         Some(key) => variables(config, key.expose()),
         None => known.and_then(|known| known.key_variable).map(str::to_owned).into_iter().collect(),
     };
-    Some(sending(config, format!("the provider {name}"), address, key))
+    let sending = sending(config, format!("the provider {name}"), address, variables);
+    Some(with_value(config, sending, &["providers", name, "api_key"], key))
 }
 
-pub(super) fn tool_server<'a>(
+pub(super) fn tool_server(
     config: &Config,
-    id: &str,
+    ([mcp, servers, position], id): ([&str; 3], &str),
     address: &str,
-    keys: impl Iterator<Item = &'a Secret>,
+    headers: &BTreeMap<String, Secret>,
+    client_secret: Option<&Secret>,
 ) -> Privilege {
-    let of_keys = keys.flat_map(|value| variables(config, value.expose())).collect();
-    sending(config, format!("the tool server {id}"), address, of_keys)
+    let of_keys = headers.values().chain(client_secret).flat_map(|value| variables(config, value.expose())).collect();
+    let sending = sending(config, format!("the tool server {id}"), address, of_keys);
+    let sending = with_headers(config, sending, &[mcp, servers, position, "headers"], headers);
+    with_value(config, sending, &[mcp, servers, position, "client_secret"], client_secret)
+}
+
+/// With the headers that go along: the names are shown. A value decides whose account it is.
+fn with_headers(config: &Config, sending: Privilege, place: &[&str], headers: &BTreeMap<String, Secret>) -> Privilege {
+    if headers.is_empty() {
+        return sending;
+    }
+    let names: Vec<&str> = headers.keys().map(String::as_str).collect();
+    let sending = sending.line(format!("headers:     {}", names.join(", ")));
+    headers.iter().fold(sending, |sending, (name, value)| {
+        with_value(config, sending, &[place, &[name.as_str()]].concat(), Some(value))
+    })
+}
+
+/// With the value at a place, under the last part of it.
+fn with_value(config: &Config, sending: Privilege, place: &[&str], value: Option<&Secret>) -> Privilege {
+    match (value, place.last()) {
+        (Some(value), Some(name)) => sending.value(name, &config.written_at(place, value.expose())),
+        (_, _) => sending,
+    }
 }
 
 pub(super) fn telemetry(
@@ -54,7 +82,8 @@ pub(super) fn telemetry(
         false => "the receiver of telemetry, without texts of messages, arguments and results",
     };
     let of_headers = headers.values().flat_map(|value| variables(config, value.expose())).collect();
-    sending(config, what.to_owned(), address, of_headers)
+    let sending = sending(config, what.to_owned(), address, of_headers);
+    with_headers(config, sending, &["telemetry", "headers"], headers)
 }
 
 /// The database that keeps the sessions. Its URL is told by its variables, or without its user and password.
@@ -63,6 +92,8 @@ pub(super) fn database(config: &Config, url: &Secret) -> Privilege {
     let shown = if written.starts_with("${") { written } else { crate::database_shown(&written) };
     let privilege = Privilege::new(PrivilegeKind::Sends, "the database that keeps the sessions".to_owned());
     let privilege = privilege.line(format!("to:          {shown}"));
+    // Whose sessions they are is decided by what is not shown.
+    let privilege = with_value(config, privilege, &["store", "url"], Some(url));
     if variables.is_empty() { privilege } else { privilege.line(format!("{VARIABLES}{}", variables.join(", "))) }
 }
 
@@ -80,10 +111,10 @@ fn sending(config: &Config, what: String, address: &str, mut variables: Vec<Stri
 }
 
 /// Variables that were filled in where none is expected, by place.
-pub(super) fn filled(filled: &[(Vec<String>, String)], privileges: &mut Vec<Privilege>) {
+pub(super) fn filled(filled: &[Filled], privileges: &mut Vec<Privilege>) {
     let mut places: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (place, name) in filled.iter().filter(|(place, _)| !is_expected(place)) {
-        places.entry(place.join(".").replace(".[", "[")).or_default().push(name);
+    for filled in filled.iter().filter(|filled| !is_expected(&filled.place)) {
+        places.entry(filled.place.join(".").replace(".[", "[")).or_default().push(&filled.variable);
     }
     for (place, mut names) in places {
         names.sort_unstable();

@@ -9,20 +9,22 @@ const FETCHERS: [&str; 6] = ["npx", "bunx", "pnpx", "uvx", "pipx", "deno"];
 
 pub(super) fn model_server(config: &Config, provider: &str, start: &Start) -> Privilege {
     let Start { command, args, ready_timeout_ms: _, env, inherit_env } = start;
-    let environment = env.keys().chain(inherit_env).cloned().collect();
     let folder = config.folder_of_provider(provider);
-    started(config, folder, format!("the model server of {provider}"), (command.as_str(), args.as_slice()), environment)
+    let what = format!("the model server of {provider}");
+    let started = started(config, folder, what, (command.as_str(), args.as_slice()));
+    let started = with_environment(config, started, &["providers", provider, "start", "env"], env);
+    if inherit_env.is_empty() { started } else { started.line(format!("inherited:   {}", inherit_env.join(", "))) }
 }
 
 pub(super) fn tool_server(
     config: &Config,
-    id: &str,
+    ([mcp, servers, position], id): ([&str; 3], &str),
     command: &str,
     args: &[String],
     env: &BTreeMap<String, Secret>,
 ) -> Privilege {
-    let (folder, environment) = (config.folder_of_servers(), env.keys().cloned().collect());
-    started(config, folder, format!("the tool server {id}"), (command, args), environment)
+    let started = started(config, config.folder_of_servers(), format!("the tool server {id}"), (command, args));
+    with_environment(config, started, &[mcp, servers, position, "env"], env)
 }
 
 pub(super) fn hook(
@@ -38,19 +40,12 @@ pub(super) fn hook(
         HookOn::Question => "at questions",
         HookOn::TurnEnd => "at the end of turns",
     };
-    let (folder, environment) = (config.folder_of_hook(name), env.keys().cloned().collect());
-    let started = started(config, folder, format!("the hook {name}, {what}"), (command, args), environment);
+    let started = started(config, config.folder_of_hook(name), format!("the hook {name}, {what}"), (command, args));
+    let started = with_environment(config, started, &["hooks", name, "env"], env);
     if calls.is_empty() { started } else { started.line(format!("about:       {}", calls.join(", "))) }
 }
 
-/// `environment` are the names of the variables that are set for it, or that it gets from ours.
-fn started(
-    config: &Config,
-    folder: &Path,
-    what: String,
-    (program, args): (&str, &[String]),
-    environment: Vec<String>,
-) -> Privilege {
+fn started(config: &Config, folder: &Path, what: String, (program, args): (&str, &[String])) -> Privilege {
     let folder = folder.canonicalize().unwrap_or_else(|_shown_as_written| folder.to_owned());
     let words: Vec<String> =
         std::iter::once(program).chain(args.iter().map(String::as_str)).map(|word| config.as_written(word)).collect();
@@ -61,10 +56,20 @@ fn started(
         let warning = "the package has no version, so what runs is whatever is newest; pin it: name@1.2.3";
         privilege = privilege.line(format!("warning:     {warning}"));
     }
-    if !environment.is_empty() {
-        privilege = privilege.line(format!("environment: {}", environment.join(", ")));
-    }
     privilege
+}
+
+/// With the variables that are set for it: the names are shown. A value decides what runs as much as an argument does.
+fn with_environment(config: &Config, started: Privilege, place: &[&str], env: &BTreeMap<String, Secret>) -> Privilege {
+    if env.is_empty() {
+        return started;
+    }
+    let names: Vec<&str> = env.keys().map(String::as_str).collect();
+    let started = started.line(format!("environment: {}", names.join(", ")));
+    env.iter().fold(started, |started, (name, value)| {
+        let place = [place, &[name.as_str()]].concat();
+        started.value(name, &config.written_at(&place, value.expose()))
+    })
 }
 
 /// Program and arguments, each as it is, quoted where one could be mistaken for two.
