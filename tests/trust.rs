@@ -2,6 +2,8 @@
 
 #[path = "trust/asked.rs"]
 mod asked;
+#[path = "trust/brought.rs"]
+mod brought;
 #[path = "trust/folders.rs"]
 mod folders;
 #[path = "trust/found.rs"]

@@ -68,12 +68,13 @@ use crate::commands::prompt;
 use crate::control::Control;
 use crate::exit::{Exit, Failure};
 use crate::runtime::OpenRuntime;
+use crate::runtime::command_files::CommandFiles;
 use crate::runtime::origin::Origin;
 use crate::runtime::signals::{Caught, Signals};
 use crate::terminal::screen::{self, Live};
 use crate::terminal::spending::Prices;
 use crate::terminal::warnings::Warnings;
-use crate::terminal::{progress, settings, stops};
+use crate::terminal::{print, progress, settings, stops};
 use begin::Begin;
 use choose::Chosen;
 use editor::Editor;
@@ -203,7 +204,8 @@ pub(crate) async fn chat(args: &ChatArgs, config: Config, origin: Origin) -> Res
     opened.check_model(&opened.default_model)?;
     let model = args.model.as_deref().map(ModelName::parse).transpose()?;
     let grows = is_person && config.llm.stream_default;
-    let own = OwnCommands::of(config.resolve(".bob/commands"));
+    let own = OwnCommands::of(CommandFiles::of(&config));
+    own.untrusted().iter().for_each(|line| print::note(line));
     let completed = folder.as_ref().map_or_else(|| opened.workspace.clone(), PathBuf::from);
     let mut source = match is_person {
         true => Source::Person(Editor::start(History::of(&config), look_up::of(&opened, &config, &own, completed))?),

@@ -6,6 +6,7 @@
 //! - `turn`: one running turn; `taken`: who has a session that was taken away; `signals`: signals that end it and the process
 
 pub(crate) mod asking;
+pub(crate) mod command_files;
 pub(crate) mod newest;
 pub(crate) mod origin;
 pub(crate) mod remembered;

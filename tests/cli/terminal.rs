@@ -14,8 +14,9 @@ use crate::support::terminal::{CTRL_C, CTRL_D, Terminal, UP};
 const PROMPT: &str = "you>";
 
 fn chat(home: &Home) -> Terminal {
-    let terminal =
-        Terminal::start(AGENT, &["--config", "agent.toml", "chat", "--session", "s"], home.scratch.path(), &[]);
+    let state = home.scratch.join("state").display().to_string();
+    let args = ["--config", "agent.toml", "chat", "--session", "s"];
+    let terminal = Terminal::start(AGENT, &args, home.scratch.path(), &[("XDG_STATE_HOME", &state)]);
     let terminal = terminal.deadline(Duration::from_secs(15));
     terminal.wait_for(PROMPT);
     terminal
@@ -110,8 +111,8 @@ fn slash_commands_are_obeyed_and_history_is_kept_private() {
     assert!(terminal.wait_exit().success());
     drop(terminal);
 
-    let beside = if cfg!(feature = "sqlite") { ".bob/chat_history" } else { ".bob/sessions/chat_history" };
-    let history = home.scratch.join(beside);
+    let histories = home.scratch.join("state/bob/histories");
+    let history = histories.read_dir().expect("a folder").next().expect("a history").expect("an entry");
     let mode = history.metadata().expect("a history").permissions().mode();
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(home.run(["sessions", "list"]).stdout.lines().count(), 1, "the history is no session");

@@ -4,6 +4,7 @@ use bob::{AgentRuntime, ModelName, SessionId};
 use bob_config::{Config, sanitise};
 
 use super::choose::Choice;
+use super::own_commands::OwnMessage;
 use super::{Chat, begin, help, mentions, mode};
 use crate::commands::file_changes::{self, Which};
 #[cfg(feature = "mcp")]
@@ -24,7 +25,7 @@ pub(super) enum Obeyed {
     /// It is a message.
     NoCommand,
     /// It stands for this message.
-    Message(String),
+    Message(OwnMessage),
     Shell(String),
     /// The history is to be condensed.
     Compact,

@@ -1,17 +1,10 @@
-//! Commands of the project: `.bob/commands/NAME.md` beside the configuration is the message that `/NAME` sends.
-
-use std::fs;
-use std::io::Read;
-use std::path::PathBuf;
+//! Commands of the project: `.bob/commands/NAME.md` beside the configuration is the message that `/NAME` sends. Those that
+//! came with a folder are used once they are trusted.
 
 use super::help::COMMANDS;
 use crate::exit::Failure;
-
-/// The largest file, bytes.
-const MOST_BYTES: u64 = 64 * 1024;
-
-/// How many commands are listed and completed.
-const MOST_COMMANDS: usize = 100;
+use crate::runtime::command_files::{self, CommandFiles};
+use crate::runtime::trust;
 
 /// How many characters of a description are shown.
 const MOST_DESCRIPTION: usize = 100;
@@ -19,64 +12,62 @@ const MOST_DESCRIPTION: usize = 100;
 /// Replaced by what stands behind the name of the command.
 const ARGUMENTS: &str = "$ARGUMENTS";
 
-/// The folder of the commands. It is read each time, so that a new file is a new command.
+/// The commands of the project. They are read each time, so that a new file is a new command.
 #[derive(Clone, Debug)]
 pub(super) struct OwnCommands {
-    folder: PathBuf,
+    pub(super) files: CommandFiles,
+}
+
+/// The message of a command.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OwnMessage {
+    pub(super) text: String,
+    /// What the user typed behind the name of the command.
+    pub(super) arguments: String,
 }
 
 impl OwnCommands {
-    pub(super) fn of(folder: PathBuf) -> Self {
-        Self { folder }
+    pub(super) fn of(files: CommandFiles) -> Self {
+        Self { files }
     }
 
-    /// The commands, each with its slash and the first line of its file, by name.
+    /// The commands that are trusted, each with its slash and the first line of its file, by name.
     pub(super) fn listed(&self) -> Vec<(String, String)> {
-        let Ok(entries) = fs::read_dir(&self.folder) else { return Vec::new() };
-        let names = entries.flatten().filter_map(|entry| {
-            let name = entry.file_name().into_string().ok()?;
-            name.strip_suffix(".md").filter(|name| is_name(name)).map(str::to_owned)
-        });
-        let mut names: Vec<String> = names.take(MOST_COMMANDS).collect();
-        names.sort_unstable();
+        let names = self.files.names().into_iter().filter(|name| is_free(name));
         let described = |name: String| {
-            let text = self.read(&name).ok().flatten()?;
-            let first = text.lines().map(|line| line.trim_start_matches('#').trim()).find(|line| !line.is_empty())?;
-            Some((format!("/{name}"), first.chars().take(MOST_DESCRIPTION).collect()))
+            let text = self.files.read(&name).ok().flatten()?;
+            let first = command_files::description(&text);
+            (!first.is_empty() && trust::is_command_trusted(&self.files, &name, &text))
+                .then(|| (format!("/{name}"), first.chars().take(MOST_DESCRIPTION).collect()))
         };
-        names.into_iter().filter_map(described).collect()
+        names.filter_map(described).collect()
+    }
+
+    /// A line about the commands that are not used; `None` where all are.
+    pub(super) fn untrusted(&self) -> Option<String> {
+        let names: Vec<String> =
+            trust::untrusted_commands(&self.files).into_iter().map(|(name, _)| format!("/{name}")).collect();
+        (!names.is_empty())
+            .then(|| format!("[not used: {} of .bob/commands; look at them with `cli-agent trust`]", names.join(", ")))
     }
 
     /// The message of a command line such as `/review src`; `None` if there is no such command.
-    pub(super) fn message(&self, line: &str) -> Result<Option<String>, Failure> {
+    pub(super) fn message(&self, line: &str) -> Result<Option<OwnMessage>, Failure> {
         let (name, arguments) = line.trim().split_once(char::is_whitespace).unwrap_or((line.trim(), ""));
-        let Some(name) = name.strip_prefix('/').filter(|name| is_name(name)) else { return Ok(None) };
-        let text = self.read(name).map_err(|why| {
-            Failure::usage(format!("cannot use {}: {why}", self.folder.join(format!("{name}.md")).display()))
-        })?;
-        Ok(text.map(|text| filled(&text, arguments.trim())))
-    }
-
-    fn read(&self, name: &str) -> Result<Option<String>, String> {
-        let path = self.folder.join(format!("{name}.md"));
-        // Checked before it is opened, since opening a pipe waits for a writer.
-        if !fs::metadata(&path).is_ok_and(|what| what.is_file()) {
-            return Ok(None);
+        let Some(name) = name.strip_prefix('/').filter(|name| is_free(name)) else { return Ok(None) };
+        let refuse = |why: String| Failure::usage(format!("cannot use {}: {why}", self.files.file(name).display()));
+        let Some(text) = self.files.read(name).map_err(refuse)? else { return Ok(None) };
+        if !trust::is_command_trusted(&self.files, name, &text) {
+            return Err(refuse("it is not trusted as it is; look at it with `cli-agent trust`".to_owned()));
         }
-        let file = fs::File::open(&path).map_err(|error| error.to_string())?;
-        let mut text = String::new();
-        file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(|error| error.to_string())?;
-        match text.len() as u64 {
-            0 => Err("it is empty".to_owned()),
-            1..=MOST_BYTES => Ok(Some(text)),
-            _ => Err(format!("it has more than {MOST_BYTES} bytes")),
-        }
+        let arguments = arguments.trim();
+        Ok(Some(OwnMessage { text: filled(&text, arguments), arguments: arguments.to_owned() }))
     }
 }
 
-fn is_name(name: &str) -> bool {
-    let is_plain = |c: char| c.is_alphanumeric() || c == '-' || c == '_';
-    !name.is_empty() && name.chars().all(is_plain) && COMMANDS.iter().all(|command| &command.name[1..] != name)
+/// Whether no command of the chat has this name.
+fn is_free(name: &str) -> bool {
+    COMMANDS.iter().all(|command| &command.name[1..] != name)
 }
 
 /// The text with the arguments in their place, or behind it where it has none.
@@ -91,20 +82,45 @@ fn filled(text: &str, arguments: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bob_config::{Environment, Overrides, parse};
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    fn own(folder: &std::path::Path) -> OwnCommands {
+        let (text, environment) = ("runtime.default_model = 'openai:m'\n", Environment::default());
+        let config = parse(text, &folder.join("agent.toml"), &environment, &Overrides::default());
+        fs::create_dir_all(folder.join(".bob/commands")).unwrap();
+        OwnCommands::of(CommandFiles::of(&config.unwrap_or_else(|error| panic!("{error}"))))
+    }
 
     #[test]
     fn a_file_is_a_command_and_takes_its_arguments() {
-        let folder = tempfile::tempdir().unwrap();
-        let own = OwnCommands::of(folder.path().to_owned());
-        fs::write(folder.path().join("review.md"), "# Review the code\n\nLook at $ARGUMENTS with care.\n").unwrap();
-        fs::write(folder.path().join("help.md"), "not mine").unwrap();
-        fs::write(folder.path().join("empty.md"), "").unwrap();
-        fs::write(folder.path().join("large.md"), "x".repeat(70_000)).unwrap();
+        let scratch = tempfile::tempdir().unwrap();
+        let (own, folder) = (own(scratch.path()), scratch.path().join(".bob/commands"));
+        fs::write(folder.join("review.md"), "# Review the code\n\nLook at $ARGUMENTS with care.\n").unwrap();
+        fs::write(folder.join("help.md"), "not mine").unwrap();
+        fs::write(folder.join("empty.md"), "").unwrap();
+        fs::write(folder.join("large.md"), "x".repeat(70_000)).unwrap();
         assert_eq!(own.listed(), [("/review".to_owned(), "Review the code".to_owned())]);
-        let message = |line| own.message(line).unwrap();
+        let message = |line| own.message(line).unwrap().map(|message| message.text);
         assert_eq!(message("/review src/a b").as_deref(), Some("# Review the code\n\nLook at src/a b with care.\n"));
         assert_eq!((message("/help"), message("/none"), message("/../x"), message("no")), (None, None, None, None));
         assert!(own.message("/empty").is_err() && own.message("/large").is_err());
         assert_eq!(filled("Say it.\n", "twice"), "Say it.\n\ntwice");
+    }
+
+    #[test]
+    fn a_link_out_of_the_folder_or_to_a_secret_is_no_command() {
+        let scratch = tempfile::tempdir().unwrap();
+        let project = scratch.path().join("p");
+        let (own, folder) = (own(&project), project.join(".bob/commands"));
+        fs::write(scratch.path().join("outside.md"), "outside").unwrap();
+        fs::write(project.join(".env"), "KEY=secret").unwrap();
+        fs::write(project.join("shared.md"), "shared").unwrap();
+        symlink(scratch.path().join("outside.md"), folder.join("out.md")).unwrap();
+        symlink("../../.env", folder.join("env.md")).unwrap();
+        symlink("../../shared.md", folder.join("shared.md")).unwrap();
+        assert!(own.message("/out").is_err() && own.message("/env").is_err());
+        assert_eq!(own.listed(), [("/shared".to_owned(), "shared".to_owned())]);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use bob::approvals::ApprovalsMode;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use super::at_once::AtOnce;
 use super::help::{self, COMMANDS};
 use super::inform::View;
+use super::own_commands::OwnMessage;
 use super::spent::SessionSpending;
 use super::terminal_owner::{TerminalOwner, Typed};
 use super::{Chat, Source, commands, cost, mentions};
@@ -34,9 +36,30 @@ const MOST_OF_UNREAD: usize = 80;
 
 impl Chat {
     /// The next input for the session. On a terminal a file that is named with `@` goes with it.
-    pub(super) fn message(&mut self, text: String) -> Result<Work, Failure> {
+    pub(super) fn message(&self, text: String) -> Result<Work, Failure> {
         let files = if self.is_person { mentions::files(&text, &self.working_folder()) } else { Vec::new() };
-        let attached = attach::parts(&files, "@")?;
+        self.message_with(text, &files)
+    }
+
+    /// The message of a command of the project. Its file may have come with the folder: what that names goes along only from
+    /// the session's folder, and no secrets; what the person typed behind the command goes as in any message.
+    pub(super) fn own_message(&self, own: OwnMessage) -> Result<Work, Failure> {
+        let folder = self.working_folder();
+        let named = if self.is_person { mentions::files(&own.text, &folder) } else { Vec::new() };
+        let typed = mentions::files(&own.arguments, &folder);
+        let (files, refused): (Vec<_>, Vec<_>) = named
+            .into_iter()
+            .map(|file| (self.own.files.refuses(&file, &folder).filter(|_| !typed.contains(&file)), file))
+            .partition(|(why, _)| why.is_none());
+        for (why, file) in refused {
+            print::note(&format!("[not sent: {}, {}]", file.display(), why.unwrap_or_default()));
+        }
+        let files: Vec<PathBuf> = files.into_iter().map(|(_, file)| file).collect();
+        self.message_with(own.text, &files)
+    }
+
+    fn message_with(&self, text: String, files: &[PathBuf]) -> Result<Work, Failure> {
+        let attached = attach::parts(files, "@")?;
         if !files.is_empty() {
             // A text that was pasted may name a file that the person did not see.
             let names: Vec<_> = files.iter().map(|file| file.display().to_string()).collect();

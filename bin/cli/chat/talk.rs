@@ -112,9 +112,12 @@ impl Chat {
                     }
                 }
                 Ok(said @ (Obeyed::NoCommand | Obeyed::Message(_))) => {
-                    let text = if let Obeyed::Message(message) = said { message } else { text };
                     self.miss_session().await;
-                    match self.message(text) {
+                    let message = match said {
+                        Obeyed::Message(own) => self.own_message(own),
+                        _typed => self.message(text),
+                    };
+                    match message {
                         Ok(work) => {
                             if let Some(exit) = self.run(work, source, signals).await? {
                                 return Ok(exit);

@@ -6,10 +6,12 @@
 //! asked once, and again with the difference when it changed. The answer is stored outside the project, for exactly
 //! this path and content. A file named with `--config` is trusted; one line shows what has changed since its last use.
 //!
+//! - `commands`: commands of a project that were trusted
 //! - `memory`: stored trust and usage; `used`: changes of a named configuration
 //! - `stores`: the origin of stores
 //! - `show`: the display of privileges
 
+mod commands;
 mod memory;
 mod show;
 mod stores;
@@ -22,7 +24,9 @@ use bob_config::{Config, Environment, Overrides, Privilege, PrivilegeKind};
 
 use crate::arguments::TrustArgs;
 use crate::exit::{Exit, Failure};
+use crate::runtime::command_files::CommandFiles;
 use crate::terminal::print;
+pub(crate) use commands::{is_command_trusted, untrusted_commands};
 use memory::Trusted;
 pub(crate) use memory::state_folder;
 pub(crate) use stores::recorder;
@@ -36,12 +40,15 @@ struct Question<'a> {
     is_trusted: bool,
     /// The store and its origin.
     store: Option<(Kept, Standing)>,
+    /// Its commands that were not trusted as they are, each with its text.
+    commands: Vec<(String, String)>,
 }
 
 impl<'a> Question<'a> {
     fn about(config: &'a Config) -> Self {
-        let mut question =
-            Self { config, privileges: config.privileges(), before: None, is_trusted: false, store: None };
+        let commands = untrusted_commands(&CommandFiles::of(config));
+        let privileges = config.privileges();
+        let mut question = Self { config, privileges, before: None, is_trusted: false, store: None, commands };
         let texts = question.texts();
         let memory = Trusted::open().ok();
         let entry = memory.as_ref().and_then(|memory| memory.of(&config.file));
@@ -60,6 +67,12 @@ impl<'a> Question<'a> {
             *standing = Standing::Known;
         }
         question
+    }
+
+    /// What matters where there is no project's configuration, which could do something by itself.
+    fn about_commands(config: &'a Config, files: &CommandFiles) -> Self {
+        let commands = untrusted_commands(files);
+        Self { config, privileges: Vec::new(), before: None, is_trusted: false, store: None, commands }
     }
 
     /// What matters where only the store is used.
@@ -122,7 +135,10 @@ impl<'a> Question<'a> {
     }
 
     fn remember(&self) -> Result<(), Failure> {
-        Trusted::open()?.keep(&self.config.file, self.config.digest(), Some(self.texts()))?;
+        if self.config.files().main.is_some() {
+            Trusted::open()?.keep(&self.config.file, self.config.digest(), Some(self.texts()))?;
+        }
+        commands::keep(&CommandFiles::of(self.config), &self.commands)?;
         self.brings().map_or(Ok(()), Kept::keep)
     }
 }
@@ -201,24 +217,30 @@ fn take_named(config: &Config) -> Result<(), Failure> {
 
 /// `trust`: shows the privileges, asks, and stores the answer.
 pub(crate) fn trust(args: &TrustArgs, config: &Config) -> Result<Exit, Failure> {
-    if config.files().main.is_none() {
-        print::note("nothing to trust: there is no agent.toml in this folder or above it");
-        return Ok(Exit::Success);
-    }
+    let files = CommandFiles::of(config);
+    let is_found = config.files().main.is_some();
     if args.revoke {
-        let forgotten = Trusted::open()?.forget(&config.file)?;
+        let forgotten = is_found && Trusted::open()?.forget(&config.file)?;
+        let forgotten = commands::forget(&files) || forgotten;
         print::note(if forgotten { "no longer trusted" } else { "it was not trusted" });
         return Ok(Exit::Success);
     }
-    let question = Question::about(config);
-    if question.privileges.is_empty() && question.brings().is_none() {
+    let question = match is_found {
+        true => Question::about(config),
+        false => Question::about_commands(config, &files),
+    };
+    if !is_found && question.commands.is_empty() {
+        print::note("nothing to trust: there is no agent.toml in this folder or above it");
+        return Ok(Exit::Success);
+    }
+    if question.privileges.is_empty() && question.brings().is_none() && question.commands.is_empty() {
         print::note("nothing to trust: the configuration only selects a built-in model");
         return Ok(Exit::Success);
     }
     question.refuse_parts()?;
     // Fails early where nothing can be stored.
     Trusted::open()?;
-    if question.is_settled() {
+    if question.is_settled() && question.commands.is_empty() {
         show::show(&question);
         print::note("it is trusted already");
         return Ok(Exit::Success);

@@ -3,10 +3,14 @@
 use bob_config::{Privilege, PrivilegeKind};
 
 use super::Question;
+use crate::runtime::command_files::{self, CommandFiles};
 use crate::terminal::print;
 
 /// How many things of a kind are named where there is one line for all.
 const MOST_NAMED: usize = 3;
+
+/// How many characters of a command's first line are shown.
+const MOST_DESCRIPTION: usize = 100;
 
 /// How the names of those variables begin.
 const VARIABLES: &str = "BOB__";
@@ -54,6 +58,14 @@ pub(super) fn show(question: &Question<'_>) {
         if shown.is_empty() {
             print::note("what it starts, sends to and loosens is as it was trusted; other parts of the file differ");
         }
+    }
+    if !question.commands.is_empty() {
+        print::note("there are commands of a chat here, whose text is sent as your message when you type them:");
+    }
+    let files = CommandFiles::of(question.config);
+    for (name, text) in &question.commands {
+        let first: String = command_files::description(text).chars().take(MOST_DESCRIPTION).collect();
+        print::note(&format!("  /{name}, {} bytes in {}: {first}", text.len(), files.file(name).display()));
     }
     if let Some(store) = question.brings() {
         print::note("there are sessions here that none of your programs created. Approvals in them would");

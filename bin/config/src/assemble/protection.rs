@@ -70,7 +70,7 @@ pub fn sandbox(config: &Config) -> Sandbox {
     }
 }
 
-/// The store, and the input history that is kept beside it.
+/// The store, and the input history that is, or was, kept beside it.
 fn store_files(config: &Config) -> Vec<PathBuf> {
     let Some(store) = config.store_path() else {
         return config.beside_store().map(|folder| folder.join("chat_history")).into_iter().collect();
