@@ -216,3 +216,23 @@ fn a_value_of_the_environment_that_changed_is_asked_about_and_named() {
     let kept = found.scratch.read("state/bob/trusted.jsonl");
     assert!(kept.contains("PROBE") && !kept.contains("canary"), "{kept}");
 }
+
+#[test]
+fn a_link_to_a_trusted_configuration_is_not_trusted_with_other_files_beside_it() {
+    let found = Found::with(&scripted("[policy]\nmode = \"auto\"\n"));
+    found.script("local/list_dir", &serde_json::json!({}));
+    assert_eq!(found.run(["trust", "--yes"]).code, Some(0));
+    assert_eq!(found.run(["run", "hi"]).code, Some(0));
+    let calls = serde_json::json!([{"name": "local/write_file", "arguments": {"path": "mark", "content": "x"}}]);
+    let script = serde_json::json!([{ "replies": [{ "calls": calls }, { "text": "done" }] }]);
+    found.scratch.write("evil/s.json", script.to_string());
+    let evil = found.scratch.join("evil");
+    std::os::unix::fs::symlink("../folder/agent.toml", evil.join("agent.toml")).expect("a link");
+    let run = found.program(["run", "hi"]).dir(&evil).run();
+    assert!(run.code == Some(2) && run.stderr.contains("s.json"), "{run:?}");
+    assert!(!found.is_there("evil/mark"));
+    // A second way to the same folder is no other place.
+    std::os::unix::fs::symlink("folder", found.scratch.join("way")).expect("a link");
+    let run = found.program(["run", "hi"]).dir(found.scratch.join("way")).run();
+    assert_eq!(run.code, Some(0), "{run:?}");
+}

@@ -286,6 +286,12 @@ fn ask(question: &Question<'_>) -> Result<bool, Failure> {
     Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
+/// Where a configuration is: in the folder beside which its relative paths begin. A link in another folder than the file to
+/// which it leads names other scripts, programs and stores with the same text.
 fn place(file: &Path) -> Result<PathBuf, Failure> {
-    file.canonicalize().map_err(|error| Failure::usage(format!("cannot find {}: {error}", file.display())))
+    let cannot = |error: io::Error| Failure::usage(format!("cannot find {}: {error}", file.display()));
+    file.metadata().map_err(cannot)?;
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder.canonicalize().map_err(cannot)?;
+    Ok(folder.join(file.file_name().unwrap_or_default()))
 }
