@@ -236,3 +236,35 @@ fn a_link_to_a_trusted_configuration_is_not_trusted_with_other_files_beside_it()
     let run = found.program(["run", "hi"]).dir(found.scratch.join("way")).run();
     assert_eq!(run.code, Some(0), "{run:?}");
 }
+
+#[test]
+fn no_text_of_the_configuration_begins_a_line_of_the_question() {
+    let forged = "x\\n\\u001b[2K\\u202e\\nagent.toml would do nothing else";
+    let head = "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n";
+    for tables in [
+        format!("[tools.\"local/{forged}\"]\nrisk = \"low\"\n"),
+        format!("[[mcp.servers]]\nid = \"x\"\ncommand = \"sh\"\nenv = {{ \"A{forged}\" = \"x\" }}\n"),
+        format!("[policy]\nallow = [\"local/shell_exec({forged})\"]\n"),
+        format!("[policy]\nworkspace = \"../{forged}\"\n"),
+        format!("[providers.x]\nkind = \"scripted\"\nscript = \"{forged}.json\"\n"),
+        format!("[hooks.h]\non = \"before_call\"\ncommand = \"x\"\ncalls = [\"local/{forged}\"]\n"),
+    ] {
+        let found = Found::with(&format!("{head}{tables}"));
+        for run in [found.run(["trust"]), found.run(["run", "hi"])] {
+            let begins = run.stderr.lines().any(|line| line.trim_start().starts_with("agent.toml would do nothing"));
+            assert!(run.code == Some(2) && !begins, "{tables}: {}", run.stderr);
+            assert!(!run.stderr.contains(['\u{1b}', '\u{202e}']), "{tables}: {}", run.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_question_that_leaves_the_screen_names_the_kinds_again_at_its_end() {
+    let relaxed: String = (0..100).map(|n| format!("[tools.\"local/none{n}\"]\nrisk = \"low\"\n")).collect();
+    let found = Found::with(&format!(
+        "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n[[mcp.servers]]\nid = \"x\"\ncommand = \"sh\"\n{relaxed}"
+    ));
+    let shown = found.run(["trust"]);
+    let last: Vec<&str> = shown.stderr.lines().rev().take(2).collect();
+    assert!(last.iter().any(|line| line.contains("in all") && line.contains("the tool server x")), "{last:?}");
+}

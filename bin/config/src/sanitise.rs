@@ -79,6 +79,35 @@ pub fn is_shown(character: char) -> bool {
     }
 }
 
+/// A text of others within a line of ours, so that it cannot begin a line of its own, by a newline, by blanks that wrap it,
+/// or by its length. What is cut off is told by its length and a hash: equal results are of equal texts.
+pub fn one_line(text: &str) -> String {
+    let (mut line, mut blanks, mut length) = (String::with_capacity(text.len()), 0, 0);
+    for character in text.chars() {
+        blanks = if character == ' ' { blanks + 1 } else { 0 };
+        length += 1;
+        if length > MOST_CHARACTERS {
+            continue;
+        }
+        match character {
+            '\n' | '\t' => line.extend(character.escape_unicode()),
+            ' ' if blanks > MOST_BLANKS => line.extend(character.escape_unicode()),
+            _ if is_shown(character) => line.push(character),
+            _ => line.extend(character.escape_unicode()),
+        }
+    }
+    if length > MOST_CHARACTERS {
+        let hash = blake3::hash(text.as_bytes()).to_hex();
+        let more = length - MOST_CHARACTERS;
+        line.push_str(&format!("… and {more} more characters that are not shown ({})", &hash.as_str()[..16]));
+    }
+    line
+}
+
+/// The most characters of a text within a line, and the most blanks in a row: labels are followed by up to this many.
+const MOST_CHARACTERS: usize = 4_000;
+const MOST_BLANKS: usize = 12;
+
 /// Collects the printable output of the escape sequence parser; the default methods drop all sequences.
 struct Shown(String);
 

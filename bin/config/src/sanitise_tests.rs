@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use proptest::prelude::*;
 
-use super::{Sanitiser, clean, is_shown};
+use super::{Sanitiser, clean, is_shown, one_line};
 
 /// (what it is, the text, what is shown of it)
 const ATTACKS: &[(&str, &str, &str)] = &[
@@ -192,4 +192,14 @@ proptest! {
         let printable: String = text.chars().filter(|&character| is_shown(character)).collect();
         prop_assert_eq!(clean(&printable), printable.as_str());
     }
+}
+
+#[test]
+fn a_text_within_a_line_begins_no_line_of_its_own() {
+    let shown = one_line("a\n\tb\r\u{1b}[2K\u{202e}c\u{2028}d");
+    assert_eq!(shown, "a\\u{a}\\u{9}b\\u{d}\\u{1b}[2K\\u{202e}c\\u{2028}d");
+    assert_eq!(one_line("to:          x"), "to:          x");
+    assert!(!one_line(&format!("a{}b", " ".repeat(80))).contains(&" ".repeat(20)));
+    let (one, other) = (one_line(&format!("{}1", "x".repeat(5_000))), one_line(&format!("{}2", "x".repeat(5_000))));
+    assert!(one != other && one.chars().count() < 4_100 && one.contains("1001 more characters"), "{one}");
 }

@@ -1,5 +1,6 @@
 //! Displays the privileges of a configuration, and the error where no question can be asked.
 
+use bob_config::sanitise::one_line;
 use bob_config::{Privilege, PrivilegeKind};
 
 use super::Question;
@@ -9,6 +10,12 @@ use crate::terminal::print;
 /// How many things of a kind are named where there is one line for all.
 const MOST_NAMED: usize = 3;
 
+/// How many characters of a name are in such a line.
+const MOST_OF_NAME: usize = 200;
+
+/// With more lines than this the kinds are named again at the end.
+const MOST_LINES: usize = 16;
+
 /// How many characters of a command's first line are shown.
 const MOST_DESCRIPTION: usize = 100;
 
@@ -17,7 +24,8 @@ const VARIABLES: &str = "BOB__";
 
 /// Shows new privileges in full, then removed and unchanged ones in one line.
 pub(super) fn show(question: &Question<'_>) {
-    let file = question.config.file.display();
+    let file = one_line(&question.config.file.display().to_string());
+    let mut lines = 0;
     let is_known =
         |privilege: &&Privilege| question.before.as_ref().is_some_and(|known| known.contains(&privilege.text()));
     let (known, new): (Vec<_>, Vec<_>) = question.privileges.iter().partition(is_known);
@@ -37,6 +45,7 @@ pub(super) fn show(question: &Question<'_>) {
         for privilege in of_kind {
             print::note(&format!("  {}", privilege.what));
             privilege.details.iter().for_each(|line| print::note(&format!("    {line}")));
+            lines += 1 + privilege.details.len();
             let changed = privilege.changed_values(question.known());
             if !changed.is_empty() {
                 print::note(&format!("    changed:     the value of {}", changed.join(", ")));
@@ -65,12 +74,18 @@ pub(super) fn show(question: &Question<'_>) {
     let files = CommandFiles::of(question.config);
     for (name, text) in &question.commands {
         let first: String = command_files::description(text).chars().take(MOST_DESCRIPTION).collect();
-        print::note(&format!("  /{name}, {} bytes in {}: {first}", text.len(), files.file(name).display()));
+        let place = one_line(&files.file(name).display().to_string());
+        print::note(&format!("  /{name}, {} bytes in {place}: {}", text.len(), one_line(&first)));
     }
     if let Some(store) = question.brings() {
         print::note("there are sessions here that none of your programs created. Approvals in them would");
         print::note("apply, and their open steps would be run:");
-        print::note(&format!("  {}", store.brings()));
+        print::note(&format!("  {}", one_line(&store.brings())));
+    }
+    // What came first may have left the screen.
+    let parts = parts(question);
+    if lines + question.commands.len() > MOST_LINES && !parts.is_empty() {
+        print::note(&format!("in all, {file} would {}", joined(&parts)));
     }
 }
 
@@ -96,7 +111,18 @@ fn heading(kind: PrivilegeKind, has_variables: bool) -> &'static str {
 
 /// Why a found configuration is not used, and how it may be.
 pub(super) fn refusal(question: &Question<'_>) -> String {
-    let file = question.config.file.display();
+    let file = one_line(&question.config.file.display().to_string());
+    let parts = parts(question);
+    let would = match (question.before.is_some() && !question.is_trusted, parts.as_slice()) {
+        (true, []) => differs(&variables()),
+        (true, parts) => format!("{} and would now {}", differs(&variables()), joined(parts)),
+        (false, parts) => format!("was found here and would {}", joined(parts)),
+    };
+    format!("the configuration {file} {would}; look at it with `cli-agent trust`, or name it: --config {file}")
+}
+
+/// What is new, a part for each kind.
+fn parts(question: &Question<'_>) -> Vec<String> {
     let is_new =
         |privilege: &&Privilege| question.before.as_ref().is_none_or(|known| !known.contains(&privilege.text()));
     let of = |kind| {
@@ -123,12 +149,7 @@ pub(super) fn refusal(question: &Question<'_>) -> String {
     if question.brings().is_some() {
         parts.push("use sessions that came with it".to_owned());
     }
-    let would = match (question.before.is_some() && !question.is_trusted, parts.as_slice()) {
-        (true, []) => differs(&variables()),
-        (true, parts) => format!("{} and would now {}", differs(&variables()), joined(parts)),
-        (false, parts) => format!("was found here and would {}", joined(parts)),
-    };
-    format!("the configuration {file} {would}; look at it with `cli-agent trust`, or name it: --config {file}")
+    parts
 }
 
 /// That a configuration is not as it was trusted: the variables of the environment are a part of it.
@@ -155,7 +176,7 @@ fn joined(parts: &[String]) -> String {
 
 /// The first of them, and how many more there are.
 fn named(all: impl Iterator<Item = String>) -> String {
-    let names: Vec<String> = all.collect();
+    let names: Vec<String> = all.map(|name| print::on_one_line(&name, MOST_OF_NAME)).collect();
     match names.len().saturating_sub(MOST_NAMED) {
         0 => names.join(" and "),
         more => format!("{} and {more} more", names[..MOST_NAMED].join(", ")),

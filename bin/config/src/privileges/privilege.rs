@@ -1,3 +1,5 @@
+use crate::sanitise::one_line;
+
 /// How a detail begins that names variables.
 pub(super) const VARIABLES: &str = "what is in:  ";
 
@@ -69,11 +71,11 @@ impl Privilege {
     }
 
     pub(super) fn new(kind: PrivilegeKind, what: impl Into<String>) -> Self {
-        Self { kind, what: what.into(), details: Vec::new(), values: Vec::new() }
+        Self { kind, what: one_line(&what.into()), details: Vec::new(), values: Vec::new() }
     }
 
     pub(super) fn line(mut self, line: impl Into<String>) -> Self {
-        self.details.push(line.into());
+        self.details.push(one_line(&line.into()));
         self
     }
 
