@@ -161,3 +161,33 @@ fn servers_and_prompt_files_of_a_stranger_are_asked_about() {
         assert_untouched(&Found::with(&format!("{model}{tables}")), says);
     }
 }
+
+#[test]
+fn a_configuration_that_is_a_pipe_or_a_device_is_an_error_and_is_not_waited_for() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    for is_pipe in [true, false] {
+        let found = Found::new();
+        let file = found.folder().join("agent.toml");
+        match is_pipe {
+            true => mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe"),
+            false => std::os::unix::fs::symlink("/dev/zero", &file).expect("a link"),
+        }
+        let run = found.run(["run", "hi"]);
+        assert!(run.code == Some(2) && run.stderr.contains("not a regular file"), "{run:?}");
+    }
+}
+
+#[test]
+fn prompt_files_with_secrets_and_a_written_key_are_asked_about() {
+    let model = "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n";
+    for (tables, says) in [
+        ("[prompt]\nfiles = [\".env\"]\n", "a file of secrets"),
+        ("[prompt]\nmemory = \".env\"\n", "a file of secrets"),
+        ("[prompt]\ntool_notes = \".env\"\n", "a file of secrets"),
+        ("[providers.openai]\napi_key = \"canary-of-theirs\"\n", "the provider openai"),
+    ] {
+        let found = Found::with(&format!("{model}{tables}"));
+        found.scratch.write("folder/.env", "KEY=canary\n");
+        assert_untouched(&found, says);
+    }
+}

@@ -43,6 +43,10 @@ pub fn load_all(files: &Files, environment: &Environment, overrides: &Overrides)
 /// When it cannot be read, is too large or not UTF-8.
 pub fn text_of(file: &Path) -> Result<String, ConfigError> {
     let refuse = |message: String, help: Option<&str>| ConfigError::of_file(file, message, help.map(str::to_owned));
+    // Looked at before it is opened, since opening a pipe waits for a writer, and a device may never end.
+    if std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+        return Err(refuse("the configuration is not a regular file".to_owned(), None));
+    }
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|opened| opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {

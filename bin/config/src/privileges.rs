@@ -270,6 +270,11 @@ impl Config {
             let (url, rev) = (self.as_written(url.unwrap_or_default()), rev.unwrap_or_default());
             Privilege::new(PrivilegeKind::Loosens, format!("the model is told the skills of {url} at {rev}"))
         }));
+        let told = read.clone().map(|path| self.resolve(path)).filter(|path| loosens::is_secret(self, path));
+        privileges.extend(told.map(|path| {
+            let what = format!("the model is told what is in {}, a file of secrets", loosens::shown(self, &path));
+            Privilege::new(PrivilegeKind::Loosens, what)
+        }));
         for path in read.chain(folders).map(|path| self.resolve(path)) {
             if loosens::is_outside(self, &path) {
                 let what = format!("the model is told what is in {}, outside its folder", loosens::shown(self, &path));

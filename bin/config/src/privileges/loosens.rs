@@ -2,7 +2,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use bob::tools::{Policy, Risk, Rules, ToolName};
+use bob::tools::{Policy, Protection, Risk, Rules, ToolName};
 
 use crate::Config;
 
@@ -19,6 +19,15 @@ pub(super) fn is_outside(config: &Config, path: &Path) -> bool {
         // A path that cannot be resolved counts as outside.
         (Err(_), _) | (_, None) => true,
     }
+}
+
+/// Whether a file is one of secrets, by its own name or by that to which it leads. A shorter list of patterns is another
+/// privilege, which does not make this one less.
+pub(super) fn is_secret(config: &Config, path: &Path) -> bool {
+    let mut protection = Protection::default();
+    protection.secret_files.extend(config.policy.secret_files.iter().cloned());
+    let written = std::path::absolute(path).unwrap_or_else(|_as_written| path.to_owned());
+    [Some(written), real(path)].iter().flatten().any(|path| protection.is_secret(path))
 }
 
 /// Resolves a path: links in its existing part are followed, the rest is appended.

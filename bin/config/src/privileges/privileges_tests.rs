@@ -108,6 +108,11 @@ fn everything_else_is_a_privilege() {
         ("[tools.\"mcp/x/pay\"]\nrisk = \"medium\"\n", (Loosens, "medium risk")),
         ("[tools.\"mcp/x/pay\"]\nidempotent = true\n", (Loosens, "run again")),
         ("[prompt]\nfiles = [\"../x\"]\n", (Loosens, "outside")),
+        ("[prompt]\nfiles = [\"docs/.ENV.local\"]\n", (Loosens, "a file of secrets")),
+        ("[prompt]\nmemory = \".env\"\n", (Loosens, "a file of secrets")),
+        ("[prompt]\ntool_notes = \"server.pem\"\n", (Loosens, "a file of secrets")),
+        ("[prompt]\nfiles = [\"mine.txt\"]\n[policy]\nsecret_files = [\"mine.*\"]\n", (Loosens, "a file of secrets")),
+        ("[providers.openai]\napi_key = \"canary-written\"\n", (Sends, "a key which is written in the file")),
         ("[prompt]\nmemory = \"/etc/passwd\"\n", (Loosens, "/etc/passwd")),
         ("[[skills.sources]]\npath = \"/usr\"\n", (Loosens, "/usr")),
         ("[store]\nkind = \"json\"\npath = \"/var/evil\"\n", (Keeps, "/var/evil")),
@@ -139,4 +144,13 @@ fn a_link_leads_where_it_leads() {
         assert_eq!(privileges_of(&inner, text).len(), 1, "{text}");
     }
     assert_eq!(privileges_of(&inner, "[policy]\nworkspace = \"up/inner\"\n"), []);
+}
+
+#[test]
+fn a_prompt_file_that_is_a_link_to_secrets_is_asked_about() {
+    let folder = tempfile::tempdir().expect("a folder");
+    std::fs::write(folder.path().join(".env"), "KEY=x").expect("written");
+    std::os::unix::fs::symlink(".env", folder.path().join("NOTES.md")).expect("a link");
+    let privileges = privileges_of(folder.path(), "[prompt]\nfiles = [\"NOTES.md\"]\n");
+    assert!(privileges.len() == 1 && privileges[0].text().contains("a file of secrets"), "{privileges:?}");
 }

@@ -23,12 +23,22 @@ pub(super) fn provider(config: &Config, name: &str, address: Option<&str>, key: 
         // A provider that is not built in and has no address sends nothing.
         let known = known?;
         // By its place: the value of a variable may be too short to be known again in a text.
-        let filled = config.filled_at.iter().filter(|filled| filled.place == ["providers", name, "api_key"]);
+        let place = ["providers", name, "api_key"];
+        let filled = config.filled_at.iter().filter(|filled| filled.place == place);
+        // The account to which a written key belongs has the conversations.
+        if key.is_some() && known.key_variable.is_some() && filled.clone().next().is_none() {
+            let sending = sending(config, format!("the provider {name}"), known.base_url, Vec::new());
+            let sending = sending.line("account:     that of a key which is written in the file");
+            return Some(with_value(config, sending, &place, key));
+        }
         let others: Vec<String> = filled
             .map(|filled| filled.variable.clone())
             .filter(|variable| Some(variable.as_str()) != known.key_variable)
             .collect();
-        return (!others.is_empty()).then(|| sending(config, format!("the provider {name}"), known.base_url, others));
+        return (!others.is_empty()).then(|| {
+            let sending = sending(config, format!("the provider {name}"), known.base_url, others);
+            with_value(config, sending, &place, key)
+        });
     };
     let variables = match key {
         Some(key) => variables(config, key.expose()),
