@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 #[serde(default)]
 #[non_exhaustive]
 pub struct RequestContext {
-    /// The organisation the request belongs to. A session belongs to the tenant of its first input that has one.
+    /// The organisation the request belongs to. A session belongs to the tenant of its first input, or to none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
     /// The user or service the request is made for.

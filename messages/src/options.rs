@@ -22,7 +22,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SessionOptions {
-    /// The tenant the session belongs to; by default that of its first input that has one. It cannot be changed.
+    /// The tenant the session belongs to; by default that of its first input. It cannot be changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tenant: Option<TenantId>,
     /// The working folder.

@@ -98,17 +98,32 @@ fn wrong(made: &Made, answer: Option<&LlmAnswer>) -> Option<String> {
     let Some(answer) = answer else { return Some("refused".to_owned()) };
     let mut begun = calls();
     let is_in_order = answer.calls.iter().all(|got| begun.any(|call| call.name == got.name));
-    // Where pieces came to another call, a piece that is a text of JSON can be all its arguments: these were quoted once too
-    // often, and count without their quotes.
     let letters = |all: Vec<&str>| {
-        let mut letters: Vec<char> = all.concat().chars().filter(|letter| !matches!(letter, '"' | '\\')).collect();
+        let mut letters: Vec<char> = all.concat().chars().collect();
         letters.sort_unstable();
         letters
     };
     let sent = letters(calls().map(|begun| begun.arguments.as_str()).collect());
     let got = letters(answer.calls.iter().map(|got| got.arguments.as_str()).collect());
-    let is_right = answer.text == made.text && is_in_order && sent == got && !answer.calls.is_empty();
+    let is_right = answer.text == made.text
+        && is_in_order
+        && (sent == got || are_but_for_quotes(&sent, &got, answer.calls.len()))
+        && !answer.calls.is_empty();
     (!is_right).then(|| format!("began {:?}\n  got {:?}", made.calls, answer.calls))
+}
+
+/// Whether what was got lacks no more than what was quoted once too often. Where pieces came to another call, a piece that is a
+/// text of JSON can be all its arguments, which then are that text without its two quotes and without what escapes in it.
+fn are_but_for_quotes(sent: &[char], got: &[char], calls: usize) -> bool {
+    let but = |letters: &[char]| -> Vec<char> {
+        letters.iter().copied().filter(|letter| !matches!(letter, '"' | '\\')).collect()
+    };
+    let lost = |of: char| {
+        let count = |letters: &[char]| letters.iter().filter(|letter| **letter == of).count();
+        count(sent).checked_sub(count(got))
+    };
+    let quotes = lost('"').is_some_and(|quotes| quotes % 2 == 0 && quotes <= 2 * calls);
+    but(sent) == but(got) && quotes && lost('\\').is_some()
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bob::inbox::{InboxKey, InboxMessage, InboxRequest, InboxStanding, SubmitRequest, Submitter, Worker};
 use bob::model::{ContentPart, ScriptedLlm, ScriptedReply};
 use bob::sessions::{Change, OptionsPatch, PoolName, RequestId};
-use bob::store::{Fact, MemoryStore, SessionStore};
+use bob::store::{Fact, MemoryStore, Session, SessionStore};
 use bob::tools::{ToolOutput, tool};
 use bob::{AgentError, SessionId};
 use serde_json::json;
@@ -74,6 +74,27 @@ async fn a_session_that_is_bound_while_a_turn_runs_has_its_next_turn_in_that_poo
     assert_eq!(standing(&store, &one, "r2").await, InboxStanding::Waiting);
     let records = store.load(&one).await.unwrap();
     assert_eq!(records.iter().filter(|record| matches!(record.fact, Fact::Input(_))).count(), 1);
+    until.cancel();
+    within(works).await.unwrap();
+}
+
+/// The binding is the first record of the session, and the tenant's as well.
+#[tokio::test]
+async fn a_message_of_a_tenant_begins_a_session_in_a_pool_that_is_the_tenants() {
+    let store = MemoryStore::in_pools([gpu()].into_iter().collect());
+    let submitter = Submitter::new(Arc::clone(&store) as Arc<dyn SessionStore>).unwrap().of_tenant("acme").unwrap();
+    let model = ScriptedLlm::from_fn(|_| ScriptedReply::text("fine"));
+    let worker = Worker::new(build(over(model).store(store.clone())).await, store.clone()).unwrap();
+    let until = CancellationToken::new();
+    let works = tokio::spawn(worker.run(until.clone()));
+    let one = session("one");
+    for name in ["r1", "r2"] {
+        let mut waits = submitter.put(message(&one, name, submit("hi", Some(gpu())))).await.unwrap();
+        assert_eq!(within(waits.outcome()).await.unwrap().content, "fine", "{name}");
+    }
+    let folded = Session::fold(one.clone(), &store.load(&one).await.unwrap());
+    assert_eq!(folded.tenant, Some("acme".into()));
+    assert_eq!(folded.latest_options().pool, Some(gpu()));
     until.cancel();
     within(works).await.unwrap();
 }

@@ -94,10 +94,11 @@ fn what_the_agent_keeps_in_the_home_is_neither_read_nor_written() {
 /// The calls of a step are judged before the first of them runs, and that one may lead the path of another elsewhere.
 #[test]
 fn a_path_that_a_call_of_the_same_step_leads_to_a_file_that_governs_is_not_written() {
-    let rules = "[policy]\nallow = [\"local/shell_exec(ln -s *)\"]\ndeny = [\"local/write_file(kept/**)\"]\n";
+    let rules = "[policy]\nallow = [\"local/shell_exec(ln -s *)\", \"local/write_file(ok/**)\"]\n\
+                 ask = [\"local/write_file(asked/**)\"]\ndeny = [\"local/write_file(kept/**)\"]\n";
     let config = scripted(rules);
     let found = Found::with(&config);
-    for folder in ["folder/.git/hooks", "folder/kept"] {
+    for folder in ["folder/.git/hooks", "folder/kept", "folder/asked", "folder/ok"] {
         found.scratch.folder(folder);
     }
     let link = |to: &str, name: &str| json!({"name": "local/shell_exec", "arguments": {"command": format!("ln -s {to} {name}")}});
@@ -106,9 +107,14 @@ fn a_path_that_a_call_of_the_same_step_leads_to_a_file_that_governs_is_not_writt
         (link(".git/hooks", "hh"), "ok"),
         (link("agent.toml", "zz"), "ok"),
         (link("kept", "k"), "ok"),
+        (link("asked", "a"), "ok"),
+        (link("../asked", "ok/a"), "ok"),
         (write("hh/pre-commit"), "error"),
         (write("zz"), "error"),
         (write("k/new.txt"), "denied"),
+        (write("a/new.txt"), "error"),
+        (write("ok/a/new.txt"), "error"),
+        (write("ok/plain.txt"), "ok"),
         (write("plain.txt"), "ok"),
     ];
     let script: Vec<&Value> = calls.iter().map(|(call, _)| call).collect();
@@ -121,10 +127,15 @@ fn a_path_that_a_call_of_the_same_step_leads_to_a_file_that_governs_is_not_writt
         for (entry, (call, status)) in entries.iter().zip(&calls) {
             assert_eq!(entry["status"], *status, "{mode}: {call}: {entry}");
         }
-        assert!(entries[4]["result"].to_string().contains("governs the agent"), "{line}");
+        assert!(entries[6]["result"].to_string().contains("governs the agent"), "{line}");
+        assert!(entries[8]["result"].to_string().contains("no rule allows unasked"), "{line}");
         assert_eq!(found.scratch.read("folder/agent.toml"), config);
-        assert!(!found.is_there("folder/.git/hooks/pre-commit") && !found.is_there("folder/kept/new.txt"));
+        for written in [".git/hooks/pre-commit", "kept/new.txt", "asked/new.txt"] {
+            assert!(!found.is_there(&format!("folder/{written}")), "{mode}: {written}");
+        }
         assert_eq!(found.scratch.read("folder/plain.txt"), "OWNED");
-        ["hh", "zz", "k"].iter().for_each(|name| fs::remove_file(found.folder().join(name)).expect("a link"));
+        ["hh", "zz", "k", "a", "ok/a"]
+            .iter()
+            .for_each(|name| fs::remove_file(found.folder().join(name)).expect("a link"));
     }
 }

@@ -194,9 +194,11 @@ impl ToolPort for FnTool {
 
 fn looked(look: &Arc<Look>, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> BoxFuture<'static, Option<Concern>> {
     let (look, call, context) = (Arc::clone(look), Arc::clone(call), Arc::clone(context));
-    let looked = tokio::task::spawn_blocking(move || look(&call, &context));
-    let failed = || Some(Concern::Deny("what the call names could not be looked at".to_owned()));
-    looked.map(move |looked| looked.unwrap_or_else(|_panicked| failed())).boxed()
+    let looked = async move {
+        let looked = tokio::task::spawn_blocking(move || look(&call, &context)).await;
+        looked.unwrap_or_else(|_panicked| Some(Concern::Deny("what the call names could not be looked at".to_owned())))
+    };
+    looked.boxed()
 }
 
 fn output_of<R: Serialize + 'static>(returned: R) -> Result<ToolOutput, ToolError> {

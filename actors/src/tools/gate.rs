@@ -6,6 +6,7 @@
 use super::call_rules::CallRuling;
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
 use super::grant::{KeyPlace, RoomKey, bytes_of};
+use super::leading::Led;
 use super::like::{is_exact, is_like, like};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use super::standing::{Stands, is_allowed_exactly, shown, stands};
@@ -42,6 +43,8 @@ pub struct Gate {
     key: RoomKey,
     /// The sessions' own lists, read once.
     lists: HashMap<Arc<[String]>, Arc<Names>>,
+    /// Where the paths of calls led when they were judged.
+    led: Arc<Led>,
 }
 
 #[derive(Debug)]
@@ -99,7 +102,7 @@ impl Gate {
     ) -> Result<Self, GateError> {
         let catalogue = Catalogue::new(ports, &rules)?;
         let key = RoomKey::draw().map_err(GateError::Key)?;
-        Ok(Self { rules, catalogue, key, lists: HashMap::new() })
+        Ok(Self { rules, catalogue, key, lists: HashMap::new(), led: Arc::default() })
     }
 
     /// Takes over the key of a predecessor, whose grants then stay good; without one,
@@ -186,6 +189,10 @@ impl Gate {
 
     pub(super) fn rules(&self) -> &Arc<Rules> {
         &self.rules
+    }
+
+    pub(super) fn led(&self) -> &Arc<Led> {
+        &self.led
     }
 
     /// Lets a call through that arrives with its grant, or says why not.

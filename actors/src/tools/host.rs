@@ -110,7 +110,7 @@ impl Host {
             ToolsMessage::Call { call, grant, context, reply } => match self.gate.admit(&call, &grant, &context) {
                 Ok(admitted) => match self.gate.leading_now(&call, &context) {
                     None => self.run(admitted, call, context, Asker::Call(reply), owner),
-                    Some(leading) => self.run_if_allowed(leading, admitted, (call, context), reply, owner),
+                    Some(leading) => self.run_if_as_before(leading, admitted, (call, context), reply, owner),
                 },
                 Err(refusal) => reply.send(refusal_result(refusal)),
             },
@@ -154,10 +154,10 @@ impl Host {
         });
     }
 
-    /// Runs a call about whose path there are rules, unless its path leads by now to where a rule denies it.
-    fn run_if_allowed(
+    /// Runs a call about whose path there are rules, unless it leads by now to where it was not allowed.
+    fn run_if_as_before(
         &self,
-        leading: Leading,
+        (leading, before): (Leading, Option<Concern>),
         admitted: Admitted,
         (call, context): (Arc<ToolCall>, Arc<CallContext>),
         mut reply: Reply<ToolReturn>,
@@ -166,14 +166,14 @@ impl Host {
         let port = Arc::clone(&self.ports.0[admitted.port]);
         let (progress, owner) = (self.progress.clone(), owner.clone());
         tokio::spawn(async move {
-            let denied = tokio::select! {
+            let refused = tokio::select! {
                 biased;
                 () = reply.abandoned() => return,
-                denied = leading.denied_now() => denied,
+                refused = leading.refused_now(before) => refused,
                 _ = owner.wait(None) => return,
             };
-            if let Some(reason) = denied {
-                return reply.send(refusal_result(Refusal::Denied(reason)));
+            if let Some(refusal) = refused {
+                return reply.send(refusal_result(refusal));
             }
             let asker = Asker::Call(reply);
             let (invocation, limit) = admitted.prepared(&*port, call, context, &progress, asker.so_far());

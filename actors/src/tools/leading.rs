@@ -2,11 +2,13 @@
 //!
 //! A rule is about a path as it is written, which the gate judges without a look at the disk. A link may lead from there
 //! to what the rule does not mean, so the call is judged once more with the path that it leads to, in a task: a rule that
-//! allows must allow both, and one that asks or denies applies to either. A call that runs later is looked at again then, for
-//! the rules that deny. A link that is changed in between by another program is followed by the tool, within its bounds.
+//! allows must allow both, and one that asks or denies applies to either. A call that runs later is looked at again then, since
+//! a call of the same step may have changed a link. One that another program changes between that look and the call is
+//! followed by the tool, within its bounds.
 
 use super::call_rules::{Subject, subject};
 use super::catalogue::Tool;
+use super::concerned::{PerCall, refused};
 use super::gate::{Gate, Refusal, wanted};
 use super::links::led;
 use super::policy::Rules;
@@ -23,15 +25,13 @@ pub(crate) struct Leading {
     tool: Arc<Tool>,
     check: CheckRequest,
     context: Arc<CallContext>,
+    led: Arc<Led>,
 }
 
-impl Gate {
-    /// A call that was allowed before, if a rule may be about the path that it names.
-    pub(crate) fn leading_now(&self, call: &Arc<ToolCall>, context: &Arc<CallContext>) -> Option<Leading> {
-        let check = CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false };
-        self.leading(&check, context)
-    }
+/// How calls were judged that have not run, and what was found then.
+pub(super) type Led = PerCall<(CheckRequest, Option<Concern>)>;
 
+impl Gate {
     /// The call, if a rule may be about the path that it names.
     pub(crate) fn leading(&self, check: &CheckRequest, context: &Arc<CallContext>) -> Option<Leading> {
         let tool = self.tool(&check.call.name)?;
@@ -43,27 +43,50 @@ impl Gate {
             tool: Arc::clone(tool),
             check: check.clone(),
             context: Arc::clone(context),
+            led: Arc::clone(self.led()),
         })
+    }
+
+    /// A call that was allowed before, as it was judged then, and what was found; if a rule may be about its path.
+    pub(crate) fn leading_now(
+        &self,
+        call: &Arc<ToolCall>,
+        context: &Arc<CallContext>,
+    ) -> Option<(Leading, Option<Concern>)> {
+        let unknown =
+            || (CheckRequest { call: Arc::clone(call), approved: None, standing: Vec::new(), run: false }, None);
+        let (check, before) = self.led().take(&context.session, &call.id).unwrap_or_else(unknown);
+        Some((self.leading(&CheckRequest { call: Arc::clone(call), ..check }, context)?, before))
     }
 }
 
 impl Leading {
-    /// Why a call must not run that was allowed before: where its path leads now. What would be asked about then was.
-    pub(super) async fn denied_now(self) -> Option<String> {
-        match self.looked_at().await {
-            Some(Concern::Deny(reason)) => Some(reason),
-            Some(Concern::Ask(_) | Concern::Unknown(_)) | None => None,
-        }
+    /// Why a call must not run that was allowed before: what there is to be said of where its path leads now, if that was
+    /// not so then.
+    pub(super) async fn refused_now(self, before: Option<Concern>) -> Option<Refusal> {
+        let now = self.looked().await;
+        let is_denied = matches!(now, Some(Concern::Deny(_)));
+        let why = refused(before, now)?;
+        Some(if is_denied { Refusal::Denied(why) } else { Refusal::Invalid(format!("not run: {why}")) })
     }
 
-    /// What there is to be said of it that the path as it is written does not say.
+    /// What there is to be said of it that the path as it is written does not say; kept until it runs.
     pub(super) async fn looked_at(self) -> Option<Concern> {
+        let (led, check) = (Arc::clone(&self.led), self.check.clone());
+        let session = self.context.session.clone();
+        let found = self.looked().await;
+        let call = check.call.id.clone();
+        led.put(&session, &call, (check, found.clone()));
+        found
+    }
+
+    async fn looked(self) -> Option<Concern> {
         let looked = tokio::task::spawn_blocking(move || self.look()).await;
         looked.unwrap_or_else(|_panicked| Some(Concern::Deny("where its path leads could not be looked at".to_owned())))
     }
 
     fn look(self) -> Option<Concern> {
-        let Self { rules, tool, check, context } = self;
+        let Self { rules, tool, check, context, led: _ } = self;
         let call = led(&tool.descriptor, &check.call, &context)?;
         let to = call.arguments.get("path").and_then(Value::as_str).unwrap_or_default().to_owned();
         let check = CheckRequest { call: Arc::new(call), ..check };

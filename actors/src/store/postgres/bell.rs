@@ -106,11 +106,15 @@ impl Untold {
 
     /// Waits until there is something to tell, and answers the text of a notification of all of it.
     pub(super) async fn named(&self) -> String {
-        self.is_there.notified().await;
-        let marks = self.marks.take();
-        match marks.len() {
-            0..=MOST => marks.into_iter().collect(),
-            _too_many => String::new(),
+        loop {
+            self.is_there.notified().await;
+            let marks = self.marks.take();
+            match marks.len() {
+                // They were told of with the wake-up before: a text without one is about all sessions.
+                0 => {}
+                1..=MOST => return marks.into_iter().collect(),
+                _too_many => return String::new(),
+            }
         }
     }
 }

@@ -51,6 +51,11 @@ impl Tls {
                 Some(("sslmode", "allow" | "verify-ca")) => {
                     return Err("has an sslmode that is not known here; it is disable, prefer, require or verify-full");
                 }
+                // The last one counts for the client.
+                Some(("sslmode", _of_the_client)) => {
+                    is_demanded = false;
+                    left.push(option);
+                }
                 Some(("sslrootcert", "system")) => names_authorities = true,
                 Some(("sslrootcert", file)) => {
                     names_authorities = true;
@@ -113,7 +118,9 @@ impl Untrusted {
         if let Some(Self::Authorities(why)) = cause.downcast_ref() {
             return Some(Self::Authorities(why.clone()));
         }
-        cause.downcast_ref::<rustls::Error>().cloned().map(Self::Unproven)
+        // Other errors of the handshake may be those of a server, or of what is before it, that starts again.
+        let is_unproven = |error: &&rustls::Error| matches!(error, rustls::Error::InvalidCertificate(_));
+        cause.downcast_ref::<rustls::Error>().filter(is_unproven).cloned().map(Self::Unproven)
     }
 }
 

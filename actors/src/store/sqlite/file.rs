@@ -151,7 +151,7 @@ pub(super) fn real(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(folder.join(path.file_name().unwrap_or_default()))
 }
 
-fn folder(path: &Path) -> &Path {
+pub(super) fn folder(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -5,8 +5,13 @@ use super::database::Database;
 use super::file::{self, Inode};
 use super::steps::Known;
 use bob_messages::store::StoreError;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::time::Duration;
+
+/// How often the lock of the folder is tried, and how long is waited in between: what it is held for takes milliseconds.
+const LOOKS: u32 = 250;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 impl Database {
     /// Makes a database under another name, and gives it its own when it is whole: one that is empty under its own name
@@ -27,6 +32,8 @@ impl Database {
             // One process at a time, so that what is told of last is what has the name.
             let _locked = locked(path);
             if let Some(others) = file::look(path)? {
+                // Another program may have taken it for gone in between, and forgotten it.
+                made.iter().for_each(|made| made(path));
                 return Ok(Some(others));
             }
             // Before it has its name, so that a crash leaves none that was not told of.
@@ -42,9 +49,16 @@ impl Database {
     }
 }
 
-/// The folder under a lock that ends with this, also with its process; `None` where folders have no locks.
+/// The folder under a lock that ends with this, also with its process; `None` where folders have no locks, and when it is not
+/// to be had in time: a stopped process holds nobody up for good.
 fn locked(path: &Path) -> Option<File> {
-    let folder =
-        File::open(path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))).ok()?;
-    folder.lock().is_ok().then_some(folder)
+    let folder = File::open(file::folder(path)).ok()?;
+    for _look in 0..LOOKS {
+        match folder.try_lock() {
+            Ok(()) => return Some(folder),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
+            Err(TryLockError::Error(_none_here)) => return None,
+        }
+    }
+    None
 }

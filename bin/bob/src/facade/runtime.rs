@@ -148,6 +148,7 @@ impl Runtime {
     /// Checks an input before anything is done for it, and puts its large parts into the artifact store: they are durable
     /// before the record that names them.
     pub(super) async fn lighten(&self, request: &mut AgentRequest) -> Result<(), AgentError> {
+        refuse_unusable(request.request_id.as_ref(), &request.labels)?;
         let tenant = request.context.as_ref().and_then(|context| context.tenant.as_ref());
         self.refuse_foreign_servers(&request.session, request.options.as_ref(), tenant).await?;
         let (attached, all) = request.input.iter().fold((0, 0), |(attached, all), part| {
@@ -189,7 +190,6 @@ impl Runtime {
         of_session: Option<&ModelName>,
     ) -> Result<(SessionId, TurnId, Owed), AgentError> {
         let inner = &self.0;
-        refuse_unusable(request.request_id.as_ref(), &request.labels)?;
         let context = context::judged(request.context)?;
         let tenant = context.as_ref().and_then(|context| context.tenant.as_ref());
         let limits = self.within_day(tenant, request.limits.unwrap_or(inner.limits))?;
@@ -332,7 +332,7 @@ impl Runtime {
     }
 
     /// Returns up to `most` records from the end of the session's journal.
-    pub(super) async fn last_records(&self, session: SessionId, most: usize) -> Result<Vec<Arc<Record>>, AgentError> {
+    pub(crate) async fn last_records(&self, session: SessionId, most: usize) -> Result<Vec<Arc<Record>>, AgentError> {
         let newest = self.part(session.clone(), Part::Latest).await?;
         let Some(last) = newest.last().map(|last| last.version) else { return Ok(newest) };
         let behind = last.saturating_sub(most as u64);

@@ -279,11 +279,12 @@ impl Reader {
             Read::Page(Ok(page)) => self.take_page(page),
             Read::Page(Err(error)) => {
                 let is_put_off = self.held.is_none() && self.journal.as_mut().is_some_and(Journal::puts_off);
-                let is_over = matches!(error, AgentError::Stopped(_)) || self.runtime.ended().borrow().is_some();
-                if is_over {
+                if self.runtime.ended().borrow().is_some() {
                     (self.journal, self.is_over) = (None, true);
-                }
-                if !is_put_off && !is_over {
+                } else if matches!(error, AgentError::Stopped(_)) {
+                    // What happens until the end is still told.
+                    self.journal = None;
+                } else if !is_put_off {
                     return Err(error);
                 }
             }

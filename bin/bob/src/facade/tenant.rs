@@ -55,9 +55,9 @@ impl Runtime {
         }
     }
 
-    /// Refuses options with tool servers for a session of another tenant. The session itself would refuse them later, with
-    /// the servers given to it by then.
-    /// Errors: `Invalid` when the session is another tenant's; errors of the store.
+    /// Refuses options with tool servers for a session that is closed to the tenant. The session itself would refuse them
+    /// later, with the servers given to it by then.
+    /// Errors: `Invalid` when the session is another tenant's, or none's; errors of the store.
     pub(super) async fn refuse_foreign_servers(
         &self,
         session: &SessionId,
@@ -66,11 +66,11 @@ impl Runtime {
     ) -> Result<(), AgentError> {
         let Some(options) = options.filter(|options| !options.servers.is_empty()) else { return Ok(()) };
         // Boxed, since it is rare and its future is large.
-        match Box::pin(self.tenant_of(session)).await? {
-            Some(owner) if tenant.or(options.tenant.as_ref()) != Some(&owner) => {
-                Err(other_tenant(session, Some(&owner)))
-            }
-            Some(_) | None => Ok(()),
+        let there = Box::pin(self.folded(session.clone())).await?;
+        let tenant = tenant.or(options.tenant.as_ref());
+        match there.is_closed_to(tenant) {
+            true => Err(other_tenant(session, there.tenant.as_ref().or(tenant))),
+            false => Ok(()),
         }
     }
 }

@@ -72,9 +72,11 @@ impl Submitter {
     /// that is empty, has more than 1,024 bytes, or begins with `cancel-`, unless it is of a cancellation.
     pub async fn put(&self, message: InboxMessage) -> Result<Pending, AgentError> {
         let mut message = message;
-        refuse_request_id(&message.request_id)?;
         let is_own = |of| Self::cancellation_of(of) == message.request_id;
         let is_cancellation = matches!(&message.request, InboxRequest::Cancel { of } if is_own(of));
+        if !is_cancellation {
+            refuse_request_id(&message.request_id)?;
+        }
         if !is_cancellation && message.request_id.as_str().starts_with(CANCELS) {
             // The cancellation of another request would be taken for this one, which would then go with it.
             return Err(AgentError::Invalid(format!(
@@ -106,11 +108,11 @@ impl Submitter {
         };
         // What the process that takes a decision would make of one that lasts is not known here.
         let rebuild = rebuild.offering_always(false);
-        if !has_outcome && !self.at.inbox.put(message).await? {
-            match self.waiting(&session, &request).await? {
-                Some(waits @ InboxRequest::Submit(_)) => sight.check_waiting(&session, tenant_of(&waits))?,
-                Some(_) | None => {}
-            }
+        if !has_outcome
+            && !self.at.inbox.put(message).await?
+            && let Some(waits @ InboxRequest::Submit(_)) = self.waiting(&session, &request).await?
+        {
+            sight.check_waiting(&session, tenant_of(&waits))?;
         }
         Ok(Pending::new(self.at.clone(), request, sight, reply, rebuild))
     }

@@ -139,6 +139,7 @@ pub(crate) fn inbox(seen: &StoreOverview) -> String {
 }
 
 /// The processes and the messages in one line.
+#[cfg(any(test, feature = "top"))]
 pub(crate) fn short(seen: &StoreOverview) -> String {
     let (count, sessions, running) = living(seen).fold((0, 0, 0), |(count, sessions, running), node| {
         (count + 1, sessions + node.sessions, running + node.running)

@@ -151,6 +151,7 @@ impl Kept {
                 Ok(_) => Standing::Replaced,
                 Err(_removed_meanwhile) => Standing::Gone,
             },
+            (None, Some(known)) if self.is_absent() && self.is_being_made(&known) => Standing::Known,
             (None, Some(_)) if self.is_absent() && self.has_parts_taken() => Standing::Parts,
             (None, Some(_)) if self.is_absent() => Standing::Gone,
             // A folder above it cannot be read now: opening the store says why.
@@ -159,6 +160,19 @@ impl Kept {
             (Some(found), Some(known)) if found.is_same_file(&known) => self.by_its_mark(known),
             (Some(_), Some(_)) => Standing::Replaced,
         }
+    }
+
+    /// Whether another process has made the recorded database under another name, and is about to give it its own.
+    fn is_being_made(&self, known: &Identity) -> bool {
+        let (Some(folder), Some(name)) = (self.path.parent(), self.path.file_name()) else { return false };
+        let beside = format!(".{}-", name.to_string_lossy());
+        let is_it = |entry: fs::DirEntry| {
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            let is_made_so = name.starts_with(&beside) && name.ends_with(".new");
+            is_made_so && entry.metadata().is_ok_and(|found| Identity::of(&found).is_same_file(known))
+        };
+        fs::read_dir(folder).into_iter().flatten().flatten().any(is_it)
     }
 
     /// What is recorded of it.

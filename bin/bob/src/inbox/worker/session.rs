@@ -13,11 +13,11 @@ use crate::{AgentRunResult, AgentRuntime, Runtime};
 use bob_actors::store::Due;
 use bob_messages::chat::FinishReason;
 use bob_messages::error::AgentError;
-use bob_messages::ids::{PoolName, RequestId, ResumeToken, SessionId, TurnId};
+use bob_messages::ids::{PoolName, RequestId, ResumeToken, SessionId, TenantId, TurnId};
 use bob_messages::inbox::InboxRequest;
 use bob_messages::inbox::attend::{Attempt, Failed, Runs, cancelled_before};
 use bob_messages::input::ResumeReply;
-use bob_messages::options::{Change, OptionsPatch};
+use bob_messages::options::{Change, OptionsPatch, SessionOptions};
 use bob_messages::outcome::TurnOutcome;
 use bob_messages::store::StoreError;
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -205,13 +205,14 @@ impl SessionWork {
         let session = self.due.session.clone();
         let ends = match asked {
             InboxRequest::Submit(submit) => {
+                let tenant = submit.context.as_ref().and_then(|context| context.tenant.clone());
                 let asked = message::request(&session, request.clone(), *submit, cancel.clone());
                 let of = request.clone();
                 // One that was cancelled runs nothing, so it binds its session to no pool.
                 let pool = pool.filter(|_| !is_cancelled);
                 async move {
                     if let Some(pool) = pool {
-                        bind(&runtime, session, pool, &of).await?;
+                        bind(&runtime, session, (pool, tenant), &of).await?;
                     }
                     runtime.run(asked).await.map(|result| vec![result])
                 }
@@ -304,8 +305,18 @@ impl SessionWork {
     }
 }
 
-/// Binds a session to a pool, before its first turn there. It may be repeated.
-async fn bind(runtime: &Runtime, session: SessionId, pool: PoolName, of: &RequestId) -> Result<(), AgentError> {
+/// Binds a session to a pool, before its first turn there. It may be repeated. One that is not there yet is its tenant's from
+/// the first record on.
+async fn bind(
+    runtime: &Runtime,
+    session: SessionId,
+    (pool, tenant): (PoolName, Option<TenantId>),
+    of: &RequestId,
+) -> Result<(), AgentError> {
+    if tenant.is_some() && runtime.last_records(session.clone(), 1).await?.is_empty() {
+        let options = SessionOptions { tenant, pool: Some(pool), ..SessionOptions::default() };
+        return runtime.open(session, options).await;
+    }
     let name = RequestId::new(format!("pool-{of}"));
     let patch = OptionsPatch { pool: Change::Set(pool), ..OptionsPatch::default() };
     runtime.configure(session, patch, Some(name)).await
