@@ -177,6 +177,20 @@ fn a_configuration_that_is_a_pipe_or_a_device_is_an_error_and_is_not_waited_for(
     }
 }
 
+/// As a shell gives it to `--config <(…)`.
+#[test]
+fn a_pipe_that_is_named_is_read() {
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+    let found = Found::new();
+    let pipe = found.folder().join("piped");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).expect("a pipe");
+    found.script("local/list_dir", &json!({"path": "."}));
+    let writes = std::thread::spawn(move || std::fs::write(pipe, scripted("")));
+    let run = found.run(["--config", "piped", "run", "hi"]);
+    assert!(run.code == Some(0) && run.stdout.contains("done"), "{run:?}");
+    writes.join().expect("no panic").expect("it was read");
+}
+
 #[test]
 fn prompt_files_with_secrets_and_a_written_key_are_asked_about() {
     let model = "[runtime]\ndefault_model = \"openai:gpt-4o-mini\"\n";

@@ -27,7 +27,9 @@ pub fn load(file: &Path, environment: &Environment, overrides: &Overrides) -> Re
 /// # Errors
 /// As [`load`]; each error names its file.
 pub fn load_all(files: &Files, environment: &Environment, overrides: &Overrides) -> Result<Config, ConfigError> {
-    let texts = files.all().map(|file| Ok((file, text_of(file)?))).collect::<Result<Vec<_>, ConfigError>>()?;
+    // The pipe of `--config <(…)` has a writer.
+    let read = if files.is_named { text_in } else { text_of };
+    let texts = files.all().map(|file| Ok((file, read(file)?))).collect::<Result<Vec<_>, ConfigError>>()?;
     // The lowest first.
     let texts: Vec<(&Path, &str)> = texts.iter().rev().map(|(file, text)| (*file, text.as_str())).collect();
     let config = parse_all(files, &texts, environment, overrides)?;
@@ -40,13 +42,17 @@ pub fn load_all(files: &Files, environment: &Environment, overrides: &Overrides)
 /// The text of a file.
 ///
 /// # Errors
-/// When it cannot be read, is too large or not UTF-8.
+/// When it cannot be read, is no regular file, is too large or not UTF-8.
 pub fn text_of(file: &Path) -> Result<String, ConfigError> {
-    let refuse = |message: String, help: Option<&str>| ConfigError::of_file(file, message, help.map(str::to_owned));
-    // Looked at before it is opened, since opening a pipe waits for a writer, and a device may never end.
+    // Looked at before it is opened, since opening a pipe waits for a writer.
     if std::fs::metadata(file).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        return Err(refuse("the configuration is not a regular file".to_owned(), None));
+        return Err(ConfigError::of_file(file, "the configuration is not a regular file".to_owned(), None));
     }
+    text_in(file)
+}
+
+fn text_in(file: &Path) -> Result<String, ConfigError> {
+    let refuse = |message: String, help: Option<&str>| ConfigError::of_file(file, message, help.map(str::to_owned));
     let mut bytes = Vec::new();
     let read = File::open(file).and_then(|opened| opened.take(MAX_FILE_BYTES as u64 + 1).read_to_end(&mut bytes));
     if let Err(error) = read {
