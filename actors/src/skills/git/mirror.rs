@@ -185,10 +185,13 @@ impl Git<'_> {
         self.run(&["init", "--quiet", "--template=", format, FILES]).await?;
         let fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head"];
         let one = [&["-C", FILES][..], &fetch, &["--depth=1", "--", url, rev]].concat();
-        if self.run(&one).await.is_err_and(|error| matches!(error, MirrorError::Git { .. })) {
+        match self.run(&one).await {
             // Some servers give only what a branch points to.
-            let all = [&["-C", FILES][..], &fetch, &["--", url, "+refs/heads/*:refs/remotes/origin/*"]].concat();
-            self.run(&all).await?;
+            Err(MirrorError::Git { .. }) => {
+                let all = [&["-C", FILES][..], &fetch, &["--", url, "+refs/heads/*:refs/remotes/origin/*"]].concat();
+                self.run(&all).await?;
+            }
+            fetched => drop(fetched?),
         }
         self.run(&["-C", FILES, "checkout", "--quiet", "--detach", "--no-recurse-submodules", rev, "--"]).await?;
         let head = self.run(&["-C", FILES, "rev-parse", "--verify", "HEAD"]).await?;
