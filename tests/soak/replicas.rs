@@ -71,7 +71,7 @@ const DEFECTS: [(&str, &str, &str); 7] = [
     ("doubt-failed", "off", "requests or outcomes duplicated"),
     ("doubt-done", "off", "messages refused"),
     ("lock-is-death", "off", "living owners taken for dead"),
-    ("second-entry-lost", "off", "messages refused"),
+    ("second-entry-lost", "off", "side effects run twice"),
 ];
 
 #[test]

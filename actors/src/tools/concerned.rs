@@ -6,6 +6,7 @@
 use super::port::{Concern, ToolError};
 use bob_messages::chat::ToolCall;
 use bob_messages::ids::{CallId, SessionId};
+use bob_messages::tools::CheckRequest;
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
@@ -38,6 +39,9 @@ impl<T> PerCall<T> {
         kept.remove(at).map(|(_, _, what)| what)
     }
 }
+
+/// How calls were judged about whose paths there are rules, and what was found then of where these lead.
+pub(super) type Led = PerCall<(CheckRequest, Option<Concern>)>;
 
 /// Why a call does not run about which there is something now that was not there when it was judged.
 pub(super) fn refused(before: Option<Concern>, now: Option<Concern>) -> Option<String> {

@@ -5,8 +5,8 @@
 
 use super::call_rules::CallRuling;
 use super::catalogue::{Catalogue, CatalogueError, Ruled, Tool};
+use super::concerned::Led;
 use super::grant::{KeyPlace, RoomKey, bytes_of};
-use super::leading::Led;
 use super::like::{is_exact, is_like, like};
 use super::policy::{Names, Policy, PolicyError, Rules};
 use super::standing::{Stands, is_allowed_exactly, shown, stands};

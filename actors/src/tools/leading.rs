@@ -8,7 +8,7 @@
 
 use super::call_rules::{Subject, subject};
 use super::catalogue::Tool;
-use super::concerned::{PerCall, refused};
+use super::concerned::{Led, refused};
 use super::gate::{Gate, Refusal, wanted};
 use super::links::led;
 use super::policy::Rules;
@@ -27,9 +27,6 @@ pub(crate) struct Leading {
     context: Arc<CallContext>,
     led: Arc<Led>,
 }
-
-/// How calls were judged that have not run, and what was found then.
-pub(super) type Led = PerCall<(CheckRequest, Option<Concern>)>;
 
 impl Gate {
     /// The call, if a rule may be about the path that it names.

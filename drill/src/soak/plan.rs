@@ -133,7 +133,7 @@ pub(crate) enum Defect {
     DoubtDone,
     /// Replicas: owners without a lock are taken for dead at once, as after a restart of the database.
     LockIsDeath,
-    /// Replicas: of the records of an append, those behind the first are answered and not stored.
+    /// Replicas: of the records of an append, those behind the first are answered and not stored, a call's intent among them.
     SecondEntryLost,
 }
 

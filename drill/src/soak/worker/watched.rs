@@ -66,14 +66,24 @@ impl Watched {
     /// Whether the defect of an append meets this one.
     fn is_met(&self, append: &Append) -> bool {
         let has_outcome = append.records.iter().any(|record| matches!(record.fact, Fact::Outcome(_)));
-        has_outcome && self.outcomes.fetch_add(1, Ordering::Relaxed) % EACH == EACH - 1
+        has_outcome && self.is_its_turn()
+    }
+
+    /// Whether the entry that would be lost is the intent of a call, which runs behind it whatever becomes of the session.
+    fn is_of_intent(&self, append: &Append) -> bool {
+        let is_second = append.records.iter().skip(1).any(|record| matches!(record.fact, Fact::Intent { .. }));
+        is_second && self.is_its_turn()
+    }
+
+    fn is_its_turn(&self) -> bool {
+        self.outcomes.fetch_add(1, Ordering::Relaxed) % EACH == EACH - 1
     }
 
     async fn broken(&self, defect: Defect, append: Append) -> Result<u64, StoreError> {
         let version = append.expected_version + append.records.len() as u64;
         match defect {
             Defect::DoubtDone if self.is_met(&append) => return Ok(version),
-            Defect::SecondEntryLost if append.records.len() > 1 && self.is_met(&append) => {
+            Defect::SecondEntryLost if self.is_of_intent(&append) => {
                 let first = append.records.first().cloned().into_iter().collect();
                 return self.one(Append { records: first, ..append }).await.map(|_first| version);
             }
