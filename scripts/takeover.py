@@ -25,20 +25,7 @@ import sys
 import tempfile
 import time
 
-PSQL = shutil.which("psql") or "/usr/lib/postgresql/15/bin/psql"
-
-CONFIG = """[runtime]
-default_model = "demo:one"
-turn_timeout_ms = 3600000
-
-[providers.demo]
-kind = "scripted"
-script = "script.json"
-
-[store]
-kind = "postgres"
-url = "{url}"
-"""
+from database import PSQL, configured, postgres
 
 # Between two looks at the tables, in seconds.
 APART = 0.005
@@ -130,7 +117,7 @@ def main():
     url = f"{args.database}{'&' if '?' in args.database else '?'}options=-c%20search_path%3D{schema}"
     config = os.path.join(folder, "agent.toml")
     with open(config, "w") as file:
-        file.write(CONFIG.format(url=url))
+        file.write(configured(postgres(url), "turn_timeout_ms = 3600000\n"))
     with open(os.path.join(folder, "script.json"), "w") as file:
         json.dump([{"replies": [{"text": "Hello."}], "stall": True}], file)
     put = [args.program, "--config", config, "submit", "--no-wait", "--session", "s0", "--request-id", "r", "hi"]

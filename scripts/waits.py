@@ -15,30 +15,12 @@ needs the feature postgres.
 """
 import argparse
 import os
-import shutil
 import subprocess
 import tempfile
 import time
 from urllib.parse import urlsplit, urlunsplit
 
-PSQL = shutil.which("psql") or "/usr/lib/postgresql/15/bin/psql"
-
-CONFIG = """[runtime]
-default_model = "demo:one"
-
-[providers.demo]
-kind = "scripted"
-script = "script.json"
-
-[store]
-kind = "postgres"
-url = "{url}"
-"""
-
-
-def sql(url, text):
-    said = subprocess.run([PSQL, "-v", "ON_ERROR_STOP=1", "-Atqc", text, url], capture_output=True, text=True, check=True)
-    return said.stdout.strip()
+from database import configured, postgres, sql
 
 
 def measure(args, folder, database, options):
@@ -88,7 +70,7 @@ def main():
     try:
         with tempfile.TemporaryDirectory() as folder:
             with open(os.path.join(folder, "agent.toml"), "w") as config:
-                config.write(CONFIG.format(url=database))
+                config.write(configured(postgres(database)))
             with open(os.path.join(folder, "script.json"), "w") as script:
                 script.write('[{"replies": [{"text": "hello"}]}]')
             for options in [], ["--follow"]:

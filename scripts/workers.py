@@ -29,28 +29,10 @@ import tempfile
 import threading
 import time
 
-PSQL = shutil.which("psql") or "/usr/lib/postgresql/15/bin/psql"
-
-CONFIG = """[runtime]
-default_model = "demo:one"
-
-[providers.demo]
-kind = "scripted"
-script = "script.json"
-
-[store]
-"""
-
+from database import configured, postgres, sql
 
 # How many turns run at a time in each process.
 CONCURRENCY = 64
-
-
-def sql(url, text):
-    done = subprocess.run([PSQL, "-v", "ON_ERROR_STOP=1", "-Atq", url], input=text, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"workers.py: psql: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 class Place:
@@ -60,16 +42,16 @@ class Place:
         self.args, self.kind = args, kind
         self.folder = tempfile.mkdtemp(prefix="bob-workers-")
         self.url = args.database
-        store = 'kind = "sqlite"\npath = "sessions.db"\n'
+        store = 'kind = "sqlite"\npath = "sessions.db"'
         if kind == "postgres":
             self.schema = f"figures_{os.getpid()}_{time.monotonic_ns()}"
             sql(self.url, f"CREATE SCHEMA {self.schema}")
             join = "&" if "?" in self.url else "?"
             self.url += f"{join}options=-c%20search_path%3D{self.schema}"
-            store = f'kind = "postgres"\nurl = "{self.url}"\n'
+            store = postgres(self.url)
         self.config = os.path.join(self.folder, "agent.toml")
         with open(self.config, "w") as file:
-            file.write(CONFIG + store)
+            file.write(configured(store))
         with open(os.path.join(self.folder, "script.json"), "w") as file:
             json.dump([{"replies": [{"text": "Hello."}]}], file)
 

@@ -258,7 +258,7 @@ fn the_projects_instructions_are_bounded_and_what_cannot_be_read_is_left_out() {
 
 /// A link in a repository is as good as a name in a configuration.
 #[test]
-fn a_file_of_secrets_is_in_no_prompt_under_whatever_name() {
+fn a_file_of_secrets_is_in_no_prompt_under_any_name() {
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
     fs::write(at(".env"), "KEY=swordfish").unwrap();

@@ -150,7 +150,10 @@ impl<'a> Call<'a> {
     }
 
     fn rule(&mut self, error: &LlmError, repeated: u32, budget: impl FnOnce() -> bool) -> Verdict {
-        while self.fallbacks.first().is_some_and(|next| !suits(self.shared, self.request, next)) {
+        while let Some(next) = self.fallbacks.first()
+            && let Some(why) = misfit(self.shared, self.request, next)
+        {
+            tracing::warn!(session = %self.request.session, fallback = %next, "the fallback is passed over: {why}");
             self.take_next();
         }
         let remaining_ms = self.remaining_ms.saturating_sub(self.took_ms());
@@ -202,18 +205,23 @@ impl Drop for Waiting {
     }
 }
 
-/// Whether a fallback can be asked what was prepared for the first choice.
-fn suits(shared: &LlmArguments, request: &LlmRequest, model: &ModelName) -> bool {
+/// Why a fallback cannot be asked what was prepared for the first choice; `None` if it can.
+fn misfit(shared: &LlmArguments, request: &LlmRequest, model: &ModelName) -> Option<&'static str> {
     if request.priced && shared.port.price(model).is_none() {
-        return false;
+        return Some("its price is not known, and the turn has a bound of cost");
     }
-    shared.port.capabilities(model).is_ok_and(|can| {
-        let Capabilities { native_tools, system_role, context_tokens, .. } = can;
-        let calls = native_tools || request.tools.is_empty() || request.mode == ToolMode::Json;
-        let told = system_role || request.system.is_empty();
-        let fits = shared.port.estimate_tokens(request) <= u64::from(context_tokens);
-        calls && told && fits && request.messages.iter().all(|message| takes(&can, message))
-    })
+    let Ok(can) = shared.port.capabilities(model) else { return Some("nothing is known of this model") };
+    let Capabilities { native_tools, system_role, context_tokens, .. } = can;
+    let has_calls = native_tools || request.tools.is_empty() || request.mode == ToolMode::Json;
+    match () {
+        () if !has_calls => Some("it has no native tools, as far as is known (`capabilities` of its provider)"),
+        () if !system_role && !request.system.is_empty() => Some("it takes no instructions apart from messages"),
+        () if shared.port.estimate_tokens(request) > u64::from(context_tokens) => Some("the prompt is too long for it"),
+        () if !request.messages.iter().all(|message| takes(&can, message)) => {
+            Some("it does not take a part of a message")
+        }
+        () => None,
+    }
 }
 
 fn takes(can: &Capabilities, message: &Message) -> bool {

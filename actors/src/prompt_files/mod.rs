@@ -51,7 +51,7 @@ pub struct PromptFiles {
     pub reads_project: bool,
     /// Whether the prompt says the day, the system, and whether the folder is in a repository.
     pub tells_facts: bool,
-    /// Patterns of files of secrets: none is read, under whatever name. By default those of the local tools; none
+    /// Patterns of files of secrets: none is read, under any name. By default those of the local tools; none
     /// without the feature `local-tools`.
     pub secret_files: Vec<String>,
 }

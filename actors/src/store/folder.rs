@@ -10,6 +10,11 @@ use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How often the lock of a folder is tried, and the pause in between: what it is held for takes milliseconds.
+const LOOKS: u32 = 250;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// Which file a name leads to: device and inode.
 pub(super) type Inode = (u64, u64);
@@ -105,9 +110,16 @@ impl Folder {
         fs::renameat(&self.dir, from, &self.dir, to).map_err(io::Error::from)
     }
 
-    /// Waits until no other process has the folder locked, and locks it until it is closed. Some file systems cannot (NFS).
+    /// Locks the folder until it is closed, when no other process has it locked any more. Some file systems cannot (NFS); and a
+    /// process that was stopped under the lock is not waited for without end: an error then, too.
     pub(super) fn lock(&self) -> io::Result<()> {
-        fs::flock(&self.dir, FlockOperation::LockExclusive).map_err(io::Error::from)
+        for _look in 0..LOOKS {
+            match fs::flock(&self.dir, FlockOperation::NonBlockingLockExclusive) {
+                Err(Errno::WOULDBLOCK) => std::thread::sleep(BETWEEN_LOOKS),
+                locked => return locked.map_err(io::Error::from),
+            }
+        }
+        Err(Errno::WOULDBLOCK.into())
     }
 
     /// Makes new, renamed and removed names durable.

@@ -4,15 +4,16 @@
 //! every call is judged, and what it says after a call is part of the result.
 
 use super::clip::clip;
+use super::concerned::PerCall;
 use super::hook::{HookedCall, ToolHook};
 use super::port::{Concern, Invocation, ToolError, ToolPort};
 use crate::panics::Panics;
 use bob_messages::chat::{ContentPart, ServerWait, ToolCall};
-use bob_messages::ids::{CallId, SessionId, ToolName};
+use bob_messages::ids::{SessionId, ToolName};
 use bob_messages::tools::{CallContext, ToolDescriptor, ToolOutput};
 use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, ready};
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,8 +22,6 @@ use tokio::time::timeout_at;
 
 /// How much a hook may put behind a result, in bytes.
 const MOST_NOTE: usize = 16 * 1024;
-/// How many calls that may be asked about again are remembered.
-const MOST_ASKED: usize = 256;
 /// Why a call is not run about which a hook panicked.
 const FAULT: &str = "a hook that is asked about it panicked";
 /// How long before the end of a call's time its result is used as it is.
@@ -59,35 +58,11 @@ pub(super) struct HookedTools {
     asked: Arc<Asked>,
 }
 
-/// What the hook said of calls that a person may have been asked about since.
-#[derive(Default)]
-struct Asked(Mutex<VecDeque<(Key, Option<Concern>)>>);
+/// What the hook said of calls that a person may have been asked about since, with the hash of their arguments.
+type Asked = PerCall<(blake3::Hash, Option<Concern>)>;
 
-#[derive(PartialEq)]
-struct Key(SessionId, CallId, blake3::Hash);
-
-impl Asked {
-    /// What was said of this call, once.
-    fn take(&self, key: &Key) -> Option<Option<Concern>> {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let at = asked.iter().position(|(other, _)| other == key)?;
-        asked.remove(at).map(|(_, said)| said)
-    }
-
-    fn put(&self, key: Key, said: Option<Concern>) {
-        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if asked.len() >= MOST_ASKED {
-            asked.pop_front();
-        }
-        asked.push_back((key, said));
-    }
-}
-
-impl Key {
-    fn of(call: &ToolCall, context: &CallContext) -> Option<Self> {
-        let arguments = serde_json::to_vec(&*call.arguments).ok()?;
-        Some(Self(context.session.clone(), call.id.clone(), blake3::hash(&arguments)))
-    }
+fn hash(call: &ToolCall) -> Option<blake3::Hash> {
+    Some(blake3::hash(&serde_json::to_vec(&*call.arguments).ok()?))
 }
 
 impl HookedTools {
@@ -128,7 +103,8 @@ impl ToolPort for HookedTools {
             Some(None) => return own,
             None => ready(unknown()).boxed(),
         };
-        let (asked, key, panics) = (Arc::clone(&self.asked), Key::of(call, context), Arc::clone(&self.panics));
+        let (asked, hash, panics) = (Arc::clone(&self.asked), hash(call), Arc::clone(&self.panics));
+        let (session, call) = (context.session.clone(), call.id.clone());
         let both = async move {
             let own = match own {
                 Some(own) => own.await,
@@ -137,12 +113,12 @@ impl ToolPort for HookedTools {
             if matches!(own, Some(Concern::Deny(_) | Concern::Unknown(_))) {
                 return own;
             }
-            let said = match key.as_ref().and_then(|key| asked.take(key)) {
-                Some(said) => said,
-                None => {
+            let said = match asked.take(&session, &call) {
+                Some((of, said)) if Some(of) == hash => said,
+                Some(_) | None => {
                     let said = panics.catch_in("before_call", || before).await.unwrap_or_else(unknown);
-                    if let (Some(key), None | Some(Concern::Ask(_))) = (key, &said) {
-                        asked.put(key, said.clone());
+                    if let (Some(hash), None | Some(Concern::Ask(_))) = (hash, &said) {
+                        asked.put(&session, &call, (hash, said.clone()));
                     }
                     said
                 }

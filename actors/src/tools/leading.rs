@@ -69,11 +69,14 @@ impl Leading {
 
     /// What there is to be said of it that the path as it is written does not say; kept until it runs.
     pub(super) async fn looked_at(self) -> Option<Concern> {
-        let (led, check) = (Arc::clone(&self.led), self.check.clone());
-        let session = self.context.session.clone();
+        // One that runs where it is judged does not come again.
+        let comes_later = !(self.check.run && self.tool.descriptor.read_only);
+        let kept = comes_later.then(|| (Arc::clone(&self.led), self.context.session.clone(), self.check.clone()));
         let found = self.looked().await;
-        let call = check.call.id.clone();
-        led.put(&session, &call, (check, found.clone()));
+        if let Some((led, session, check)) = kept {
+            let call = check.call.id.clone();
+            led.put(&session, &call, (check, found.clone()));
+        }
         found
     }
 

@@ -79,7 +79,10 @@ fn those_who_make_one_database_at_once_all_get_the_same() {
     let inode = fs::metadata(&path).unwrap().ino();
     // What is recorded last is what a later program takes for the store that was used here.
     let told = told.lock().unwrap();
-    assert!(!told.is_empty() && told.iter().all(|of| *of == inode), "nobody told of another one: {told:?}, {inode}");
+    assert!(
+        !told.is_empty() && told.iter().all(|of| *of == inode),
+        "none of them told of another one: {told:?}, {inode}"
+    );
     assert_eq!(Database::open(&path).unwrap().check(), "ok");
     let mut names: Vec<_> =
         fs::read_dir(folder.path().join(".bob")).unwrap().map(|entry| entry.unwrap().file_name()).collect();

@@ -4,14 +4,9 @@ use super::Made;
 use super::database::Database;
 use super::file::{self, Inode};
 use super::steps::Known;
+use crate::store::folder::Folder;
 use bob_messages::store::StoreError;
-use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::time::Duration;
-
-/// How often the lock of the folder is tried, and how long is waited in between: what it is held for takes milliseconds.
-const LOOKS: u32 = 250;
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 impl Database {
     /// Makes a database under another name, and gives it its own when it is whole: one that is empty under its own name
@@ -29,8 +24,9 @@ impl Database {
             // Here, so that a rollback journal never lies beside a database under its name.
             database.switch_on_the_log()?;
             drop(database);
-            // One process at a time, so that what is told of last is what has the name.
-            let _locked = locked(path);
+            // One process at a time, so that what is told of last is what has the name. Where that cannot be, without it.
+            let folder = Folder::open(file::folder(path)).ok();
+            let _locked_until_it_is_closed = folder.as_ref().map(Folder::lock);
             if let Some(others) = file::look(path)? {
                 // Another program may have taken it for gone in between, and forgotten it.
                 made.iter().for_each(|made| made(path));
@@ -47,18 +43,4 @@ impl Database {
         let _is_gone_when_it_was_renamed = std::fs::remove_file(&beside);
         named?.ok_or_else(|| StoreError::Unavailable(format!("{} was removed while it was made", path.display())))
     }
-}
-
-/// The folder under a lock that ends with this, also with its process; `None` where folders have no locks, and when it is not
-/// to be had in time: a stopped process holds nobody up for good.
-fn locked(path: &Path) -> Option<File> {
-    let folder = File::open(file::folder(path)).ok()?;
-    for _look in 0..LOOKS {
-        match folder.try_lock() {
-            Ok(()) => return Some(folder),
-            Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN_LOOKS),
-            Err(TryLockError::Error(_none_here)) => return None,
-        }
-    }
-    None
 }

@@ -69,7 +69,7 @@ impl Watched {
         has_outcome && self.is_its_turn()
     }
 
-    /// Whether the entry that would be lost is the intent of a call, which runs behind it whatever becomes of the session.
+    /// Whether the entry that would be lost is the intent of a call, which runs behind it also when the session is lost.
     fn is_of_intent(&self, append: &Append) -> bool {
         let is_second = append.records.iter().skip(1).any(|record| matches!(record.fact, Fact::Intent { .. }));
         is_second && self.is_its_turn()
