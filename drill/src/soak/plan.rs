@@ -30,6 +30,7 @@ pub(crate) struct Plan {
 }
 
 /// The variable with the database of a worker.
+#[cfg(feature = "postgres")]
 pub(crate) const DATABASE: &str = "BOB_SOAK_DATABASE";
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -37,7 +38,7 @@ pub(crate) struct Replicas {
     /// How many, called `r0`, `r1` and so on.
     pub(crate) count: u32,
     /// The database that was named; without one the soak starts a cluster of its own. For the workers it is the address
-    /// of the proxy, with the schema of the run. It may have a password, and is in no file: a worker gets it in [`DATABASE`].
+    /// of the proxy, with the schema of the run. It may have a password, and is in no file: a worker gets it in `BOB_SOAK_DATABASE`.
     #[serde(skip)]
     pub(crate) url: Option<String>,
 }
